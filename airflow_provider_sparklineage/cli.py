@@ -1,0 +1,258 @@
+"""The ``sparklineage`` command; the same commands are under ``airflow sparklineage``.
+
+Nothing here imports Airflow, but :func:`airflow_commands`, which Airflow itself calls. Exit codes:
+0 done, 1 done with notes under ``--strict`` or not done, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.exceptions import SparkLineageError, UnusableInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow.cli.cli_config import CLICommand
+
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+
+
+class Argument(NamedTuple):
+    """An argument, in the words that argparse and Airflow's ``Arg`` share."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+class Command(NamedTuple):
+    """A command of ``sparklineage``."""
+
+    name: str
+    help: str
+    run: Callable[[argparse.Namespace], int]
+    arguments: tuple[Argument, ...]
+
+
+# --- merge, show ----------------------------------------------------------------------------------
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.inputs import open_bundle
+    from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+    with open_bundle(args.input, application=args.application) as bundle:
+        lineage = task_lineage(bundle)
+        event = merged_event(bundle, lineage)
+    if args.job_namespace:
+        event["job"]["namespace"] = args.job_namespace
+    if args.job_name:
+        event["job"]["name"] = args.job_name
+    print(json.dumps(event, sort_keys=True, indent=2, ensure_ascii=False))
+    return _notes(lineage, strict=args.strict)
+
+
+def _notes(lineage: TaskLineage, *, strict: bool) -> int:
+    for degradation in lineage.degradations:
+        print(f"note: {degradation.code}: {degradation.message}", file=sys.stderr)
+    return 1 if strict and lineage.degradations else 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import show
+    from airflow_provider_sparklineage.inputs import merged_events, open_bundle
+    from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+    events = merged_events(args.input)
+    if not events:
+        with open_bundle(args.input, application=args.application) as bundle:
+            events = [merged_event(bundle, task_lineage(bundle))]
+    for event in events:
+        show.print_event(event, sys.stdout)
+    missing = any(show.degradations(event) for event in events)
+    return 1 if args.strict and missing else 0
+
+
+# --- schema, fetch-listener -----------------------------------------------------------------------
+
+
+def _schema(args: argparse.Namespace) -> int:
+    from importlib import resources
+
+    folder = resources.files("airflow_provider_sparklineage") / "schemas"
+    names = sorted(
+        f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json")
+    )
+    if args.name is None:
+        print("\n".join(names))
+        return 0
+    if args.name not in names:
+        msg = f"There is no schema {args.name}; there are: {', '.join(names)}."
+        raise UnusableInputError(msg)
+    print((folder / f"{args.name}.json").read_text(encoding="utf-8"), end="")
+    return 0
+
+
+def _fetch_listener(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.exceptions import ListenerError
+    from airflow_provider_sparklineage.spark import distribution, listener
+
+    found = distribution.find(args.spark_binary, os.environ)
+    if found is None:
+        msg = f"No Spark is found for {args.spark_binary}; put it on PATH, or set SPARK_HOME."
+        raise ListenerError(msg)
+    if not listener.cached(found.scala).is_file():
+        name = listener.artifact(found.scala)
+        print(f"Fetching {name} {listener.VERSION} for Spark {found.version} …", file=sys.stderr)
+    print(listener.fetch(found))
+    return 0
+
+
+# --- the program ----------------------------------------------------------------------------------
+
+_INPUT = Argument(
+    ("input",),
+    {
+        "nargs": "+",
+        "metavar": "BUNDLE_OR_FILE",
+        "help": (
+            "a capture bundle (directory), or files of captured Spark events "
+            "(NDJSON or JSON, - for stdin)"
+        ),
+    },
+)
+_APPLICATION = Argument(
+    ("--application",),
+    {
+        "metavar": "RUN_ID",
+        "help": "OpenLineage run id of the application, if the files hold several",
+    },
+)
+_STRICT = Argument(
+    ("--strict",),
+    {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
+)
+
+COMMANDS = (
+    Command(
+        "merge",
+        "Merge captured Spark events into one OpenLineage RunEvent",
+        _merge,
+        (
+            _INPUT,
+            Argument(
+                ("--job-namespace",),
+                {"metavar": "NS", "help": "namespace of the merged event's job"},
+            ),
+            Argument(
+                ("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}
+            ),
+            _APPLICATION,
+            _STRICT,
+        ),
+    ),
+    Command(
+        "show",
+        "Show what a task read and wrote, column by column, and what is missing",
+        _show,
+        (
+            _INPUT._replace(
+                settings={
+                    **_INPUT.settings,
+                    "help": _INPUT.settings["help"]
+                    + "; or a file of merged events: the last of each job",
+                }
+            ),
+            _APPLICATION,
+            _STRICT,
+        ),
+    ),
+    Command(
+        "schema",
+        "Print a JSON Schema of what this package writes; without a name, list them",
+        _schema,
+        (Argument(("name",), {"nargs": "?", "metavar": "NAME", "help": "name of the schema"}),),
+    ),
+    Command(
+        "fetch-listener",
+        "Bring the OpenLineage listener jar for this machine's Spark into the cache and print "
+        "its path",
+        _fetch_listener,
+        (
+            Argument(
+                ("--spark-binary",),
+                {
+                    "default": "spark-submit",
+                    "metavar": "NAME",
+                    "help": "as in the Spark connection",
+                },
+            ),
+        ),
+    ),
+)
+
+
+def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    try:
+        return run(args)
+    except UnusableInputError as error:
+        print(f"sparklineage: {error}", file=sys.stderr)
+        return 2
+    except SparkLineageError as error:
+        print(f"sparklineage: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python must not complain about it again at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the ``sparklineage`` command."""
+    parser = argparse.ArgumentParser(
+        prog="sparklineage",
+        description="Lineage of Spark jobs run by Airflow, from what was captured.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.help, description=command.help)
+        for argument in command.arguments:
+            sub.add_argument(*argument.flags, **argument.settings)
+        sub.set_defaults(run=command.run)
+    args = parser.parse_args(argv)
+    return _guarded(args.run, args)
+
+
+def airflow_commands() -> list[CLICommand]:
+    """Give the same commands to Airflow's command line (``cli`` of the provider info)."""
+    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
+
+    def action(command: Command) -> ActionCommand:
+        def run(args: argparse.Namespace) -> None:
+            code = _guarded(command.run, args)
+            if code:
+                raise SystemExit(code)
+
+        arguments = [
+            Arg(flags=a.flags, **a.settings)  # type: ignore[no-untyped-call]
+            for a in command.arguments
+        ]
+        return ActionCommand(name=command.name, help=command.help, func=run, args=arguments)
+
+    return [
+        GroupCommand(
+            name="sparklineage",
+            help="Lineage of Spark jobs",
+            subcommands=tuple(action(command) for command in COMMANDS),
+        )
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What is missing from a merged event, and why: ``sparkLineage_capture.degradations``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datasets import DatasetName
+
+
+class DegradationCode(StrEnum):
+    """The kinds of degradation; a part of the facet's contract: values are added, never renamed."""
+
+    # Nothing or not everything was collected: a person can mend these.
+    INJECTION_FAILED = "injection_failed"
+    """The listener could not be added to the job; the job ran without it."""
+    LISTENER_UNAVAILABLE = "listener_unavailable"
+    """No listener jar that fits this Spark was found; the job ran without it."""
+    DRIVER_ELSEWHERE = "driver_elsewhere"
+    """The driver does not run on this worker, so its events could not be collected."""
+    CAPTURE_UNAVAILABLE = "capture_unavailable"
+    """The capture bundle could not be made or read."""
+    NO_EVENTS = "no_events"
+    """The listener wrote nothing."""
+    MALFORMED_EVENTS = "malformed_events"
+    """Lines in the event file are not OpenLineage run events."""
+    TORN_EVENT = "torn_event"
+    """The last line of the event file is incomplete: the driver died while writing it."""
+    FOREIGN_EVENTS = "foreign_events"
+    """Events of another application were in the file; they were left out."""
+    APPLICATION_UNFINISHED = "application_unfinished"
+    """The application never said that it ended: its driver was killed or is still running."""
+    COLLECTION_CUT = "collection_cut"
+    """Collecting was stopped by its time budget or by the task's ``execution_timeout``."""
+    MERGE_FAILED = "merge_failed"
+    """The collected events could not be merged: a defect in this package."""
+
+    # The job's own doing, or the limits of what Spark tells: nothing to mend in the set-up.
+    ACTION_FAILED = "action_failed"
+    """An action failed; what it wrote is not claimed."""
+    ACTION_UNFINISHED = "action_unfinished"
+    """An action never said that it ended; what it wrote is not claimed."""
+    NOTHING_WRITTEN = "nothing_written"
+    """The application reported no output dataset."""
+    INTERNAL_READ_ASSUMED = "internal_read_assumed"
+    """A dataset was read back after a whole overwrite: taken as an intermediate, not an input."""
+    COLUMN_LINEAGE_MISSING = "column_lineage_missing"
+    """The listener reported no column lineage for an output."""
+    COLUMN_WITHOUT_SOURCES = "column_without_sources"
+    """An output column has no known source columns (a literal, ``count(*)``, a Python UDF, …)."""
+    COLUMN_INCOMPLETE = "column_incomplete"
+    """A column goes through a Python UDF whose arguments Spark's plan does not show."""
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the set-up or the package is at fault, so that a person should be warned."""
+        return self not in _NOTES
+
+
+_NOTES = frozenset(
+    {
+        DegradationCode.ACTION_FAILED,
+        DegradationCode.ACTION_UNFINISHED,
+        DegradationCode.NOTHING_WRITTEN,
+        DegradationCode.INTERNAL_READ_ASSUMED,
+        DegradationCode.COLUMN_LINEAGE_MISSING,
+        DegradationCode.COLUMN_WITHOUT_SOURCES,
+        DegradationCode.COLUMN_INCOMPLETE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Degradation:
+    """One thing that is missing: a code for programs and a sentence for people.
+
+    :param message: a whole sentence that names the dataset, column, run or line and, where there is
+        one, the next step.
+    """
+
+    code: DegradationCode
+    message: str
+    dataset: DatasetName | None = None
+    column: str | None = None

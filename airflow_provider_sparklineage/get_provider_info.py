@@ -1,0 +1,45 @@
+"""What Airflow discovers of this provider, through the ``apache_airflow_provider`` entry point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sparklineage.settings import OPTIONS, SECTION
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Describe the provider; the shape is that of Airflow's ``provider_info.schema.json``."""
+    return {
+        "package-name": "airflow-provider-sparklineage",
+        "name": "Spark Lineage",
+        "description": "OpenLineage of Spark jobs run by Airflow, merged into one event per task.",
+        "integrations": [
+            {
+                "integration-name": "Spark Lineage",
+                "external-doc-url": "https://openlineage.io/docs/integrations/spark/",
+                "tags": ["apache"],
+            }
+        ],
+        "operators": [
+            {
+                "integration-name": "Spark Lineage",
+                "python-modules": ["airflow_provider_sparklineage.operators.spark_submit"],
+            }
+        ],
+        "cli": ["airflow_provider_sparklineage.cli.airflow_commands"],
+        "config": {
+            SECTION: {
+                "description": "Lineage of Spark jobs run by the SparkLineageSubmitOperator.",
+                "options": {
+                    option.name: {
+                        "description": option.description,
+                        "version_added": "0.1.0",
+                        "type": option.type,
+                        "example": option.example,
+                        "default": option.default,
+                    }
+                    for option in OPTIONS
+                },
+            }
+        },
+    }

@@ -1,0 +1,256 @@
+"""TaskLineage to OpenLineage objects: the only place that makes them.
+
+Facets that Spark said are passed on as they came, with Spark's ``_producer``. Ours are classes, not
+dicts: Airflow's redactor would blank the entries of a dict under keys like ``password``, which here
+are column names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import msgspec
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import (
+    DatasetFacet,
+    InputDatasetFacet,
+    JobFacet,
+    OutputDatasetFacet,
+    RunFacet,
+    base_subset_dataset,
+    column_lineage_dataset,
+)
+from openlineage.client.serde import Serde
+
+from airflow_provider_sparklineage.lineage.columns import (
+    DIRECT,
+    DIRECT_SUBTYPES,
+    INDIRECT,
+    ColumnLineage,
+    Edges,
+    Transformation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.degradations import Degradation
+    from airflow_provider_sparklineage.lineage.merge import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.spark.events import ReadReport
+
+DISTRIBUTION = "airflow-provider-sparklineage"
+SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
+"""Where our facets' schemas live; a URN until the project has a public home."""
+
+CAPTURE_KEY = "sparkLineage_capture"
+MAX_DEGRADATIONS = 100
+
+
+@cache
+def producer() -> str:
+    """Name the ``producer`` of what this package makes."""
+    return f"urn:{DISTRIBUTION}:{metadata.version(DISTRIBUTION)}"
+
+
+@attrs.define
+class DegradationEntry:
+    """An entry of ``sparkLineage_capture.degradations``."""
+
+    code: str
+    message: str
+    dataset: dict[str, str] | None = None
+    column: str | None = None
+
+
+@attrs.define
+class SparkLineageCaptureRunFacet(RunFacet):
+    """Run facet ``sparkLineage_capture``: what was collected, and what is missing and why.
+
+    The schema is shipped as ``schemas/SparkLineageCaptureRunFacet.json``.
+    """
+
+    applicationId: str | None = None  # noqa: N815  (OpenLineage facets are camelCase)
+    applicationRunId: str | None = None  # noqa: N815
+    sparkVersion: str | None = None  # noqa: N815
+    listenerVersion: str | None = None  # noqa: N815
+    actions: int = 0
+    events: int = 0
+    bytes: int = 0
+    malformedLines: int = 0  # noqa: N815
+    degradations: list[DegradationEntry] = attrs.field(factory=list)
+    degradationCounts: dict[str, int] | None = None  # noqa: N815
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMA_BASE}:capture:1-0-0"
+
+
+@dataclass(frozen=True)
+class OpenLineageParts:
+    """The parts of a RunEvent that a task's lineage fills."""
+
+    inputs: list[InputDataset]
+    outputs: list[OutputDataset]
+    run_facets: dict[str, RunFacet] = field(default_factory=dict)
+    job_facets: dict[str, JobFacet] = field(default_factory=dict)
+
+
+def parts(lineage: TaskLineage, report: ReadReport | None = None) -> OpenLineageParts:
+    """Say a task's lineage in OpenLineage.
+
+    :param report: what reading the events met; without it (START) there is no capture facet
+    """
+    run_facets: dict[str, RunFacet] = {}
+    if report is not None:
+        run_facets[CAPTURE_KEY] = _capture(lineage, report)
+    return OpenLineageParts(
+        [_input(d) for d in lineage.inputs],
+        [_output(d) for d in lineage.outputs],
+        run_facets,
+    )
+
+
+def run_event(
+    lineage: TaskLineage,
+    report: ReadReport,
+    *,
+    run_id: str,
+    job_namespace: str,
+    job_name: str,
+    event_time: str,
+) -> dict[str, Any]:
+    """Make the whole merged RunEvent, as a JSON document."""
+    said = parts(lineage, report)
+    event = RunEvent(
+        eventType=RunState[lineage.outcome],
+        eventTime=event_time,
+        run=Run(run_id, facets=said.run_facets),
+        job=Job(job_namespace, job_name),
+        producer=producer(),
+        inputs=said.inputs,
+        outputs=said.outputs,
+    )
+    return Serde.to_dict(event)
+
+
+def _capture(lineage: TaskLineage, report: ReadReport) -> SparkLineageCaptureRunFacet:
+    application = lineage.application
+    counts = Counter(str(d.code) for d in lineage.degradations)
+    shown = lineage.degradations[:MAX_DEGRADATIONS]
+    return SparkLineageCaptureRunFacet(
+        applicationId=(application and application.application_id) or None,
+        applicationRunId=application.run_id if application else None,
+        sparkVersion=(application and application.spark_version) or None,
+        listenerVersion=(application and application.listener_version) or None,
+        actions=len(application.actions) if application else 0,
+        events=report.events,
+        bytes=report.bytes,
+        malformedLines=report.malformed_lines,
+        degradations=[_degradation(d) for d in shown],
+        degradationCounts=dict(sorted(counts.items())) if len(shown) < counts.total() else None,
+        producer=producer(),
+    )
+
+
+def _degradation(degradation: Degradation) -> DegradationEntry:
+    dataset = degradation.dataset
+    return DegradationEntry(
+        str(degradation.code),
+        degradation.message,
+        dataset and dataset._asdict(),
+        degradation.column,
+    )
+
+
+def _input(dataset: LineageDataset) -> InputDataset:
+    sides: dict[str, InputDatasetFacet] = _forwarded(dataset.side_facets)
+    if dataset.locations:
+        sides["subset"] = base_subset_dataset.InputSubsetInputDatasetFacet(
+            base_subset_dataset.LocationSubsetCondition(sorted(dataset.locations)),
+            producer=producer(),
+        )
+    namespace, name = dataset.name
+    return InputDataset(namespace, name, facets=_forwarded(dataset.facets), inputFacets=sides)
+
+
+def _output(dataset: LineageDataset) -> OutputDataset:
+    facets: dict[str, DatasetFacet] = _forwarded(dataset.facets)
+    if dataset.columns:
+        facets["columnLineage"] = _column_lineage(dataset.columns)
+    sides: dict[str, OutputDatasetFacet] = _forwarded(dataset.side_facets)
+    if dataset.locations:
+        sides["subset"] = base_subset_dataset.OutputSubsetOutputDatasetFacet(
+            base_subset_dataset.LocationSubsetCondition(sorted(dataset.locations)),
+            producer=producer(),
+        )
+    namespace, name = dataset.name
+    return OutputDataset(namespace, name, facets=facets, outputFacets=sides)
+
+
+def _forwarded(facets: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
+    return {name: msgspec.json.decode(facets[name]) for name in sorted(facets)}
+
+
+# --- column lineage, compact ----------------------------------------------------------------------
+
+
+def _column_lineage(
+    lineage: ColumnLineage,
+) -> column_lineage_dataset.ColumnLineageDatasetFacet:
+    return column_lineage_dataset.ColumnLineageDatasetFacet(
+        fields={name: _field(lineage.fields[name]) for name in sorted(lineage.fields)},
+        dataset=_input_fields(lineage.dataset),
+        producer=producer(),
+    )
+
+
+def _field(edges: Edges) -> column_lineage_dataset.Fields:
+    all_of_it = [t for column in sorted(edges) for t in edges[column]]
+    return column_lineage_dataset.Fields(
+        inputFields=_input_fields(edges),
+        transformationType=_summary(all_of_it),
+        transformationDescription=_described(all_of_it),
+    )
+
+
+def _input_fields(edges: Edges) -> list[column_lineage_dataset.InputField]:
+    return [
+        column_lineage_dataset.InputField(
+            namespace=column.dataset.namespace,
+            name=column.dataset.name,
+            field=column.field,
+            transformations=[_transformation(t) for t in edges[column] if t.type is not None],
+        )
+        for column in sorted(edges)
+    ]
+
+
+def _transformation(t: Transformation) -> column_lineage_dataset.Transformation:
+    return column_lineage_dataset.Transformation(
+        type=t.type or "", subtype=t.subtype, description=t.description, masking=t.masking
+    )
+
+
+# Marquez stores the deprecated field in a varchar(255).
+_DEPRECATED_LIMIT = 255
+
+
+def _summary(transformations: list[Transformation]) -> str:
+    """``DIRECT:AGGREGATION``: the deprecated field, which is all that some consumers show."""
+    for kind in (DIRECT, INDIRECT):
+        subtypes = {t.subtype or "" for t in transformations if t.type == kind}
+        if subtypes:
+            strongest = next((s for s in DIRECT_SUBTYPES if s in subtypes), min(subtypes))
+            return f"{kind}:{strongest}" if strongest else kind
+    return "UNKNOWN"
+
+
+def _described(transformations: list[Transformation]) -> str:
+    texts = dict.fromkeys(t.description for t in transformations if t.description)
+    text = "; ".join(texts)
+    return text if len(text) <= _DEPRECATED_LIMIT else f"{text[: _DEPRECATED_LIMIT - 1]}…"

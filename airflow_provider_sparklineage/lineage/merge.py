@@ -1,0 +1,340 @@
+"""One application and what the task knows of itself to one :class:`TaskLineage`.
+
+Policy, case by case:
+
+- Inputs are the datasets that actions read, but for internal reads (:mod:`.history`). Reads of
+  failed actions count: the data was read.
+- Outputs are the datasets that complete actions wrote, intermediates among them. What only failed
+  or unfinished actions wrote is no output of a task that succeeded; of a task that failed it stays
+  as a bare name without facets. Either way it is named in a degradation.
+- A dataset in several actions appears once. Its facets are those of the latest action, symlinks are
+  united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
+  input statistics are the latest, because they tell the size of the relation and not of the read.
+  One read or write of the whole makes the subset whole.
+- ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage import columns
+from airflow_provider_sparklineage.lineage.application import (
+    Action,
+    ActionDataset,
+    ActionState,
+    SparkApplication,
+)
+from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage
+from airflow_provider_sparklineage.lineage.history import WriteHistory, overwrites_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class Outcome(StrEnum):
+    """How the task ended; the event type of the merged event."""
+
+    COMPLETE = "COMPLETE"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True)
+class LineageDataset:
+    """A dataset of the task: facets as Spark said them, columns composed.
+
+    :param locations: partition locations that were touched; None is the whole dataset, or unknown
+    """
+
+    name: DatasetName
+    facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
+    side_facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
+    locations: frozenset[str] | None = None
+    columns: ColumnLineage | None = None
+
+
+@dataclass(frozen=True)
+class TaskLineage:
+    """What one try of a task read and wrote."""
+
+    outcome: Outcome
+    inputs: tuple[LineageDataset, ...] = ()
+    outputs: tuple[LineageDataset, ...] = ()
+    application: SparkApplication | None = None
+    degradations: tuple[Degradation, ...] = ()
+
+
+def merge(
+    application: SparkApplication,
+    outcome: Outcome,
+    *,
+    declared_inputs: Iterable[DatasetName] = (),
+    declared_outputs: Iterable[DatasetName] = (),
+) -> TaskLineage:
+    """Merge all actions of an application into the lineage of its task."""
+    merging = _Merging(outcome)
+    for action in application.actions:
+        merging.add(action)
+    inputs = _with_declared(merging.inputs, declared_inputs)
+    outputs = _with_declared(merging.finished_outputs(), declared_outputs)
+    if not outputs:
+        merging.note(
+            DegradationCode.NOTHING_WRITTEN,
+            "The application reported no output: it wrote nothing, or in a way that the listener "
+            "cannot see.",
+        )
+    return TaskLineage(
+        outcome,
+        tuple(inputs[name] for name in sorted(inputs)),
+        tuple(outputs[name] for name in sorted(outputs)),
+        application,
+        tuple(merging.degradations),
+    )
+
+
+class _Merging:
+    """The merge in progress; actions are added in the order of their start."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.inputs: dict[DatasetName, LineageDataset] = {}
+        self.outputs: dict[DatasetName, LineageDataset] = {}
+        self.degradations: list[Degradation] = []
+        self._history = WriteHistory()
+        self._undone: set[DatasetName] = set()
+        self._assumed: set[DatasetName] = set()
+        self._schemas: dict[DatasetName, frozenset[str]] = {}
+
+    def note(
+        self,
+        code: DegradationCode,
+        message: str,
+        dataset: DatasetName | None = None,
+        column: str | None = None,
+    ) -> None:
+        self.degradations.append(Degradation(code, message, dataset, column))
+
+    def add(self, action: Action) -> None:
+        for dataset in (*action.inputs, *action.outputs):
+            if schema := _column_names(dataset):
+                self._schemas[dataset.name] = frozenset(schema)
+        for dataset in action.inputs:
+            self._add_input(action, dataset)
+        if action.state is not ActionState.COMPLETE:
+            self._note_undone(action)
+            return
+        lineages = {d.name: self._composed(action, d) for d in action.outputs}
+        for dataset in action.outputs:
+            self._add_output(dataset)
+            said, composed = lineages[dataset.name]
+            whole = overwrites_whole(action, dataset, said, _column_names(dataset))
+            self._history.add(action, dataset.name, composed, whole=whole)
+
+    def _add_input(self, action: Action, dataset: ActionDataset) -> None:
+        origin = self._history.origin(dataset.name, action.started)
+        if origin is None or not origin.internal:
+            known = self.inputs.get(dataset.name)
+            self.inputs[dataset.name] = _joined(known, dataset, is_input=True)
+        elif dataset.name not in self._assumed:
+            self._assumed.add(dataset.name)
+            self.note(
+                DegradationCode.INTERNAL_READ_ASSUMED,
+                f"{dataset.name} was overwritten as a whole before it was read back, so it is "
+                "taken as an intermediate of this task and not as an input.",
+                dataset.name,
+            )
+
+    def _composed(
+        self, action: Action, output: ActionDataset
+    ) -> tuple[ColumnLineage, ColumnLineage]:
+        """Column lineage of one write: as the listener said it, and with intermediates resolved."""
+        facet = output.facets.get("columnLineage")
+        if facet is None:
+            return ColumnLineage(), ColumnLineage()
+        try:
+            said = columns.decode(facet, _relocation(action))
+        except msgspec.ValidationError as error:
+            self.note(
+                DegradationCode.COLUMN_LINEAGE_MISSING,
+                f"The column lineage that the listener reported for {output.name} cannot be read: "
+                f"{error}.",
+                output.name,
+            )
+            return ColumnLineage(), ColumnLineage()
+        said = columns.metadata_columns_removed(said, self._has_column)
+        return said, columns.compose(said, lambda name: self._history.origin(name, action.started))
+
+    def _has_column(self, column: Column) -> bool:
+        return column.field in self._schemas.get(column.dataset, ())
+
+    def _add_output(self, dataset: ActionDataset) -> None:
+        known = self.outputs.get(dataset.name)
+        self.outputs[dataset.name] = _joined(known, dataset, is_input=False)
+
+    def _note_undone(self, action: Action) -> None:
+        failed = action.state is ActionState.FAILED
+        code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
+        how = "failed" if failed else "never ended"
+        why = f" ({_first_line(action.error)})" if action.error else ""
+        for dataset in action.outputs:
+            self._undone.add(dataset.name)
+            self.note(
+                code,
+                f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote "
+                "is not claimed.",
+                dataset.name,
+            )
+        if not action.outputs:
+            self.note(code, f"The action {action.label} {how}{why}.")
+
+    def finished_outputs(self) -> dict[DatasetName, LineageDataset]:
+        """Give the outputs with composed columns; on failure unfinished ones too, as bare names."""
+        finished = {}
+        for name, dataset in self.outputs.items():
+            origin = self._history.origin(name)
+            lineage = origin.lineage if origin else ColumnLineage()
+            if name not in self.inputs:  # then its own columns are nobody's sources
+                lineage = columns.without_sources_in(lineage, name)
+            finished[name] = replace(dataset, columns=lineage)
+            self._note_gaps(finished[name], lineage)
+        if self.outcome is Outcome.FAIL:
+            for name in self._undone - finished.keys():
+                finished[name] = LineageDataset(name)
+        return finished
+
+    def _note_gaps(self, dataset: LineageDataset, lineage: ColumnLineage) -> None:
+        if not lineage.fields:
+            self.note(
+                DegradationCode.COLUMN_LINEAGE_MISSING,
+                f"The listener reported no column lineage for {dataset.name}.",
+                dataset.name,
+            )
+            return
+        for column in _column_names(dataset):
+            edges = lineage.fields.get(column)
+            if not edges:
+                self.note(
+                    DegradationCode.COLUMN_WITHOUT_SOURCES,
+                    f"{dataset.name}: no sources of column {column} are known; it may be a "
+                    "literal, a count(*) or the result of a Python UDF.",
+                    dataset.name,
+                    column,
+                )
+            elif columns.is_incomplete(edges):
+                self.note(
+                    DegradationCode.COLUMN_INCOMPLETE,
+                    f"{dataset.name}: column {column} goes through a Python UDF, whose arguments "
+                    "are not among its sources.",
+                    dataset.name,
+                    column,
+                )
+
+
+def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
+    """Find the input that a name in column lineage means: itself, else the longest one above it."""
+    names = {d.name for d in action.inputs}
+
+    def relocate(name: DatasetName) -> DatasetName:
+        if name in names:
+            return name
+        above = [
+            n
+            for n in names
+            if n.namespace == name.namespace and name.name.startswith(n.name.rstrip("/") + "/")
+        ]
+        return max(above, key=lambda n: len(n.name), default=name)
+
+    return relocate
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:200] if text.strip() else ""
+
+
+# --- one dataset in several actions ---------------------------------------------------------------
+
+# Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
+_DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
+
+
+def _joined(
+    known: LineageDataset | None, dataset: ActionDataset, *, is_input: bool
+) -> LineageDataset:
+    facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
+    sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
+    if known is None:
+        return LineageDataset(dataset.name, facets, sides, dataset.locations)
+    joined = {**known.facets, **facets}
+    if "symlinks" in known.facets and "symlinks" in facets:
+        joined["symlinks"] = _united_symlinks(known.facets["symlinks"], facets["symlinks"])
+    if is_input and "version" in known.facets:
+        joined["version"] = known.facets["version"]
+    joined_sides = {**known.side_facets, **sides}
+    if not is_input and "outputStatistics" in known.side_facets and "outputStatistics" in sides:
+        joined_sides["outputStatistics"] = _summed(
+            known.side_facets["outputStatistics"], sides["outputStatistics"]
+        )
+    whole = known.locations is None or dataset.locations is None
+    locations = (
+        None if whole else (known.locations or frozenset()) | (dataset.locations or frozenset())
+    )
+    return LineageDataset(dataset.name, joined, joined_sides, locations)
+
+
+def _united_symlinks(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
+    facet = msgspec.json.decode(second)
+    identifiers = [
+        *msgspec.json.decode(first).get("identifiers", ()),
+        *facet.get("identifiers", ()),
+    ]
+    unique = {msgspec.json.encode(i, order="sorted"): i for i in identifiers}
+    facet["identifiers"] = [unique[key] for key in sorted(unique)]
+    return msgspec.Raw(msgspec.json.encode(facet))
+
+
+def _summed(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
+    facet, other = msgspec.json.decode(second), msgspec.json.decode(first)
+    for key, value in other.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            facet[key] = value + (facet.get(key) or 0)
+    return msgspec.Raw(msgspec.json.encode(facet))
+
+
+class _SchemaField(msgspec.Struct):
+    name: str
+
+
+class _Schema(msgspec.Struct):
+    fields: list[_SchemaField] | None = None
+
+
+def _column_names(dataset: ActionDataset | LineageDataset) -> list[str]:
+    facet = dataset.facets.get("schema")
+    if facet is None:
+        return []
+    try:
+        return [f.name for f in msgspec.json.decode(facet, type=_Schema).fields or ()]
+    except msgspec.ValidationError:
+        return []
+
+
+class _Symlinks(msgspec.Struct):
+    identifiers: list[dict[str, str]] = []
+
+
+def _with_declared(
+    observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
+) -> dict[DatasetName, LineageDataset]:
+    """Add declared datasets that were not observed under that name or a symlink of theirs."""
+    known = set(observed)
+    for dataset in observed.values():
+        if "symlinks" in dataset.facets:
+            links = msgspec.json.decode(dataset.facets["symlinks"], type=_Symlinks).identifiers
+            known.update(DatasetName(i.get("namespace", ""), i.get("name", "")) for i in links)
+    return observed | {name: LineageDataset(name) for name in declared if name not in known}

@@ -1,0 +1,129 @@
+"""A capture bundle to the lineage of its task, for ``execute()``, ``merge`` and a replay alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sparklineage.spark.capture import CaptureBundle
+    from airflow_provider_sparklineage.spark.events import ReadReport
+
+
+def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: False) -> TaskLineage:
+    """Read and merge a bundle.
+
+    :param expired: asked before each event; when it says True, what was read until then is merged
+    :raise CaptureError: if the event file is there but cannot be read
+    """
+    manifest = bundle.manifest
+    application = accumulate(bundle.events(expired), manifest.application_run_id)
+    lineage = merge(
+        application,
+        outcome_of(bundle, application),
+        declared_inputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_inputs],
+        declared_outputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_outputs],
+    )
+    known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
+    met = [] if known else _incomplete(application)
+    degradations = [
+        *known,
+        *met,
+        *_read_troubles(bundle.report, application),
+        *lineage.degradations,
+    ]
+    if not application.events:  # then the lack of outputs says nothing about the job
+        degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
+    return replace(lineage, degradations=tuple(degradations))
+
+
+def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
+    """How the try ended: as its worker says, else whether the application said that it ended."""
+    if bundle.manifest.outcome:
+        return Outcome(bundle.manifest.outcome)
+    return Outcome.COMPLETE if application.finished else Outcome.FAIL
+
+
+def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
+    """Make the merged RunEvent; run id, job and time are the manifest's, else the application's."""
+    manifest, application = bundle.manifest, lineage.application
+    time = manifest.ended or (application and application.last_event) or manifest.started
+    job = manifest.job
+    return facets.run_event(
+        lineage,
+        bundle.report,
+        run_id=manifest.run_id or manifest.application_run_id,
+        job_namespace=job.namespace
+        if job
+        else (application and application.namespace) or "default",
+        job_name=job.name if job else (application and application.job_name) or "unknown",
+        event_time=time.isoformat() if time else "1970-01-01T00:00:00+00:00",
+    )
+
+
+def _incomplete(application: SparkApplication) -> list[Degradation]:
+    if not application.events:
+        return [
+            Degradation(
+                DegradationCode.NO_EVENTS,
+                "The listener wrote no events of this application. If the job did start a "
+                "SparkSession, look in its log for messages of OpenLineageSparkListener, and for "
+                "spark.openlineage.disabled.",
+            )
+        ]
+    if not application.finished:
+        return [
+            Degradation(
+                DegradationCode.APPLICATION_UNFINISHED,
+                "The application never said that it ended: its driver was killed, so its last "
+                "actions may be missing.",
+            )
+        ]
+    return []
+
+
+def _read_troubles(report: ReadReport, application: SparkApplication) -> list[Degradation]:
+    troubles = []
+    if application.foreign_events:
+        troubles.append(
+            Degradation(
+                DegradationCode.FOREIGN_EVENTS,
+                f"{application.foreign_events} event(s) in the file are of another application "
+                f"than {application.run_id} and were left out.",
+            )
+        )
+    if report.torn:
+        troubles.append(
+            Degradation(
+                DegradationCode.TORN_EVENT,
+                "The last line of the event file is incomplete, because the driver ended while "
+                "writing it.",
+            )
+        )
+    if report.malformed_lines:
+        named = "; ".join(report.malformed)
+        troubles.append(
+            Degradation(
+                DegradationCode.MALFORMED_EVENTS,
+                f"{report.malformed_lines} line(s) are not OpenLineage run events and were left "
+                f"out: {named}.",
+            )
+        )
+    if report.cut:
+        troubles.append(
+            Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"Collecting took too long and ended after {report.events} events; raise "
+                "[sparklineage] collect_timeout, or see the whole with `sparklineage show` on "
+                "the capture bundle.",
+            )
+        )
+    return troubles

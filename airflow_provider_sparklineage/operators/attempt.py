@@ -1,0 +1,375 @@
+"""One try of a task: what is injected before spark-submit, and what is collected after it.
+
+Nothing here ever fails the user's task: whatever goes wrong becomes one warning and a degradation
+in the event. The exception is ``strict=True``, which raises before anything is submitted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import javaproperties
+import msgspec
+from airflow.providers.common.compat.openlineage.utils.spark import (
+    inject_parent_job_information_into_spark_properties,
+)
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.providers.openlineage.plugins.macros import (
+    lineage_job_name,
+    lineage_job_namespace,
+    lineage_run_id,
+)
+
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
+from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.settings import KeepCaptures, Settings
+from airflow_provider_sparklineage.spark import capture, distribution, listener
+from airflow_provider_sparklineage.spark.capture import (
+    CaptureBundle,
+    DeclaredDataset,
+    JobName,
+    Manifest,
+    ManifestDegradation,
+    TaskIdentity,
+)
+from airflow_provider_sparklineage.spark.conf import (
+    Injection,
+    Submission,
+    has_own_listener,
+    inject,
+    injected_names,
+)
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+
+log = logging.getLogger(__name__)
+
+AFTER_KILL_S = 3.0  # Airflow sends SIGKILL 5 s after SIGTERM
+
+
+@dataclass(frozen=True)
+class SubmitTarget:
+    """Where the submission goes, as the operator's hook resolves it from the Spark connection."""
+
+    spark_binary: str
+    master: str
+    deploy_mode: str | None
+    properties_file: str | None
+
+    @property
+    def driver_is_here(self) -> bool:
+        """Whether the driver is a child process of this worker."""
+        return self.deploy_mode != "cluster"
+
+    @property
+    def environment_is_private(self) -> bool:
+        """Whether ``env_vars`` stay such; on YARN and Kubernetes the hook makes conf of them."""
+        return "yarn" not in self.master and "k8s" not in self.master
+
+
+class Attempt:
+    """Lineage of one try, from before the submission to the finished :class:`TaskLineage`."""
+
+    def __init__(self, settings: Settings, bundle: CaptureBundle) -> None:
+        self.settings = settings
+        self.bundle = bundle
+        self._properties_file: Path | None = None
+        self._killed_at: float | None = None
+
+    # --- before -----------------------------------------------------------------------------------
+
+    @classmethod
+    def begin(
+        cls,
+        context: Context,
+        settings: Settings,
+        declared_inputs: tuple[DatasetName, ...],
+        declared_outputs: tuple[DatasetName, ...],
+    ) -> Attempt:
+        """Make the capture bundle of a try; if that fails, go on without one (or raise, if strict).
+
+        :raise CaptureError: if the bundle cannot be made and ``settings.strict``
+        """
+        manifest = _manifest(context, settings, declared_inputs, declared_outputs)
+        try:
+            if settings.capture_location.is_dir():
+                capture.sweep(
+                    settings.capture_location,
+                    older_than=settings.capture_retention,
+                    now=datetime.now(UTC),
+                )
+            return cls(settings, capture.create(settings.capture_location, manifest))
+        except (CaptureError, OSError) as error:
+            if settings.strict:
+                raise
+            attempt = cls(settings, CaptureBundle(None, manifest))
+            attempt.degrade(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+            return attempt
+
+    def inject(self, submission: Submission, target: SubmitTarget, context: Context) -> Submission:
+        """Give the submission with the listener in it, or the same one with a degradation noted.
+
+        :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
+        """
+        if self.bundle.path is None:
+            return submission
+        try:
+            return self._injected(submission, target, context)
+        except Exception as error:
+            code = DegradationCode.INJECTION_FAILED
+            if isinstance(error, ListenerError):
+                code = DegradationCode.LISTENER_UNAVAILABLE
+            elif isinstance(error, _DriverElsewhereError):
+                code = DegradationCode.DRIVER_ELSEWHERE
+            if self.settings.strict:
+                raise
+            log.debug("Injecting the listener failed.", exc_info=True)
+            said = (
+                str(error)
+                if isinstance(error, SparkLineageError)
+                else f"{type(error).__name__}: {error}"
+            )
+            self.degrade(code, said)
+            return submission
+
+    def _injected(
+        self, submission: Submission, target: SubmitTarget, context: Context
+    ) -> Submission:
+        env = distribution.environment(submission.env_vars)
+        found = distribution.find(target.spark_binary, env)
+        if found is None:
+            msg = (
+                f"The Spark of {target.spark_binary} cannot be found; put spark-submit on the "
+                "worker's PATH or set SPARK_HOME."
+            )
+            raise ListenerError(msg)
+        if target.properties_file:
+            file_properties = distribution.read_properties(Path(target.properties_file))
+        else:
+            file_properties = found.defaults(env)
+        before = replace(submission, file_properties=file_properties)
+        if not target.driver_is_here or before.value("spark.submit.deployMode") == "cluster":
+            msg = (
+                "The driver runs in the cluster and not on this worker, so its lineage cannot be "
+                "collected; use deploy_mode='client' where lineage is wanted."
+            )
+            raise _DriverElsewhereError(msg)
+        events_path = self.bundle.events_path
+        jar = None
+        if not has_own_listener(before):
+            jar = listener.find_jar(found, self.settings.listener_jar, env)
+            jar = None if jar.parent == found.jars else jar.absolute()
+        injection = Injection(
+            jar=jar,
+            events_path=events_path or Path(os.devnull),
+            application_run_id=self.bundle.manifest.application_run_id,
+            defaults=self._defaults(before, context),
+            submit_opts=env.get("SPARK_SUBMIT_OPTS", "") if target.environment_is_private else None,
+        )
+        after = inject(before, injection)
+        self._note(
+            injected=injected_names(before, after),
+            versions={
+                **self.bundle.manifest.versions,
+                "spark": found.version,
+                "scala": found.scala,
+            },
+        )
+        return after
+
+    def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
+        """Identity of the application in OpenLineage: its job names, and the task as its parent."""
+        task = self.bundle.manifest.task
+        namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+        own = {"spark.openlineage.namespace": namespace}
+        if task is not None:
+            own["spark.openlineage.appName"] = f"{task.dag_id}.{task.task_id}"
+        known = dict.fromkeys(submission.keys(), "")
+        parents: dict[str, str] = inject_parent_job_information_into_spark_properties(
+            known, context
+        )
+        return own | {key: value for key, value in parents.items() if key not in known}
+
+    def properties_file(self, submission: Submission) -> str | None:
+        """Write the properties file that a submission needs, if any, readable for this user only.
+
+        It contains all that the file said which it stands for, because ``--properties-file``
+        replaces that.
+        """
+        if not submission.extra_file_properties:
+            return None
+        handle, name = tempfile.mkstemp(prefix=".properties-", dir=self.settings.capture_location)
+        self._properties_file = Path(name)
+        with os.fdopen(handle, "w", encoding="latin-1") as file:
+            javaproperties.dump(
+                {**submission.file_properties, **submission.extra_file_properties}, file
+            )
+        return name
+
+    # --- after ------------------------------------------------------------------------------------
+
+    def killed(self) -> None:
+        """Note that Airflow is ending the process: what is left to do has seconds."""
+        self._killed_at = time.monotonic()
+
+    def finish(self, outcome: Outcome) -> TaskLineage:
+        """Collect and merge; never raises, not even Airflow's task timeout if it fires in here."""
+        self._note(ended=datetime.now(UTC), outcome=str(outcome))
+        lineage = self._without(outcome)
+        try:
+            lineage = task_lineage(self.bundle, self._expiry())
+        except AirflowTaskTimeout:
+            lineage = self._degraded(
+                outcome,
+                DegradationCode.COLLECTION_CUT,
+                "The task's execution_timeout fired while its lineage was being collected, after "
+                "Spark had ended; give the task a little more time.",
+            )
+        except CaptureError as error:
+            lineage = self._degraded(outcome, DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+        except Exception as error:
+            log.debug("Merging failed.", exc_info=True)
+            lineage = self._degraded(
+                outcome,
+                DegradationCode.MERGE_FAILED,
+                f"The collected events could not be merged ({type(error).__name__}: {error}); "
+                "please report this with the capture bundle.",
+            )
+        self._clean_up(lineage)
+        return lineage
+
+    def _expiry(self) -> Any:
+        begun = time.monotonic()
+
+        def expired() -> bool:
+            now = time.monotonic()
+            if self._killed_at is not None and now - self._killed_at > AFTER_KILL_S:
+                return True
+            return now - begun > self.settings.collect_timeout.total_seconds()
+
+        return expired
+
+    def _degraded(self, outcome: Outcome, code: DegradationCode, message: str) -> TaskLineage:
+        self.degrade(code, message)
+        return self._without(outcome)
+
+    def _without(self, outcome: Outcome) -> TaskLineage:
+        """Lineage of a try of which nothing was collected: what was declared, and why no more."""
+        manifest = self.bundle.manifest
+
+        def declared(entries: tuple[DeclaredDataset, ...]) -> tuple[LineageDataset, ...]:
+            from airflow_provider_sparklineage.datasets import DatasetName
+
+            return tuple(LineageDataset(DatasetName(d.namespace, d.name)) for d in entries)
+
+        return TaskLineage(
+            outcome,
+            declared(manifest.declared_inputs),
+            declared(manifest.declared_outputs),
+            degradations=tuple(
+                Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations
+            ),
+        )
+
+    def _clean_up(self, lineage: TaskLineage) -> None:
+        """Keep or remove the bundle, and say once what needs a person's attention."""
+        if self._properties_file is not None:
+            self._properties_file.unlink(missing_ok=True)
+        serious = [d.message for d in lineage.degradations if d.code.needs_attention]
+        keep = self.settings.keep_captures is KeepCaptures.ALL or (
+            self.settings.keep_captures is KeepCaptures.DEGRADED
+            and (bool(serious) or lineage.outcome is Outcome.FAIL)
+        )
+        where = ""
+        try:
+            if keep:
+                self.bundle.save()
+                where = f" The capture bundle is kept: sparklineage show {self.bundle.path}"
+            else:
+                self.bundle.remove()
+        except CaptureError as error:
+            serious.append(str(error))
+        if serious:
+            log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
+        elif keep:
+            log.info("Spark lineage was collected.%s", where)
+
+    def degrade(self, code: DegradationCode, message: str) -> None:
+        """Note in the manifest that something is missing."""
+        entry = ManifestDegradation(str(code), message)
+        self._note(degradations=(*self.bundle.manifest.degradations, entry))
+
+    def _note(self, **changes: Any) -> None:
+        manifest = msgspec.structs.replace(self.bundle.manifest, **changes)
+        self.bundle = replace(self.bundle, manifest=manifest)
+        if self.bundle.path is None:
+            return
+        try:
+            self.bundle.save()
+        except CaptureError as error:
+            log.debug("%s", error)
+
+
+class _DriverElsewhereError(SparkLineageError):
+    """Raised when the driver will not be a child of this worker."""
+
+
+def _manifest(
+    context: Context,
+    settings: Settings,
+    declared_inputs: tuple[DatasetName, ...],
+    declared_outputs: tuple[DatasetName, ...],
+) -> Manifest:
+    ti: Any = context["ti"]
+    run_id = str(lineage_run_id(ti))
+    namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+    map_index = getattr(ti, "map_index", None)
+    return Manifest(
+        # The same try always gets the same application run id, so that a replay is known as one.
+        application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
+        task=TaskIdentity(
+            dag_id=ti.dag_id,
+            task_id=ti.task_id,
+            run_id=ti.run_id,
+            try_number=ti.try_number,
+            map_index=-1 if map_index is None else map_index,
+        ),
+        job=JobName(namespace, lineage_job_name(ti)),
+        run_id=run_id,
+        started=datetime.now(UTC),
+        declared_inputs=tuple(DeclaredDataset(*name) for name in declared_inputs),
+        declared_outputs=tuple(DeclaredDataset(*name) for name in declared_outputs),
+        versions=_versions(),
+        settings=settings.described(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    from importlib import metadata
+
+    names = (
+        "airflow-provider-sparklineage",
+        "apache-airflow",
+        "apache-airflow-providers-apache-spark",
+        "apache-airflow-providers-openlineage",
+    )
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,177 @@
+"""The settings of one try: operator argument, else ``[sparklineage]`` option, else default."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage.exceptions import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECTION = "sparklineage"
+
+
+class KeepCaptures(StrEnum):
+    """Which capture bundles outlive their try."""
+
+    DEGRADED = "degraded"
+    """Those of failed tries, and of tries whose lineage lacks something that can be mended."""
+    ALL = "all"
+    NONE = "none"
+
+
+class Option(NamedTuple):
+    """An option of the ``[sparklineage]`` section, as Airflow documents it."""
+
+    name: str
+    type: str
+    default: str
+    example: str
+    description: str
+
+
+OPTIONS = (
+    Option(
+        "disabled",
+        "boolean",
+        "False",
+        "True",
+        "Run all tasks exactly as the stock SparkSubmitOperator would: nothing is injected or "
+        "collected.",
+    ),
+    Option(
+        "strict",
+        "boolean",
+        "False",
+        "True",
+        "Fail a task before it submits when its lineage cannot be collected, instead of running "
+        "it without.",
+    ),
+    Option(
+        "listener_jar",
+        "string",
+        "",
+        "/opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar",
+        "Path of the OpenLineage listener jar on the worker. Empty: a listener in "
+        "$SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
+    ),
+    Option(
+        "capture_location",
+        "string",
+        "",
+        "/var/lib/airflow/sparklineage",
+        "Directory on the worker for capture bundles, private to the worker's user. Empty: a "
+        "directory of the user in the temporary folder.",
+    ),
+    Option(
+        "keep_captures",
+        "string",
+        "degraded",
+        "all",
+        "Which capture bundles outlive their try: `degraded` (failed tries and incomplete "
+        "lineage), `all`, `none`.",
+    ),
+    Option(
+        "capture_retention",
+        "float",
+        "7",
+        "1",
+        "Days after which a kept capture bundle is deleted.",
+    ),
+    Option(
+        "collect_timeout",
+        "float",
+        "30",
+        "10",
+        "Seconds that collecting and merging may take after Spark has ended.",
+    ),
+)
+
+
+def default_capture_location() -> Path:
+    """Give the capture location if none is configured: the user's own, in the temporary folder."""
+    return Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one try; times are spans, paths absolute."""
+
+    disabled: bool = False
+    strict: bool = False
+    listener_jar: Path | None = None
+    capture_location: Path = field(default_factory=default_capture_location)
+    keep_captures: KeepCaptures = KeepCaptures.DEGRADED
+    capture_retention: timedelta = timedelta(days=7)
+    collect_timeout: timedelta = timedelta(seconds=30)
+
+    def described(self) -> dict[str, str]:
+        """Every setting as text, for the manifest; none of them is a secret."""
+        return {name: str(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+def resolve(option: Callable[[str], str | None], *, strict: bool | None = None) -> Settings:
+    """Resolve the settings of a try.
+
+    :param option: value of an option of the ``[sparklineage]`` section, None or "" if not set
+    :param strict: operator argument; None leaves it to the configuration
+    :raise SettingsError: if a value is impossible; names the option and what it may be
+    """
+    jar = option("listener_jar")
+    location = option("capture_location")
+    return Settings(
+        disabled=_boolean(option, "disabled"),
+        strict=_boolean(option, "strict") if strict is None else strict,
+        listener_jar=Path(jar).expanduser() if jar else None,
+        capture_location=_absolute(location) if location else default_capture_location(),
+        keep_captures=_choice(option, "keep_captures"),
+        capture_retention=timedelta(days=_number(option, "capture_retention", 7)),
+        collect_timeout=timedelta(seconds=_number(option, "collect_timeout", 30)),
+    )
+
+
+def _boolean(option: Callable[[str], str | None], name: str) -> bool:
+    text = (option(name) or "false").strip().lower()
+    if text in ("true", "t", "1", "yes", "on"):
+        return True
+    if text in ("false", "f", "0", "no", "off"):
+        return False
+    msg = f"[{SECTION}] {name} is {text!r}; it must be True or False."
+    raise SettingsError(msg)
+
+
+def _number(option: Callable[[str], str | None], name: str, default: float) -> float:
+    text = (option(name) or str(default)).strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1e6:
+        msg = f"[{SECTION}] {name} is {text!r}; it must be a number that is not negative."
+        raise SettingsError(msg)
+    return value
+
+
+def _choice(option: Callable[[str], str | None], name: str) -> KeepCaptures:
+    text = (option(name) or KeepCaptures.DEGRADED).strip().lower()
+    if text not in [*KeepCaptures]:
+        msg = f"[{SECTION}] {name} is {text!r}; it must be one of {', '.join(KeepCaptures)}."
+        raise SettingsError(msg)
+    return KeepCaptures(text)
+
+
+def _absolute(text: str) -> Path:
+    path = Path(text).expanduser()
+    if not path.is_absolute():
+        msg = (
+            f"[{SECTION}] capture_location is {text!r}; it must be an absolute path on the worker."
+        )
+        raise SettingsError(msg)
+    return path

@@ -1,0 +1,164 @@
+"""A merged RunEvent for people: datasets, columns with their sources, and what is missing."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from airflow_provider_sparklineage.datasets import DatasetName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# Where the output is no terminal there is no width to keep; this keeps a source's line together.
+_PLAIN_WIDTH = 160
+_MAX_LOCATIONS = 3
+_MAX_INDIRECT = 8
+
+
+def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
+    """Print a merged event; colours and the terminal's width only where ``file`` is one."""
+    console = Console(file=file, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=file, highlight=False, width=_PLAIN_WIDTH, no_color=True)
+    labels = _labels(event)
+    job, run = event["job"], event["run"]
+    colour = "green" if event["eventType"] == "COMPLETE" else "red"
+    console.rule(f"[bold]{escape(job['name'])}[/]", align="left")
+    console.print(f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {run['runId']}")
+    _print_datasets(console, "Inputs", event.get("inputs") or [], labels)
+    _print_datasets(console, "Outputs", event.get("outputs") or [], labels)
+    for output in event.get("outputs") or []:
+        _print_columns(console, output, labels)
+    missing = degradations(event)
+    if missing:
+        console.print("\n[bold]Missing or assumed[/]")
+        for entry in missing:
+            console.print(
+                f"  [yellow]{entry['code']}[/]  {escape(entry['message'])}",
+                soft_wrap=not console.is_terminal,
+            )
+    console.print()
+
+
+def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Entries of the event's capture facet that say what is missing."""
+    facets = event["run"].get("facets") or {}
+    entries: list[dict[str, Any]] = (facets.get("sparkLineage_capture") or {}).get(
+        "degradations"
+    ) or []
+    return entries
+
+
+def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:
+    """Find the shortest end of each dataset's name that no other dataset shares."""
+    datasets = [*(event.get("inputs") or []), *(event.get("outputs") or [])]
+    names = sorted({_name(d) for d in datasets} | set(_sources(datasets)))
+    labels = {}
+    for name in names:
+        segments = [s for s in str(name).split("/") if s]
+        for count in range(1, len(segments) + 1):
+            end = segments[-count:]
+            if sum([s for s in str(n).split("/") if s][-count:] == end for n in names) == 1:
+                break
+        labels[name] = "/".join(end) if segments else str(name)
+    return labels
+
+
+def _sources(datasets: Iterable[Mapping[str, Any]]) -> Iterable[DatasetName]:
+    for dataset in datasets:
+        lineage = (dataset.get("facets") or {}).get("columnLineage") or {}
+        for field in (lineage.get("fields") or {}).values():
+            yield from (_name(source) for source in field.get("inputFields") or ())
+        yield from (_name(source) for source in lineage.get("dataset") or ())
+
+
+def _name(dataset: Mapping[str, Any]) -> DatasetName:
+    return DatasetName(dataset["namespace"], dataset["name"])
+
+
+def _print_datasets(
+    console: Console,
+    title: str,
+    datasets: list[Mapping[str, Any]],
+    labels: Mapping[DatasetName, str],
+) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for dataset in datasets:
+        name = _name(dataset)
+        table.add_row(
+            f"  [cyan]{escape(labels[name])}[/]", escape(str(name)), escape(_facts(dataset))
+        )
+    console.print(f"\n[bold]{title}[/]{'' if datasets else ' none'}")
+    if datasets:
+        console.print(table)
+
+
+def _facts(dataset: Mapping[str, Any]) -> str:
+    """Say what is known of a dataset besides its columns, in a few words."""
+    sides = dataset.get("inputFacets") or dataset.get("outputFacets") or {}
+    facts = []
+    subset = sides.get("subset") or {}
+    condition = subset.get("inputCondition") or subset.get("outputCondition") or {}
+    locations = [str(location) for location in condition.get("locations") or ()]
+    if locations:
+        ends = [_below(dataset["name"], location) for location in locations]
+        more = f" and {len(ends) - _MAX_LOCATIONS} more" if len(ends) > _MAX_LOCATIONS else ""
+        facts.append(", ".join(ends[:_MAX_LOCATIONS]) + more)
+    statistics = sides.get("outputStatistics") or {}
+    if statistics.get("rowCount") is not None:
+        facts.append(f"{statistics['rowCount']} rows")
+    return "; ".join(facts)
+
+
+def _below(name: str, location: str) -> str:
+    return location.removeprefix(name).lstrip("/") or location
+
+
+def _print_columns(
+    console: Console, output: Mapping[str, Any], labels: Mapping[DatasetName, str]
+) -> None:
+    facets = output.get("facets") or {}
+    fields = (facets.get("schema") or {}).get("fields") or []
+    lineage = facets.get("columnLineage") or {}
+    sources = lineage.get("fields") or {}
+    types = {f["name"]: f.get("type") or "" for f in fields}
+    names = [*types, *(name for name in sources if name not in types)]
+    if not names:
+        return
+    console.print(f"\n[bold]Columns of {escape(labels[_name(output)])}[/]")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name in names:
+        made_of = (sources.get(name) or {}).get("inputFields") or ()
+        said = ", ".join(_source(s, labels) for s in made_of) or "[yellow]sources unknown[/]"
+        table.add_row(f"  {escape(name)}", f"[dim]{escape(types.get(name, ''))}[/]", said)
+    console.print(table)
+    everything = [_source(s, labels) for s in lineage.get("dataset") or ()]
+    if everything:
+        more = (
+            f" and {len(everything) - _MAX_INDIRECT} more"
+            if len(everything) > _MAX_INDIRECT
+            else ""
+        )
+        console.print(
+            f"  all of them by {', '.join(everything[:_MAX_INDIRECT])}{more}",
+            soft_wrap=not console.is_terminal,
+        )
+
+
+def _source(source: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> str:
+    kinds = []
+    for t in source.get("transformations") or ():
+        kind = (t.get("subtype") or t.get("type") or "").lower().replace("_", " ")
+        kinds.append(f"{kind}, masked" if t.get("masking") else kind)
+    said = " + ".join(dict.fromkeys(k for k in kinds if k))
+    column = f"[cyan]{escape(labels[_name(source)])}[/].{escape(source['field'])}"
+    return f"{column} ({said})" if said and said != "identity" else column

@@ -1,0 +1,1 @@
+"""What goes into a Spark application and what comes out of it."""

@@ -1,0 +1,213 @@
+"""The capture bundle: one private directory per try with all that merging needs.
+
+======================  =====================================================================
+``events.ndjson``       what the listener wrote, one OpenLineage RunEvent a line
+``manifest.json``       what the worker knows: :class:`Manifest`
+======================  =====================================================================
+
+``execute()``, ``sparklineage merge`` and a bug report read the same bundle and get the same answer.
+It holds no secret: the listener writes table names and plans, the manifest no values of settings
+that could be one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, read_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+
+EVENTS = "events.ndjson"
+MANIFEST = "manifest.json"
+
+
+class TaskIdentity(msgspec.Struct, frozen=True):
+    """The try that a bundle belongs to, in Airflow's terms."""
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    try_number: int
+    map_index: int = -1
+
+
+class JobName(msgspec.Struct, frozen=True):
+    """OpenLineage job of the task."""
+
+    namespace: str
+    name: str
+
+
+class DeclaredDataset(msgspec.Struct, frozen=True):
+    """A dataset of ``inlets``, ``outlets``, ``reads`` or ``writes``, in the listener's naming."""
+
+    namespace: str
+    name: str
+
+
+class ManifestDegradation(msgspec.Struct, frozen=True):
+    """Something that the worker already knows to be missing."""
+
+    code: str
+    message: str
+
+
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the worker knows of a try; the schema is shipped as ``schemas/manifest.json``."""
+
+    application_run_id: str
+    """OpenLineage run id that the listener was told to use for the application."""
+    version: int = 1
+    task: TaskIdentity | None = None
+    job: JobName | None = None
+    run_id: str = ""
+    """OpenLineage run id of the Airflow task's try."""
+    started: datetime | None = None
+    ended: datetime | None = None
+    outcome: str = ""
+    """COMPLETE or FAIL once the try has ended; empty while it runs or if its worker was killed."""
+    declared_inputs: tuple[DeclaredDataset, ...] = ()
+    declared_outputs: tuple[DeclaredDataset, ...] = ()
+    injected: tuple[str, ...] = ()
+    """Names (never values) of what was added to the job: Spark properties, jars, environment."""
+    versions: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    degradations: tuple[ManifestDegradation, ...] = ()
+
+
+@dataclass(frozen=True)
+class CaptureBundle:
+    """The bundle of one try; ``path`` is None where no directory could be made."""
+
+    path: Path | None
+    manifest: Manifest
+    report: ReadReport = field(default_factory=ReadReport)
+
+    @property
+    def events_path(self) -> Path | None:
+        """Where the listener writes."""
+        return self.path / EVENTS if self.path else None
+
+    def events(self, expired: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
+        """Read the listener's events; counts and troubles go to :attr:`report`.
+
+        :raise CaptureError: if the file is there but cannot be read
+        """
+        path = self.events_path
+        if path is None or not path.exists():
+            return
+        try:
+            with path.open("rb") as lines:
+                yield from read_events(lines, self.report, source=path.name, expired=expired)
+        except OSError as error:
+            msg = f"{path} cannot be read: {error}"
+            raise CaptureError(msg) from error
+
+    def save(self) -> None:
+        """Write the manifest, whole or not at all.
+
+        :raise CaptureError: if the directory is gone or full
+        """
+        if self.path is None:
+            return
+        try:
+            partial = self.path / f".{MANIFEST}"
+            partial.write_bytes(msgspec.json.format(msgspec.json.encode(self.manifest)) + b"\n")
+            partial.replace(self.path / MANIFEST)
+        except OSError as error:
+            msg = f"The manifest cannot be written to {self.path}: {error}"
+            raise CaptureError(msg) from error
+
+    def remove(self) -> None:
+        """Delete the directory and what is in it."""
+        if self.path is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def create(location: Path, manifest: Manifest) -> CaptureBundle:
+    """Make the bundle of a try below ``location`` and write its manifest.
+
+    :raise CaptureError: if the location is not a directory that only this user can write to
+    """
+    try:
+        location.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _require_private(location)
+        prefix = "try-"
+        if manifest.task:
+            task = manifest.task
+            prefix = f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try{task.try_number}-"
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
+    except OSError as error:
+        msg = (
+            f"No capture bundle can be made in {location}: {error}. Set [sparklineage] "
+            "capture_location to a directory that the worker can write to."
+        )
+        raise CaptureError(msg) from error
+    bundle = CaptureBundle(path, manifest)
+    bundle.save()
+    return bundle
+
+
+def _require_private(location: Path) -> None:
+    """Refuse a location in which somebody else could have put, or could replace, a bundle."""
+    status = location.stat()
+    sticky = status.st_mode & stat.S_ISVTX
+    if status.st_uid not in (os.getuid(), 0) or (status.st_mode & 0o022 and not sticky):
+        msg = (
+            f"{location} belongs to another user or is writable for others. Set [sparklineage] "
+            "capture_location to a directory of the worker's own user with mode 0700."
+        )
+        raise CaptureError(msg)
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text)[:60]
+
+
+def load(path: Path) -> CaptureBundle:
+    """Open an existing bundle.
+
+    :raise CaptureError: if there is no readable manifest in it
+    """
+    file = path / MANIFEST
+    try:
+        manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
+    except OSError as error:
+        msg = f"{path} is no capture bundle: {file.name} cannot be read ({error.strerror})."
+        raise CaptureError(msg) from error
+    except msgspec.MsgspecError as error:
+        msg = f"{file} is no manifest of a capture bundle: {error}."
+        raise CaptureError(msg) from error
+    return CaptureBundle(path, manifest)
+
+
+def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
+    """Delete the bundles below ``location`` whose try ended longer ago than that; return how many.
+
+    Bundles without an end are left alone: their try may be running.
+    """
+    removed = 0
+    for file in location.glob(f"*/{MANIFEST}"):
+        try:
+            bundle = load(file.parent)
+        except CaptureError:
+            continue
+        ended = bundle.manifest.ended
+        if ended is not None and now - ended > older_than:
+            bundle.remove()
+            removed += 1
+    return removed
