@@ -1,0 +1,70 @@
+"""Fixtures that all tests share; where recorded events and the specification are."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sparklineage.inputs import open_bundle
+from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
+from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+# Airflow reads its configuration when first imported: before any test module, every run of its own.
+_HOME = Path(tempfile.mkdtemp(prefix="sparklineage-tests-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+AIRFLOW_EVENTS = _HOME / "openlineage.ndjson"
+os.environ.update(
+    {
+        "AIRFLOW_HOME": str(_HOME / "airflow"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(_HOME / "dags"),
+        "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+            {"type": "file", "log_file_path": str(AIRFLOW_EVENTS), "append": True}
+        ),
+        "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(_HOME / "captures"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+)
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden(case: str, spark: str = "4.0") -> Path:
+    """Path of the recorded events of a case."""
+    return GOLDEN / f"spark-{spark}" / f"{case}.ndjson"
+
+
+class Recorded:
+    """A recorded case on its way to the merged event, one step further with each property."""
+
+    def __init__(self, case: str, spark: str = "4.0") -> None:
+        self.path = golden(case, spark)
+
+    @property
+    def application(self) -> SparkApplication:
+        with open_bundle([str(self.path)]) as bundle:
+            return accumulate(bundle.events(), bundle.manifest.application_run_id)
+
+    @property
+    def lineage(self):
+        with open_bundle([str(self.path)]) as bundle:
+            return task_lineage(bundle)
+
+    @property
+    def event(self):
+        with open_bundle([str(self.path)]) as bundle:
+            return merged_event(bundle, task_lineage(bundle))
+
+
+@pytest.fixture
+def recorded():
+    """Open a recorded case: ``recorded("staging_chain").lineage``."""
+    return Recorded

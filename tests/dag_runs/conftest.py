@@ -1,0 +1,66 @@
+"""DAG runs in this process: an Airflow database, and DAGs made inside a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import AIRFLOW_EVENTS
+
+
+@pytest.fixture(scope="session")
+def airflow_db():
+    """Make Airflow's database, once for all tests of this process."""
+    from airflow.utils.db import initdb
+
+    Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).mkdir(parents=True, exist_ok=True)
+    initdb()
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+    DagBundlesManager().sync_bundles_to_db()
+
+
+@pytest.fixture
+def run_dag(airflow_db):
+    """Run a DAG as ``airflow dags test`` does; the DAG must be in the database for that."""
+
+    def run(dag, logical_date):
+        from airflow.models.serialized_dag import SerializedDagModel
+        from airflow.serialization.definitions.dag import SerializedDAG
+        from airflow.serialization.serialized_objects import LazyDeserializedDAG
+
+        lazy = LazyDeserializedDAG.from_dag(dag)
+        SerializedDAG.bulk_write_to_db("dags-folder", None, [lazy])
+        SerializedDagModel.write_dag(lazy, bundle_name="dags-folder")
+        return dag.test(logical_date=logical_date)
+
+    return run
+
+
+@pytest.fixture
+def events_of():
+    """OpenLineage events that Airflow emitted for a job, in their order."""
+
+    def events(job, count, timeout_s=30):
+        # The DAG's own events come from a process pool, after the run has returned.
+        deadline = time.monotonic() + timeout_s
+        while True:
+            lines = AIRFLOW_EVENTS.read_text().splitlines() if AIRFLOW_EVENTS.exists() else []
+            found = [e for e in map(json.loads, lines) if e["job"]["name"] == job]
+            if len(found) >= count or time.monotonic() > deadline:
+                return found
+            time.sleep(0.2)
+
+    return events
+
+
+@pytest.fixture
+def spark_on_path(monkeypatch):
+    """Let the tests' own spark-submit be found, as a worker started from its environment would."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("SPARK_HOME", raising=False)

@@ -1,0 +1,71 @@
+"""A real DAG run of real Spark jobs: the task's own events carry the merged lineage."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.dag_runs.documents import assert_document
+from tests.openlineage_spec import validate_event
+from tests.record_events import APPLICATIONS
+
+pytestmark = [
+    pytest.mark.airflow,
+    # The stock hook never closes the pipe of its child; Airflow's database sessions outlive a test.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    # Airflow forks to send events, in a process that has threads.
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("dag") / "lake")
+
+
+@pytest.fixture
+def dag(lake):
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+    from airflow.sdk import DAG
+
+    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+    from airflow_provider_sparklineage.spark import distribution, listener
+
+    found = distribution.find("spark-submit", distribution.environment(None))
+    listener.fetch(found)
+    conf = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "WARN",
+    }
+    with DAG("golden_dag", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=UTC)) as dag:
+        prepare = SparkSubmitOperator(
+            task_id="prepare",
+            application=f"{APPLICATIONS}/prepare_lake.py",
+            application_args=[lake],
+            conf=conf,
+        )
+        revenue = SparkLineageSubmitOperator(
+            task_id="revenue",
+            application=f"{APPLICATIONS}/staging_chain.py",
+            application_args=[lake],
+            conf=conf,
+            reads=[f"{lake}/targets/month={{{{ ds[:7] }}}}"],
+            writes=[f"{lake}/revenue/dt={{{{ ds }}}}"],
+        )
+        prepare >> revenue
+    return dag
+
+
+def test_start_and_complete_carry_the_lineage_of_the_task(
+    spark_on_path, dag, lake, run_dag, events_of
+):
+    run = run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC))
+    assert run.state == "success"
+    start, complete = events_of("golden_dag.revenue", 2)
+    for event in (start, complete):
+        validate_event(event)
+    assert_document(start, "start", lake)
+    assert_document(complete, "complete", lake)

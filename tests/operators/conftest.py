@@ -1,0 +1,139 @@
+"""An operator run as Airflow's task runner would, with a spark-submit that is a script of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import golden
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Dumps what it was given, writes recorded events where the listener would, and ends as told.
+FAKE_SPARK_SUBMIT = """#!{python}
+import json, os, pathlib, sys, time
+conf = dict(a.split("=", 1) for f, a in zip(sys.argv, sys.argv[1:]) if f == "--conf")
+files = {{}}
+for flag, value in zip(sys.argv, sys.argv[1:]):
+    if flag == "--properties-file":
+        path = pathlib.Path(value)
+        files[value] = [oct(path.stat().st_mode & 0o777), path.read_text()]
+told = json.loads(pathlib.Path({told!r}).read_text())
+pathlib.Path({dump!r}).write_text(json.dumps({{
+    "argv": sys.argv[1:], "conf": conf, "env": dict(os.environ), "files": files}}))
+prefix = "spark.openlineage.transport."
+location = conf.get(prefix + "location") or conf.get(prefix + "transports.sparklineage.location")
+if location and told.get("events"):
+    text = pathlib.Path(told["events"]).read_text()
+    text = text.replace(told["recorded_as"], conf["spark.openlineage.applicationRunId"])
+    pathlib.Path(location).write_text(text[: told.get("bytes")])
+print("the job's own output")
+time.sleep(told.get("sleep", 0))
+sys.exit(told.get("exit", 0))
+"""
+
+
+class FakeTaskInstance(SimpleNamespace):
+    """What the OpenLineage macros ask of a task instance."""
+
+    def get_template_context(self):
+        return {"ti": self, "dag_run": self.dag_run}
+
+
+class FakeSparkSubmit:
+    """The double: told what to do, asked what it was given."""
+
+    def __init__(self, folder: Path) -> None:
+        self._told = folder / "told.json"
+        self._dump = folder / "dump.json"
+        self.home = folder / "spark"
+        self.jar = folder / "openlineage-spark_2.13-1.53.0.jar"
+        self.jar.touch()
+        (self.home / "jars").mkdir(parents=True)
+        (self.home / "jars" / "spark-core_2.13-4.0.1.jar").touch()
+        (self.home / "conf").mkdir()
+        binary = folder / "bin" / "spark-submit"
+        binary.parent.mkdir()
+        script = FAKE_SPARK_SUBMIT.format(
+            python=sys.executable, told=str(self._told), dump=str(self._dump)
+        )
+        binary.write_text(script)
+        binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+        self.path = str(binary.parent)
+        self.does()
+
+    def does(self, events: str | None = None, **told) -> None:
+        """Tell the double whose events to write (and ``exit``, ``sleep``, ``bytes``)."""
+        if events is not None:
+            path = golden(events)
+            first = json.loads(path.read_text().splitlines()[0])
+            told |= {"events": str(path), "recorded_as": first["run"]["runId"]}
+        self._told.write_text(json.dumps(told))
+
+    @property
+    def ran(self) -> bool:
+        return self._dump.exists()
+
+    @property
+    def given(self):
+        return SimpleNamespace(**json.loads(self._dump.read_text()))
+
+
+@pytest.fixture
+def spark_submit(tmp_path, monkeypatch):
+    fake = FakeSparkSubmit(tmp_path)
+    monkeypatch.setenv("PATH", f"{fake.path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SPARK_HOME", str(fake.home))
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(fake.jar))
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(tmp_path / "captures"))
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+    return fake
+
+
+@pytest.fixture
+def captures(tmp_path):
+    """Bundles that are left below the capture location."""
+    return lambda: sorted((tmp_path / "captures").glob("*/manifest.json"))
+
+
+@pytest.fixture
+def context():
+    """Template context of a task instance, as far as the operator and the macros look into it."""
+    dag_run = SimpleNamespace(
+        logical_date=datetime(2024, 5, 6, tzinfo=UTC),
+        run_after=datetime(2024, 5, 7, tzinfo=UTC),
+        conf={},
+        clear_number=0,
+    )
+    ti = FakeTaskInstance(
+        dag_id="shop",
+        task_id="revenue",
+        run_id="manual",
+        try_number=1,
+        map_index=-1,
+        dag_run=dag_run,
+    )
+    return {"ti": ti, "dag_run": dag_run}
+
+
+@pytest.fixture
+def execute(context):
+    """Execute an operator as the task runner does."""
+    from airflow.sdk.bases.operator import ExecutorSafeguard
+
+    def run(operator, context=context):
+        token = ExecutorSafeguard.tracker.set(operator)
+        try:
+            return operator.execute(context)
+        finally:
+            ExecutorSafeguard.tracker.reset(token)
+
+    return run

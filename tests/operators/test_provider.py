@@ -1,0 +1,73 @@
+"""What Airflow itself sees of the provider."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sparklineage.get_provider_info import get_provider_info
+
+pytestmark = pytest.mark.airflow
+
+BIN = Path(sys.executable).parent
+
+
+def airflow(*argv):
+    return subprocess.run([BIN / "airflow", *argv], capture_output=True, text=True, check=False)
+
+
+def test_airflow_knows_the_provider():
+    done = airflow("providers", "get", "airflow-provider-sparklineage", "--output", "json")
+    assert done.returncode == 0, done.stderr
+    [provider] = json.loads(done.stdout[done.stdout.index("[") :])
+    assert provider["Provider"] == "airflow-provider-sparklineage"
+    assert provider["Version"] == metadata.version("airflow-provider-sparklineage")
+
+
+def test_the_commands_are_airflow_commands_too():
+    done = airflow("sparklineage", "schema")
+    assert done.returncode == 0, done.stderr
+    assert "SparkLineageCaptureRunFacet" in done.stdout
+
+
+def test_every_option_has_a_default_that_resolves():
+    from airflow_provider_sparklineage import settings
+
+    options = get_provider_info()["config"]["sparklineage"]["options"]
+    defaults = {name: option["default"] for name, option in options.items()}
+    assert settings.resolve(defaults.get) == settings.Settings()
+
+
+def test_importing_the_operator_pulls_in_nothing_that_the_stock_operator_does_not():
+    def modules(module):
+        code = f"import {module}, sys; print(' '.join(m.partition('.')[0] for m in sys.modules))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        return set(done.stdout.split())
+
+    ours = modules("airflow_provider_sparklineage.operators.spark_submit")
+    stock = modules("airflow.providers.apache.spark.operators.spark_submit")
+    assert ours - stock - set(sys.stdlib_module_names) <= {"airflow_provider_sparklineage"}
+    assert "pyspark" not in ours
+
+
+@pytest.mark.parametrize("class_name", ["SparkLineageMixin", "SparkLineageSubmitOperator"])
+def test_docstrings_mark_exactly_the_template_fields(class_name):
+    from airflow_provider_sparklineage.operators import spark_submit
+
+    cls = getattr(spark_submit, class_name)
+    marked = {
+        line.split(":")[1].removeprefix("param ").strip()
+        for line in cls.__doc__.replace("\n        ", " ").splitlines()
+        if line.strip().startswith(":param") and "(templated)" in line
+    }
+    own = set(spark_submit.SparkLineageSubmitOperator.template_fields) - set(
+        spark_submit.SparkSubmitOperator.template_fields
+    )
+    assert marked == own

@@ -1,0 +1,84 @@
+"""A real Spark with the listener injected by us: its events must merge like the recorded ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.spark import capture, listener
+from airflow_provider_sparklineage.spark.capture import Manifest
+from airflow_provider_sparklineage.spark.conf import Injection, Submission, inject
+from tests import record_events
+from tests.openlineage_spec import validate_event
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="session")
+def spark():
+    return record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
+
+
+@pytest.fixture(scope="session")
+def bundle(spark, tmp_path_factory):
+    """Run the staging application once and give its capture bundle."""
+    work = tmp_path_factory.mktemp("spark")
+    lake = record_events.prepare_lake(spark, work)
+    scratch = work / "scratch"
+    scratch.mkdir()
+    made = capture.create(work / "captures", Manifest(application_run_id=str(uuid.uuid4())))
+    jar = listener.fetch(spark.distribution)
+    conf = record_events.spark_conf(lake, scratch)
+    injection = Injection(jar, made.events_path, made.manifest.application_run_id)
+    submission = inject(Submission(conf=conf), injection)
+    options = ["--jars", submission.jars, *record_events.conf_options(submission.conf)]
+    application = record_events.APPLICATIONS / "staging_chain.py"
+    exit_code, tail = record_events.submit(spark, application, lake, scratch, options)
+    assert exit_code == 0, tail
+    return made
+
+
+def short(name):
+    return name.partition("/lake/")[2]
+
+
+def test_the_listener_writes_events_of_the_run_that_it_was_told(bundle):
+    lineage = task_lineage(bundle)
+    assert lineage.application.run_id == bundle.manifest.application_run_id
+    assert lineage.application.finished
+    assert lineage.application.foreign_events == 0
+
+
+def test_a_fresh_run_gives_the_lineage_of_the_recorded_one(bundle, recorded):
+    def said(lineage):
+        inputs = [short(d.name.name) for d in lineage.inputs]
+        columns = {
+            (short(d.name.name), column): {
+                (short(c.dataset.name), c.field): t for c, t in edges.items()
+            }
+            for d in lineage.outputs
+            for column, edges in d.columns.fields.items()
+        }
+        return inputs, columns, [d.code for d in lineage.degradations]
+
+    assert said(task_lineage(bundle)) == said(recorded("staging_chain").lineage)
+
+
+def test_the_merged_event_is_valid_openlineage(bundle):
+    validate_event(merged_event(bundle, task_lineage(bundle)))
+
+
+def test_a_truncated_event_file_still_gives_what_is_whole(bundle, tmp_path):
+    text = bundle.events_path.read_bytes()
+    copy = capture.create(tmp_path, bundle.manifest)
+    copy.events_path.write_bytes(text[: len(text) * 2 // 3])
+    lineage = task_lineage(dataclasses.replace(copy))
+    codes = {str(d.code) for d in lineage.degradations}
+    assert {"application_unfinished", "torn_event"} <= codes
+    assert json.dumps([d.name.name for d in lineage.inputs])

@@ -1,0 +1,245 @@
+"""The ``sparklineage`` command, as a person in a shell meets it."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.spark import capture
+from airflow_provider_sparklineage.spark.capture import JobName, Manifest
+from tests.conftest import golden
+
+STAGING = str(golden("staging_chain"))
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*argv):
+        code = cli.main(argv)
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """Make a capture bundle of a recorded case."""
+
+    def make(case="staging_chain", **manifest):
+        text = golden(case).read_text()
+        run_id = json.loads(text.splitlines()[0])["run"]["runId"]
+        made = capture.create(
+            tmp_path / "captures", Manifest(application_run_id=run_id, **manifest)
+        )
+        made.events_path.write_text(text)
+        return made.path
+
+    return make
+
+
+# --- merge ----------------------------------------------------------------------------------------
+
+
+def test_merge_prints_one_run_event_and_its_notes(run):
+    done = run("merge", STAGING)
+    event = json.loads(done.out)
+    assert event["eventType"] == "COMPLETE"
+    assert [d["name"] for d in event["inputs"]] == [
+        "/lake/customers",
+        "/lake/orders",
+        "/lake/rates",
+    ]
+    assert (
+        event["run"]["runId"]
+        == json.loads(golden("staging_chain").read_text().splitlines()[0])["run"]["runId"]
+    )
+    assert done.err.startswith("note: internal_read_assumed: ")
+    assert done.code == 0
+
+
+def test_the_same_events_give_the_same_bytes_in_any_order_of_files(run, tmp_path):
+    lines = golden("staging_chain").read_text().splitlines(keepends=True)
+    random.Random(1).shuffle(lines)
+    first, second = tmp_path / "a.ndjson", tmp_path / "b.ndjson"
+    first.write_text("".join(lines[:7]))
+    second.write_text("".join(lines[7:]))
+    outputs = {
+        run("merge", *order).out for order in ([str(first), str(second)], [str(second), str(first)])
+    }
+    outputs.add(run("merge", STAGING).out)
+    assert len(outputs) == 1
+
+
+def test_merge_reads_stdin(run, monkeypatch):
+    text = golden("staging_chain").read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+    assert run("merge", "-").out == run("merge", STAGING).out
+
+
+def test_merge_reads_json_documents(run, tmp_path):
+    events = [json.loads(line) for line in golden("staging_chain").read_text().splitlines()]
+    array = tmp_path / "events.json"
+    array.write_text(json.dumps(events, indent=2))
+    assert (
+        json.loads(run("merge", str(array)).out)["inputs"]
+        == json.loads(run("merge", STAGING).out)["inputs"]
+    )
+
+
+def test_the_job_of_the_merged_event_can_be_named(run):
+    event = json.loads(run("merge", STAGING, "--job-namespace", "ns", "--job-name", "dag.task").out)
+    assert (event["job"]["namespace"], event["job"]["name"]) == ("ns", "dag.task")
+
+
+def test_merge_takes_identity_and_time_of_a_bundle_from_its_manifest(run, bundle):
+    from datetime import UTC, datetime
+
+    path = bundle(
+        run_id="00000000-0000-7000-8000-000000000001",
+        job=JobName("airflow", "shop.revenue"),
+        ended=datetime(2024, 5, 7, tzinfo=UTC),
+        outcome="FAIL",
+    )
+    event = json.loads(run("merge", str(path)).out)
+    assert event["run"]["runId"] == "00000000-0000-7000-8000-000000000001"
+    assert (event["job"]["namespace"], event["job"]["name"]) == ("airflow", "shop.revenue")
+    assert (event["eventTime"], event["eventType"]) == ("2024-05-07T00:00:00+00:00", "FAIL")
+
+
+def test_strict_turns_a_note_into_exit_code_1(run):
+    done = run("merge", STAGING, "--strict")
+    assert done.code == 1
+    assert json.loads(done.out)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param(b"", "1: no complete event", id="empty"),
+        pytest.param(b"not json\n", ":1: ", id="not JSON"),
+        pytest.param(b'{"a": 1}\n', ":1: ", id="not an event"),
+        pytest.param(b'\n\n{"eventTime": 5}\n', ":3: ", id="third line"),
+    ],
+)
+def test_unusable_input_is_exit_code_2_with_file_and_line(run, tmp_path, text, why):
+    file = tmp_path / "events.ndjson"
+    file.write_bytes(text)
+    done = run("merge", str(file))
+    assert done.code == 2
+    assert f"{file}" in done.err
+    assert why in done.err
+    assert done.out == ""
+
+
+def test_a_file_that_is_not_there_is_exit_code_2(run):
+    done = run("merge", "/nowhere/events.ndjson")
+    assert (done.code, done.err) == (2, "sparklineage: /nowhere/events.ndjson does not exist.\n")
+
+
+def test_a_directory_without_manifest_is_exit_code_2(run, tmp_path):
+    done = run("merge", str(tmp_path))
+    assert done.code == 2
+    assert "is no capture bundle" in done.err
+
+
+def test_a_bundle_and_files_do_not_mix(run, bundle):
+    assert run("merge", str(bundle()), STAGING).code == 2
+
+
+def test_events_of_two_applications_need_a_choice(run):
+    both = (STAGING, str(golden("python_udf")))
+    done = run("merge", *both)
+    assert done.code == 2
+    assert "--application" in done.err
+    wanted = json.loads(golden("python_udf").read_text().splitlines()[0])["run"]["runId"]
+    chosen = run("merge", *both, "--application", wanted)
+    assert chosen.code == 0
+    assert json.loads(chosen.out)["run"]["runId"] == wanted
+    assert "foreign_events" in chosen.err
+
+
+# --- show -----------------------------------------------------------------------------------------
+
+
+def test_show_prints_tables_columns_and_what_is_missing(run):
+    out = run("show", STAGING).out
+    assert "Inputs" in out
+    assert "dt=2024-05-06" in out
+    assert "orders.amount (aggregation), rates.rate (aggregation)" in out
+    assert "internal_read_assumed" in out
+    assert "\x1b" not in out  # no colours where there is no terminal
+
+
+def test_show_takes_a_bundle(run, bundle):
+    assert "Columns of revenue" in run("show", str(bundle())).out
+
+
+def test_show_takes_the_last_merged_event_of_each_job(run, tmp_path):
+    merged = run("merge", STAGING).out
+    events = []
+    for job, time in (("a", "2026-01-01"), ("b", "2026-01-02"), ("a", "2026-01-03")):
+        event = json.loads(merged)
+        event["job"]["name"], event["eventTime"] = job, f"{time}T00:00:00Z"
+        events.append(json.dumps(event))
+    file = tmp_path / "lineage.ndjson"
+    file.write_text(
+        '{"run": {"runId": "x"}, "job": {"namespace": "n", "name": "start"}}\n' + "\n".join(events)
+    )
+    out = run("show", str(file)).out
+    assert "2026-01-01" not in out
+    assert out.index("2026-01-02") < out.index("2026-01-03")
+
+
+def test_show_names_hostile_names_as_text(run, tmp_path):
+    event = json.loads(run("merge", STAGING).out)
+    event["inputs"][0]["name"] = "/lake/[red]x[/red] <b>"
+    event["job"]["name"] = "[bold]job[/bold]"
+    file = tmp_path / "lineage.ndjson"
+    file.write_text(json.dumps(event))
+    out = run("show", str(file)).out
+    assert "[red]x[/red] <b>" in out
+    assert "[bold]job[/bold]" in out
+
+
+# --- schema, help ---------------------------------------------------------------------------------
+
+
+def test_schemas_are_listed_and_printed(run):
+    names = run("schema").out.split()
+    assert "SparkLineageCaptureRunFacet" in names
+    for name in names:
+        assert json.loads(run("schema", name).out)["$schema"]
+
+
+def test_an_unknown_schema_is_told_with_those_that_are(run):
+    done = run("schema", "nothing")
+    assert done.code == 2
+    assert "SparkLineageCaptureRunFacet" in done.err
+
+
+def test_no_path_of_the_command_imports_airflow_or_pyspark():
+    code = (
+        "import sys; from airflow_provider_sparklineage import cli\n"
+        f"cli.main(['merge', {STAGING!r}]); cli.main(['show', {STAGING!r}])\n"
+        "bad = {m.partition('.')[0] for m in sys.modules} & {'airflow', 'pyspark'}\n"
+        "sys.exit(f'imported {bad}' if bad else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m airflow_provider_sparklineage.cli merge {STAGING} | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert "BrokenPipe" not in done.stderr
+    assert "Exception ignored" not in done.stderr

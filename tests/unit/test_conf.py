@@ -1,0 +1,218 @@
+"""Injection: what the user has is kept and appended to, wherever Spark would take it from."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.conf import (
+    QUIET_JVM,
+    Injection,
+    Submission,
+    inject,
+    injected_names,
+)
+from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
+
+JAR = Path("/cache/openlineage-spark_2.13-1.53.0.jar")
+INJECTION = Injection(
+    jar=JAR,
+    events_path=Path("/bundle/events.ndjson"),
+    application_run_id="01234567-89ab-cdef-0123-456789abcdef",
+    defaults={"spark.openlineage.namespace": "airflow"},
+    submit_opts="",
+)
+OL = "spark.openlineage."
+
+
+def test_a_bare_submission_gets_listener_jar_and_configuration():
+    after = inject(Submission(), INJECTION)
+    assert after.jars == str(JAR)
+    assert after.conf == {
+        "spark.extraListeners": LISTENER_CLASS,
+        f"{OL}transport.type": "file",
+        f"{OL}transport.location": "/bundle/events.ndjson",
+        f"{OL}columnLineage.datasetLineageEnabled": "true",
+        f"{OL}columnLineage.descriptionsEnabled": "true",
+        f"{OL}namespace": "airflow",
+        f"{OL}applicationRunId": "01234567-89ab-cdef-0123-456789abcdef",
+        f"{OL}capturedProperties": (
+            "spark.master,spark.app.name,spark.sql.sources.partitionOverwriteMode"
+        ),
+    }
+    assert after.env_vars == {"SPARK_SUBMIT_OPTS": QUIET_JVM}
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [
+        pytest.param(Submission(conf={"spark.extraListeners": "a.B"}), id="conf"),
+        pytest.param(Submission(file_properties={"spark.extraListeners": "a.B"}), id="file"),
+        pytest.param(
+            Submission(
+                conf={"spark.extraListeners": "a.B"},
+                file_properties={"spark.extraListeners": "c.D"},
+            ),
+            id="conf beats file",
+        ),
+    ],
+)
+def test_the_listener_is_appended_to_the_one_that_would_have_won(submission):
+    assert inject(submission, INJECTION).conf["spark.extraListeners"] == f"a.B,{LISTENER_CLASS}"
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [
+        pytest.param(Submission(jars="/a.jar"), id="flag"),
+        pytest.param(Submission(conf={"spark.jars": "/a.jar"}), id="conf"),
+        pytest.param(Submission(file_properties={"spark.jars": "/a.jar"}), id="file"),
+        pytest.param(
+            Submission(jars="/a.jar", conf={"spark.jars": "/b.jar"}), id="flag beats conf"
+        ),
+    ],
+)
+def test_the_jar_is_appended_to_the_ones_that_would_have_won(submission):
+    after = inject(submission, INJECTION)
+    assert after.jars == f"/a.jar,{JAR}"
+    assert "spark.jars" not in after.conf
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [
+        pytest.param(Submission(jars="/x/openlineage-spark_2.13-1.45.0.jar"), id="jars"),
+        pytest.param(
+            Submission(packages="a:b:1,io.openlineage:openlineage-spark_2.13:1.45.0"), id="packages"
+        ),
+        pytest.param(
+            Submission(
+                conf={"spark.jars.packages": "io.openlineage:openlineage-spark_2.13:1.45.0"}
+            ),
+            id="packages in conf",
+        ),
+    ],
+)
+def test_a_listener_that_the_user_brings_is_the_only_one(submission):
+    assert inject(submission, INJECTION).jars == submission.jars
+
+
+@pytest.mark.parametrize("place", ["conf", "file_properties"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"{OL}namespace",
+        f"{OL}columnLineage.descriptionsEnabled",
+        f"{OL}columnLineage.datasetLineageEnabled",
+    ],
+)
+def test_the_users_own_keys_win(place, key):
+    after = inject(Submission(**{place: {key: "mine"}}), INJECTION)
+    assert after.value(key) == "mine"
+
+
+def test_captured_properties_are_extended():
+    after = inject(Submission(conf={f"{OL}capturedProperties": "spark.master,my.own"}), INJECTION)
+    assert after.conf[f"{OL}capturedProperties"] == (
+        "spark.master,my.own,spark.sql.sources.partitionOverwriteMode"
+    )
+
+
+def test_a_users_transport_becomes_a_child_of_a_composite_one():
+    user = {f"{OL}transport.type": "http", f"{OL}transport.url": "http://marquez:5000"}
+    after = inject(Submission(conf=user), INJECTION)
+    transport = {k: v for k, v in after.conf.items() if ".transport." in k}
+    assert transport == {
+        f"{OL}transport.type": "composite",
+        f"{OL}transport.continueOnFailure": "true",
+        f"{OL}transport.transports.user.type": "http",
+        f"{OL}transport.transports.user.url": "http://marquez:5000",
+        f"{OL}transport.transports.sparklineage.type": "file",
+        f"{OL}transport.transports.sparklineage.location": "/bundle/events.ndjson",
+    }
+    assert after.extra_file_properties == {}
+
+
+def test_a_transport_from_a_file_stays_in_a_file():
+    user = {f"{OL}transport.type": "http", f"{OL}transport.auth.apiKey": "s3cr3t"}
+    after = inject(Submission(file_properties=user), INJECTION)
+    assert "s3cr3t" not in str(after.conf)
+    assert after.extra_file_properties == {
+        f"{OL}transport.transports.user.type": "http",
+        f"{OL}transport.transports.user.auth.apiKey": "s3cr3t",
+    }
+
+
+def test_a_users_composite_transport_gets_one_more_child():
+    user = {f"{OL}transport.type": "composite", f"{OL}transport.transports.a.type": "console"}
+    after = inject(Submission(conf=user), INJECTION)
+    assert after.conf.items() >= user.items()
+    assert after.conf[f"{OL}transport.transports.sparklineage.type"] == "file"
+
+
+def test_submit_options_of_the_environment_are_kept():
+    after = inject(Submission(), replace(INJECTION, submit_opts="-Dx=y"))
+    assert after.env_vars["SPARK_SUBMIT_OPTS"] == f"-Dx=y {QUIET_JVM}"
+
+
+def test_submit_options_of_the_operator_win_over_the_environment():
+    submission = Submission(env_vars={"SPARK_SUBMIT_OPTS": "-Dmine=1", "A": "b"})
+    after = inject(submission, replace(INJECTION, submit_opts="-Dx=y"))
+    assert after.env_vars == {"SPARK_SUBMIT_OPTS": f"-Dmine=1 {QUIET_JVM}", "A": "b"}
+
+
+def test_the_environment_is_left_where_it_is_not_this_workers():
+    assert inject(Submission(), replace(INJECTION, submit_opts=None)).env_vars == {}
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [{"spark.remote": "sc://host"}, {"spark.api.mode": "connect"}],
+    ids=["remote", "api mode"],
+)
+def test_spark_connect_is_refused(conf):
+    with pytest.raises(ListenerError, match="Spark Connect"):
+        inject(Submission(conf=conf), INJECTION)
+
+
+def test_names_but_no_values_of_what_was_injected_are_told():
+    before = Submission(conf={f"{OL}namespace": "mine"})
+    names = injected_names(before, inject(before, INJECTION))
+    assert f"{OL}transport.location" in names
+    assert "jars" in names
+    assert "env:SPARK_SUBMIT_OPTS" in names
+    assert f"{OL}namespace" not in names
+
+
+KEYS = st.sampled_from(
+    [
+        "spark.extraListeners",
+        "spark.jars",
+        "spark.jars.packages",
+        f"{OL}namespace",
+        f"{OL}transport.type",
+        f"{OL}transport.url",
+        f"{OL}capturedProperties",
+        f"{OL}transport.transports.x.type",
+        "spark.app.name",
+    ]
+)
+VALUES = st.sampled_from(["a", "a,b", "composite", "http", "file", LISTENER_CLASS, " "])
+PROPERTIES = st.dictionaries(KEYS, VALUES, max_size=5)
+
+
+@given(conf=PROPERTIES, file=PROPERTIES, jars=st.sampled_from([None, "/a.jar", "/a.jar,/b.jar"]))
+def test_injecting_twice_changes_nothing(conf, file, jars):
+    once = inject(Submission(conf=conf, file_properties=file, jars=jars), INJECTION)
+    assert inject(once, INJECTION) == once
+
+
+@given(conf=PROPERTIES, file=PROPERTIES)
+def test_injection_does_not_touch_what_it_is_given(conf, file):
+    submission = Submission(conf=conf, file_properties=file)
+    before = repr(submission)
+    inject(submission, INJECTION)
+    assert repr(submission) == before

@@ -1,0 +1,272 @@
+"""Task-level lineage of applications that were recorded from real Spark, against the truth of each.
+
+The truth of a case is in the docstring of its application (``tests/applications``).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from airflow_provider_sparklineage.inputs import open_bundle
+from airflow_provider_sparklineage.lineage.application import ActionState, accumulate
+from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from tests.conftest import GOLDEN, golden
+from tests.openlineage_spec import validate_event
+
+CASES = sorted((p.parent.name.removeprefix("spark-"), p.stem) for p in GOLDEN.glob("*/*.ndjson"))
+
+
+def short(name: str) -> str:
+    return name.removeprefix("/lake/")
+
+
+def sides(lineage):
+    inputs = {
+        short(d.name.name): sorted(short(x).partition("/")[2] for x in d.locations or ())
+        for d in lineage.inputs
+    }
+    return inputs, [short(d.name.name) for d in lineage.outputs]
+
+
+def sources(lineage, output, column):
+    """Give the sources of a column, as ``dataset.column: subtypes``."""
+    dataset = next(d for d in lineage.outputs if short(d.name.name) == output)
+    return {
+        f"{short(c.dataset.name)}.{c.field}": "+".join(sorted(str(t.subtype) for t in ts))
+        for c, ts in dataset.columns.fields.get(column, {}).items()
+    }
+
+
+def dependencies(lineage, output):
+    """Give what influences all columns of an output."""
+    dataset = next(d for d in lineage.outputs if short(d.name.name) == output)
+    return {
+        f"{short(c.dataset.name)}.{c.field}": "+".join(sorted(str(t.subtype) for t in ts))
+        for c, ts in dataset.columns.dataset.items()
+    }
+
+
+def codes(lineage):
+    return sorted({str(d.code) for d in lineage.degradations})
+
+
+# --- every case -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spark", "case"), CASES)
+def test_the_merged_event_is_valid_openlineage(recorded, spark, case):
+    validate_event(recorded(case, spark).event)
+
+
+@pytest.mark.parametrize(("spark", "case"), CASES)
+def test_the_order_and_repetition_of_events_change_nothing(spark, case, tmp_path):
+    lines = [line for line in golden(case, spark).read_text().splitlines() if line.endswith("}")]
+    once = tmp_path / "once.ndjson"
+    once.write_text("\n".join(lines) + "\n")
+    again = lines * 2
+    random.Random(case).shuffle(again)
+    shuffled = tmp_path / "shuffled.ndjson"
+    shuffled.write_text("\n".join(again) + "\n")
+
+    def event(path):
+        with open_bundle([str(path)]) as bundle:
+            document = merged_event(bundle, task_lineage(bundle))
+        capture = document["run"]["facets"]["sparkLineage_capture"]
+        del capture["events"], capture["bytes"]
+        return json.dumps(document, sort_keys=True)
+
+    assert event(shuffled) == event(once)
+
+
+@pytest.mark.parametrize(("spark", "case"), CASES)
+def test_no_rdd_listing_and_no_metadata_column_is_left(recorded, spark, case):
+    lineage = recorded(case, spark).lineage
+    for output in lineage.outputs:
+        if output.columns:
+            edges = [*output.columns.fields.values(), output.columns.dataset]
+            assert not [c for e in edges for c in e if c.field in ("_file", "_pos", "_spec_id")]
+
+
+# --- one case each --------------------------------------------------------------------------------
+
+
+def test_staging_is_an_intermediate_and_columns_go_through_it(recorded):
+    lineage = recorded("staging_chain").lineage
+    assert sides(lineage) == (
+        {"customers": [], "orders": ["dt=2024-05-06"], "rates": ["month=2024-05"]},
+        ["revenue", "staging/enriched_orders"],
+    )
+    assert sources(lineage, "revenue", "revenue") == {
+        "orders.amount": "AGGREGATION",
+        "rates.rate": "AGGREGATION",
+    }
+    assert sources(lineage, "revenue", "segment") == {"customers.segment": "IDENTITY"}
+    assert dependencies(lineage, "revenue") == {
+        "customers.customer_id": "FILTER+JOIN",
+        "customers.segment": "GROUP_BY",
+        "orders.amount": "FILTER",
+        "orders.customer_id": "FILTER+JOIN",
+        "rates.currency": "FILTER",
+    }
+    assert codes(lineage) == ["internal_read_assumed"]
+
+
+def test_no_partial_overwrite_is_taken_for_a_whole_one(recorded):
+    lineage = recorded("partitioned_writes").lineage
+    inputs, outputs = sides(lineage)
+    partial = {"sales_append", "sales_static", "sales_option", "sales_session"}
+    assert partial < inputs.keys()
+    assert partial < set(outputs)
+    assert "internal_read_assumed" not in codes(lineage)
+
+
+def test_a_dataset_that_stays_an_input_is_composed_through_all_the_same(recorded):
+    lineage = recorded("partitioned_writes").lineage
+    assert sources(lineage, "copies/append", "amount") == {
+        "sales_append.amount": "IDENTITY",
+        "orders.amount": "IDENTITY",
+    }
+
+
+def test_empty_to_null_of_a_partition_column_is_identity(recorded):
+    lineage = recorded("partitioned_writes").lineage
+    assert "empty2null" in golden("partitioned_writes").read_text()
+    assert sources(lineage, "sales_full", "region") == {"orders.region": "IDENTITY"}
+
+
+def test_nested_executions_are_one_write(recorded):
+    recorded_case = recorded("catalog_tables")
+    lineage = recorded_case.lineage
+    region_totals = next(d for d in lineage.outputs if d.name.name.endswith("region_totals"))
+    statistics = json.loads(bytes(region_totals.side_facets["outputStatistics"]))
+    # create 2 rows, overwrite 2 rows, append 1 row: each said by two executions, counted once
+    assert statistics["rowCount"] == 5
+    links = json.loads(bytes(region_totals.facets["symlinks"]))["identifiers"]
+    assert [link["name"] for link in links] == ["default.region_totals"]
+    assert len(recorded_case.application.actions) == 4
+
+
+def test_creating_a_table_over_existing_data_is_no_overwrite(recorded):
+    inputs, _ = sides(recorded("append_then_read").lineage)
+    assert {"ledger_path", "ledger_table"} <= inputs.keys()
+
+
+def test_schema_inference_is_no_read(recorded):
+    recorded_case = recorded("schema_inference")
+    assert '"RDD_JOB"' in recorded_case.path.read_text()
+    assert sides(recorded_case.lineage) == ({"orders": []}, ["day_orders"])
+
+
+def test_rdd_jobs_that_write_are_actions_and_name_their_partitions(recorded):
+    lineage = recorded("rdd_jobs").lineage
+    assert sides(lineage) == (
+        {"orders": ["dt=2024-05-06", "dt=2024-05-07"]},
+        ["order_frame", "order_lines"],
+    )
+    assert codes(lineage) == ["column_lineage_missing"]
+
+
+def test_a_python_udf_leaves_a_gap_that_is_said(recorded):
+    lineage = recorded("python_udf").lineage
+    said = {(str(d.code), d.column) for d in lineage.degradations}
+    assert any(code == "column_without_sources" for code, _ in said)
+    assert any(code == "column_incomplete" for code, _ in said)
+
+
+def test_what_a_failed_action_wrote_is_no_output_of_a_task_that_succeeded(recorded):
+    lineage = recorded("caught_failure").lineage
+    assert sides(lineage)[1] == ["lenient_orders"]
+    [failed] = [d for d in lineage.degradations if d.code == "action_failed"]
+    assert failed.dataset.name == "/lake/strict_orders"
+
+
+def test_on_failure_the_outputs_of_failed_actions_are_bare_names(recorded):
+    lineage = merge(recorded("failing_action").application, Outcome.FAIL)
+    outputs = {short(d.name.name): d for d in lineage.outputs}
+    assert outputs.keys() == {"good_orders", "checked_orders"}
+    assert outputs["checked_orders"].facets == {}
+    assert outputs["good_orders"].columns
+
+
+def test_fail_is_sticky_though_the_listener_says_complete_afterwards(recorded):
+    application = recorded("failing_action").application
+    assert [a.state for a in application.actions] == [ActionState.COMPLETE, ActionState.FAILED]
+    assert application.actions[1].error
+
+
+def test_a_killed_driver_keeps_what_was_finished(recorded):
+    lineage = recorded("killed_driver").lineage
+    assert lineage.outcome is Outcome.FAIL
+    assert {"application_unfinished", "action_unfinished"} <= set(codes(lineage))
+    good = next(d for d in lineage.outputs if short(d.name.name) == "good_orders")
+    assert good.columns
+
+
+def test_a_job_that_writes_nothing_has_inputs_only(recorded):
+    lineage = recorded("writes_nothing").lineage
+    assert lineage.outputs == ()
+    assert lineage.inputs
+    assert codes(lineage) == ["nothing_written"]
+
+
+def test_a_dataset_that_is_read_and_replaced_is_input_and_output(recorded):
+    lineage = recorded("self_overwrite").lineage
+    assert sides(lineage) == ({"customers": []}, ["customers", "staging/customers"])
+    assert sources(lineage, "customers", "name") == {"customers.name": "IDENTITY"}
+
+
+def test_what_a_first_run_writes_is_not_known_to_be_whole(recorded):
+    # The listener says OVERWRITE only where the folder was there before.
+    assert "staging/paid_orders" in sides(recorded("create_then_read").lineage)[0]
+
+
+def test_branches_meet_again(recorded):
+    lineage = recorded("union_diamond").lineage
+    inputs, outputs = sides(lineage)
+    assert not any(name.startswith("staging") for name in inputs)
+    assert sum(name.startswith("staging") for name in outputs) == 2
+
+
+def test_actions_that_run_at_the_same_time_are_kept_apart(recorded):
+    lineage = recorded("two_sessions_threads").lineage
+    assert {s for o in lineage.outputs for e in o.columns.fields.values() for s in e}
+    for output, source in (("order_copy", "orders"), ("customer_copy", "customers")):
+        dataset = next(d for d in lineage.outputs if short(d.name.name) == output)
+        used = {short(c.dataset.name) for e in dataset.columns.fields.values() for c in e}
+        assert used == {source}
+
+
+def test_iceberg_tables_made_here_are_intermediates(recorded):
+    lineage = recorded("iceberg_merge").lineage
+    assert sides(lineage)[0] == {"orders": ["dt=2024-05-05", "dt=2024-05-06"]}
+    # MERGE and UPDATE read the table that they write: its own columns are no sources of it
+    assert sources(lineage, "iceberg/shop/revenue", "dt") == {}
+    assert sources(lineage, "revenue_report", "region") == {"orders.region": "IDENTITY"}
+    revenue = next(d for d in lineage.outputs if d.name.name.endswith("shop/revenue"))
+    assert "icebergCommitReport" not in revenue.side_facets
+
+
+def test_an_input_keeps_its_earliest_version_and_an_output_its_latest(recorded):
+    application = recorded("iceberg_merge").application
+    merges = [a for a in application.actions if "replace_data" in a.job_name]
+    for action in merges:
+        [read] = [d for d in action.inputs if d.name.name.endswith("shop/revenue")]
+        [written] = action.outputs
+        assert bytes(read.facets["version"]) != bytes(written.facets["version"])
+
+
+def test_delta_appends_do_not_pass_for_creations(recorded):
+    inputs, _ = sides(recorded("delta_tables").lineage)
+    assert "delta/revenue" in inputs
+
+
+def test_events_of_another_application_are_counted_and_left(recorded):
+    application = recorded("staging_chain").application
+    with open_bundle([str(golden("staging_chain"))]) as bundle:
+        other = accumulate(bundle.events(), "00000000-0000-0000-0000-000000000000")
+    assert (other.actions, other.events) == ((), 0)
+    assert other.foreign_events == application.events
