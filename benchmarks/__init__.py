@@ -1,0 +1,1 @@
+"""Speed goals as ratios; ``make bench`` prints them and fails when one is missed."""
