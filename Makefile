@@ -1,0 +1,45 @@
+# Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench record-events test-matrix lint clean
+
+# Neither another Spark nor another Python may leak in.
+unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
+
+SETUP := @.ci/setup
+# spark-submit is in .venv/bin, and it looks for `python3` on the PATH.
+RUN := @PATH="$(CURDIR)/.venv/bin:$$PATH"
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+
+demo: ## Run the example DAG for two days of real flights and show the lineage (build/demo)
+	$(SETUP)
+	$(RUN) python dags_examples/run_demo.py
+
+test: ## Run all tests; ARGS='-k merge' for some of them
+	$(SETUP)
+	$(RUN) python -m pytest $(ARGS)
+
+bench: ## Measure merging and imports
+	$(SETUP)
+	$(RUN) python -m benchmarks
+
+record-events: ## Record the events in tests/golden anew, from real Spark runs
+	$(SETUP)
+	$(RUN) python -m tests.record_events
+
+test-matrix: ## Run the tests on all supported PySparks and the oldest supported Airflow
+	$(SETUP)
+	@.ci/test-matrix
+
+lint: ## Check style, types and the layering of imports
+	$(SETUP) --without-spark
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) lint-imports
+
+clean: ## Remove everything that these commands made
+	rm -rf build .venv .venvs *.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

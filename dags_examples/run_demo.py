@@ -1,0 +1,261 @@
+"""Run the example Dag for two days in an Airflow home of its own: what `make demo` does.
+
+Everything that is written goes to ``build/demo``. The lake in there is kept from one demo to the
+next; events and captures are those of the last demo. The terminal shows progress and the result,
+everything that Airflow and Spark print goes to ``build/demo/demo.log``.
+
+Airflow reads its configuration when it is first imported, hence the imports inside functions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TextIO
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from airflow.sdk import DAG, Context
+
+DAGS = Path(__file__).resolve().parent
+DEMO = DAGS.parent / "build" / "demo"
+EVENTS = DEMO / "lineage.ndjson"
+CAPTURES = DEMO / "captures"
+LAKE = DEMO / "lake"
+LOG = DEMO / "demo.log"
+
+DAYS = (datetime(2013, 1, 7, tzinfo=UTC), datetime(2013, 1, 8, tzinfo=UTC))
+
+LOG_TAIL_LINES = 40
+# Frames of Java stacks, as Spark prints them or behind Airflow's time and level. Thirty of them, as
+# a failed job leaves, would push the reason out of the tail.
+JAVA_FRAME = re.compile(r"(^|\] )\s*(at [\w.$/]+\(|\.\.\. \d+ more)")
+
+
+class DemoError(Exception):
+    """Raised when a step of the demo fails; the reason is at the end of the log."""
+
+
+class Progress:
+    """One line a step on the terminal: its number, what it does, and the seconds that it took."""
+
+    def __init__(self, terminal: TextIO, steps: int) -> None:
+        self.terminal = terminal
+        self.steps = steps
+        self.step = 0
+        self.started = 0.0
+
+    def start(self, what: str) -> None:
+        """Begin the next step."""
+        self.step += 1
+        self.started = time.monotonic()
+        self.write(f"[{self.step}/{self.steps}] {what} … ")
+
+    def finish(self, outcome: str = "") -> None:
+        """End the step with its seconds."""
+        self.write(f"{outcome}{time.monotonic() - self.started:.0f} s\n")
+
+    def write(self, text: str) -> None:
+        """Print at once, because a line is printed in two parts."""
+        self.terminal.write(text)
+        self.terminal.flush()
+
+
+def main() -> int:
+    """Run the demo; return 0, 1 for a failed step, or 130 when interrupted."""
+    DEMO.mkdir(parents=True, exist_ok=True)
+    EVENTS.unlink(missing_ok=True)
+    shutil.rmtree(CAPTURES, ignore_errors=True)
+    environment = isolated(dict(os.environ))
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGTERM, interrupt)
+
+    started = time.monotonic()
+    with terminal_apart_from_log() as terminal:
+        try:
+            run(terminal)
+            shown = show(terminal)
+        except KeyboardInterrupt:
+            terminal.write("\nInterrupted.\n")
+            return 130
+        except Exception as error:
+            if not isinstance(error, DemoError):
+                # To the log, like everything that is not progress.
+                sys.excepthook(type(error), error, error.__traceback__)
+            terminal.write(f"\n{error}\nThe last lines of {LOG}:\n\n{log_tail()}")
+            return 1
+        finally:
+            stop_children()
+        terminal.write(
+            f"\nThe demo took {time.monotonic() - started:.0f} s.\n"
+            f"  all events of Airflow  {short(EVENTS)}\n"
+            f"  what Spark reported    {short(CAPTURES)}\n"
+            f"  the tables             {short(LAKE)}\n"
+            f"  the log                {short(LOG)}\n"
+        )
+    return shown
+
+
+def isolated(environment: dict[str, str]) -> dict[str, str]:
+    """Return an environment in which neither another Airflow nor another Spark is configured."""
+    foreign = ("AIRFLOW_", "OPENLINEAGE_", "PYSPARK_", "PYTHONPATH", "SPARK_")
+    kept = {
+        name: value
+        for name, value in environment.items()
+        # The listener may have to come from where this machine keeps it.
+        if not name.startswith(foreign) or name.startswith("AIRFLOW__SPARKLINEAGE__")
+    }
+    transport = {"type": "file", "log_file_path": str(EVENTS), "append": True}
+    return kept | {
+        "AIRFLOW_HOME": str(DEMO / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__OPENLINEAGE__NAMESPACE": "demo",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
+        "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(CAPTURES),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        # spark-submit is beside the running Python, and starts its jobs with the `python3` of PATH.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # A driver that lives for seconds spends half of its time on compiling what it runs once.
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+
+
+def interrupt(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+    """Treat a polite kill like Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def terminal_apart_from_log() -> Iterator[TextIO]:
+    """Send standard output and error of this process and of its children to the log.
+
+    :return: the terminal, for the few lines that are meant for it
+    """
+    terminal = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    with LOG.open("wb") as log, terminal:
+        # By descriptor, because spark-submit and forked processes know nothing of sys.stdout.
+        os.dup2(log.fileno(), sys.stdout.fileno())
+        os.dup2(log.fileno(), sys.stderr.fileno())
+        yield terminal
+
+
+def run(terminal: TextIO) -> None:
+    """Run the Dag for each of the days; stop at the first that fails."""
+    terminal.write("Starting Airflow …\n")
+    terminal.flush()
+    from example_report_flight_delays import dag
+
+    progress = Progress(terminal, steps=1 + len(DAYS) * len(dag.tasks))
+    progress.start("Airflow's database")
+    migrate_database()
+    progress.finish()
+
+    report_tasks(dag, progress)
+    for day in DAYS:
+        run_day(dag, day)
+    send_last_events()
+
+
+def migrate_database() -> None:
+    """Create the database, or bring one of an older Airflow up to date."""
+    from airflow.utils import db
+
+    try:
+        db.check_migrations(timeout=1)
+    except TimeoutError:
+        db.initdb()
+
+
+def report_tasks(dag: DAG, progress: Progress) -> None:
+    """Have every task say when it starts and how it ends."""
+
+    def on_execute(context: Context) -> None:
+        # Airflow has just put its own handler there, which makes it a task's failure.
+        signal.signal(signal.SIGTERM, interrupt)
+        progress.start(f"{context['ds']} {context['ti'].task_id}")
+
+    def on_success(_context: Context) -> None:
+        progress.finish()
+
+    def on_failure(context: Context) -> None:
+        if isinstance(error := context["exception"], KeyboardInterrupt):
+            # Airflow takes it for a task's failure and would go on.
+            raise error
+        progress.finish("failed after ")
+
+    for task in dag.tasks:
+        task.on_execute_callback = [on_execute]
+        task.on_success_callback = [on_success]
+        task.on_failure_callback = [on_failure]
+
+
+def run_day(dag: DAG, day: datetime) -> None:
+    """Run all tasks for one day, in this process."""
+    run = dag.test(logical_date=day, run_conf={"lake": str(LAKE)})
+    failed = [ti.task_id for ti in run.get_task_instances() if ti.state == "failed"]
+    if run.state != "success":
+        message = f"{', '.join(failed) or 'The Dag'} failed on {day:%Y-%m-%d}."
+        raise DemoError(message)
+
+
+def send_last_events() -> None:
+    """Wait for the events of the Dag runs, which a pool of processes sends."""
+    from airflow.listeners.listener import get_listener_manager
+
+    get_listener_manager().hook.before_stopping(component=None)
+
+
+def stop_children() -> None:
+    """Leave no process behind: an interrupted demo may have a spark-submit and its driver."""
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with suppress(psutil.NoSuchProcess):
+            child.terminate()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    for child in alive:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
+def show(terminal: TextIO) -> int:
+    """Print the lineage of each task's last run; return the command's exit code."""
+    terminal.write("\n")
+    terminal.flush()
+    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", str(EVENTS)]
+    return subprocess.run(  # noqa: S603 — our own command
+        command, stdout=terminal, stderr=terminal, check=False
+    ).returncode
+
+
+def log_tail() -> str:
+    """Return what the log says about the failure."""
+    sys.stdout.flush()
+    with LOG.open(errors="replace") as lines:
+        telling = (line for line in lines if not JAVA_FRAME.search(line))
+        return "".join(deque(telling, LOG_TAIL_LINES))
+
+
+def short(path: Path) -> str:
+    """Return the path as the user of the checkout would type it."""
+    return str(path.relative_to(DAGS.parent))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

