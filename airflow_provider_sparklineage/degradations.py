@@ -46,6 +46,8 @@ class DegradationCode(StrEnum):
     """The application reported no output dataset."""
     INTERNAL_READ_ASSUMED = "internal_read_assumed"
     """A dataset was read back after a whole overwrite: taken as an intermediate, not an input."""
+    DELTA_HIDES_WRITES = "delta_hides_writes"
+    """With Delta's extension the listener leaves out writes whose plan has a shuffle."""
     COLUMN_LINEAGE_MISSING = "column_lineage_missing"
     """The listener reported no column lineage for an output."""
     COLUMN_WITHOUT_SOURCES = "column_without_sources"
@@ -65,6 +67,7 @@ _NOTES = frozenset(
         DegradationCode.ACTION_UNFINISHED,
         DegradationCode.NOTHING_WRITTEN,
         DegradationCode.INTERNAL_READ_ASSUMED,
+        DegradationCode.DELTA_HIDES_WRITES,
         DegradationCode.COLUMN_LINEAGE_MISSING,
         DegradationCode.COLUMN_WITHOUT_SOURCES,
         DegradationCode.COLUMN_INCOMPLETE,

@@ -175,7 +175,8 @@ def listener_conf(case: Case, events: Path) -> dict[str, str]:
         "spark.openlineage.columnLineage.datasetLineageEnabled": "true",
         "spark.openlineage.columnLineage.descriptionsEnabled": "true",
         "spark.openlineage.capturedProperties": (
-            "spark.master,spark.app.name,spark.sql.sources.partitionOverwriteMode"
+            "spark.master,spark.app.name,spark.sql.sources.partitionOverwriteMode,"
+            "spark.sql.extensions"
         ),
     }
 

@@ -9,25 +9,20 @@ what                   which value stays
 =====================  ==========================================================================
 datasets               the union over all events of the run
 a facet of a dataset   the one of the latest event that has it non-empty
-``version`` of inputs  the one of the earliest event: later ones may already be the run's own write
+``version`` and        those of the earliest event: later ones may tell of the run's own write
+statistics of inputs
+``outputStatistics``   the latest before the end: COMPLETE may give those of another action
+properties             all values that were said: they are the session's, and change while it runs
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-What the listener says that is not so is repaired here, once:
-
-- RDD runs without an end are dropped. They are schema inference and file listing, and name one
-  arbitrary partition as if it were read.
-- Completed RDD runs without outputs whose inputs some SQL run reads anyway are not actions either.
-- CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
-  they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
-  identity.
+What the listener says that is not so is repaired (:mod:`.repairs`).
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +73,7 @@ class Action:
     inputs: tuple[ActionDataset, ...]
     outputs: tuple[ActionDataset, ...]
     sql: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, frozenset[str]] = field(default_factory=dict)
     error: str = ""
 
     @property
@@ -128,7 +123,7 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         run_id=run_id,
         namespace=own.namespace,
         job_name=own.job_name,
-        actions=tuple(_join_nested_writes(_drop_listings(actions))),
+        actions=tuple(actions),
         last_event=max((m for m in moments if m is not None), default=None),
         finished=own.finished,
         events=own.events + sum(r.events for r in runs.values()),
@@ -153,12 +148,20 @@ def _moment(event: SparkEvent) -> _Moment:
 _EMPTY = (b"null", b"{}", b"[]")
 
 
-class _Latest:
+# What an input was when the run began: later events may already tell of the run's own write.
+_EARLIEST = frozenset({"version", "inputStatistics"})
+# At the end of a run the listener can give it the statistics of another one that ran beside it.
+_NOT_FROM_THE_END = "outputStatistics"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class _Facets:
     """Facets by name, each with the moment that it is from; ties fall to the greater bytes."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_earliest", "_values")
 
-    def __init__(self) -> None:
+    def __init__(self, earliest: frozenset[str] = frozenset()) -> None:
+        self._earliest = earliest
         self._values: dict[str, tuple[_Moment, bytes]] = {}
 
     def add(self, facets: RawFacets | None, moment: _Moment) -> None:
@@ -166,9 +169,12 @@ class _Latest:
             value = bytes(raw)
             if value in _EMPTY:
                 continue
-            known = self._values.get(name)
-            if known is None or (moment, value) > known:
-                self._values[name] = (moment, value)
+            if name == _NOT_FROM_THE_END and moment[1] == _RANK["COMPLETE"]:
+                new = ((_LONG_AGO, moment[1]), value)
+            else:
+                new = (moment, value)
+            known = self._values.get(name, new)
+            self._values[name] = (min if name in self._earliest else max)(known, new)
 
     def facets(self) -> dict[str, msgspec.Raw]:
         return {name: msgspec.Raw(self._values[name][1]) for name in sorted(self._values)}
@@ -188,29 +194,26 @@ class _Side:
         for name, entries in by_name.items():
             known = self._datasets.get(name)
             if known is None:
-                known = self._datasets[name] = _Dataset()
-            known.add(entries, moment, is_input=self._is_input)
+                known = self._datasets[name] = _Dataset(is_input=self._is_input)
+            known.add(entries, moment)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
         return tuple(self._datasets[name].dataset(name) for name in sorted(self._datasets))
 
 
 class _Dataset:
-    def __init__(self) -> None:
-        self._facets = _Latest()
-        self._side_facets = _Latest()
-        self._version: tuple[_Moment, bytes] | None = None
+    def __init__(self, *, is_input: bool) -> None:
+        self._is_input = is_input
+        self._facets = _Facets(_EARLIEST if is_input else frozenset())
+        self._side_facets = _Facets(_EARLIEST)
         self._locations: tuple[_Moment, tuple[str, ...]] | None = None
 
-    def add(self, entries: list[EventDataset], moment: _Moment, *, is_input: bool) -> None:
+    def add(self, entries: list[EventDataset], moment: _Moment) -> None:
         locations: set[str] | None = set()
         for entry in entries:
-            side = entry.input_facets if is_input else entry.output_facets
+            side = entry.input_facets if self._is_input else entry.output_facets
             self._facets.add(entry.facets, moment)
             self._side_facets.add(side, moment)
-            if is_input and entry.facets and "version" in entry.facets:
-                version = (moment, bytes(entry.facets["version"]))
-                self._version = min(self._version, version) if self._version else version
             here = _locations(side)
             locations = None if locations is None or here is None else locations | here
         if locations:
@@ -218,13 +221,10 @@ class _Dataset:
             self._locations = max(self._locations, found) if self._locations else found
 
     def dataset(self, name: DatasetName) -> ActionDataset:
-        facets = self._facets.facets()
         side = self._side_facets.facets()
         side.pop("subset", None)  # said by ``locations``; facets are made once, at the edge
-        if self._version is not None:
-            facets["version"] = msgspec.Raw(self._version[1])
         locations = frozenset(self._locations[1]) if self._locations else None
-        return ActionDataset(name, facets, side, locations)
+        return ActionDataset(name, self._facets.facets(), side, locations)
 
 
 class _Condition(msgspec.Struct):
@@ -265,7 +265,7 @@ class _Run:
         self._failed = False
         self._sql = ""
         self._error = ""
-        self._properties: dict[str, tuple[_Moment, str]] = {}
+        self._properties: dict[str, set[str]] = {}
         self._inputs = _Side(is_input=True)
         self._outputs = _Side(is_input=False)
 
@@ -288,10 +288,8 @@ class _Run:
         if run_facets and run_facets.exception and run_facets.exception.message:
             self._error = max(self._error, run_facets.exception.message)
         if run_facets and run_facets.spark_properties:
-            # Session properties as they were when the action began; they may change before it ends.
             for key, value in run_facets.spark_properties.properties.items():
-                said = (moment, value)
-                self._properties[key] = min(self._properties.get(key, said), said)
+                self._properties.setdefault(key, set()).add(value)
         self._inputs.add(event.inputs, moment)
         self._outputs.add(event.outputs, moment)
 
@@ -315,7 +313,7 @@ class _Run:
             inputs=self._inputs.datasets(),
             outputs=self._outputs.datasets(),
             sql=self._sql,
-            properties={key: self._properties[key][1] for key in sorted(self._properties)},
+            properties={k: frozenset(v) for k, v in sorted(self._properties.items())},
             error=self._error,
         )
 
@@ -351,99 +349,3 @@ class _ApplicationRun:
             self.listener_version = max(
                 self.listener_version, facets.processing_engine.adapter_version
             )
-
-
-# --- repairs --------------------------------------------------------------------------------------
-
-
-def _drop_listings(actions: list[Action]) -> list[Action]:
-    """Leave out RDD runs that only list files or infer a schema."""
-    read_by_sql = {d.name for a in actions if a.job_type != "RDD_JOB" for d in a.inputs}
-
-    def is_listing(action: Action) -> bool:
-        if action.job_type != "RDD_JOB":
-            return False
-        if action.ended is None:
-            return True
-        return not action.outputs and {d.name for d in action.inputs} <= read_by_sql
-
-    return [a for a in actions if not is_listing(a)]
-
-
-# Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
-_V1_TABLE_AS_SELECT = re.compile(
-    r"\.execute_(create_\w*table_as_select|save_as_v1_table|optimized_create_hive_table)\w*"
-)
-_V2_TABLE_AS_SELECT = re.compile(r"\.(atomic_)?(create|replace)_table_as_select\b")
-
-
-def _join_nested_writes(actions: list[Action]) -> list[Action]:
-    """Make one action of the two executions, outer and inner, of a CTAS or ``saveAsTable``."""
-    joined: list[Action] = []
-    taken: set[str] = set()
-    for outer in actions:
-        if outer.run_id in taken:
-            continue
-        inner = None
-        if makes_table_by_select(outer):
-            inner = next(
-                (a for a in actions if a.run_id not in taken and _is_inner_write(a, outer)), None
-            )
-        if inner is None:
-            joined.append(outer)
-        else:
-            taken.add(inner.run_id)
-            joined.append(_join(outer, inner))
-    return [a for a in joined if a.run_id not in taken]
-
-
-def _is_inner_write(inner: Action, outer: Action) -> bool:
-    if inner.run_id == outer.run_id or inner.started < outer.started:
-        return False
-    if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
-        return False
-    # The outer execution may know no output (Spark 4.1 wraps saveAsTable so).
-    outputs = {d.name for d in outer.outputs}
-    return bool(inner.outputs) and (not outputs or outputs == {d.name for d in inner.outputs})
-
-
-def makes_table_by_select(action: Action) -> bool:
-    """Whether an action is CREATE or REPLACE TABLE AS SELECT, or a saveAsTable."""
-    return bool(
-        _V1_TABLE_AS_SELECT.search(action.job_name) or _V2_TABLE_AS_SELECT.search(action.job_name)
-    )
-
-
-def replaces_v2_table(action: Action) -> bool:
-    """Whether an action created or replaced a whole table of a DataSource V2 catalog."""
-    return bool(_V2_TABLE_AS_SELECT.search(action.job_name))
-
-
-def _join(outer: Action, inner: Action) -> Action:
-    of_outer = {d.name: d for d in outer.outputs}
-    outputs = []
-    for dataset in inner.outputs:
-        wrapper = of_outer.get(dataset.name)
-        if wrapper is None:
-            outputs.append(dataset)
-            continue
-        around = dict(wrapper.facets)
-        if not replaces_v2_table(outer):
-            # The outer execution says CREATE also of an append: the inner one's lifecycle is true.
-            around.pop("lifecycleStateChange", None)
-        facets = {**around, **dataset.facets}
-        if "symlinks" in around:
-            facets["symlinks"] = around["symlinks"]
-        sides = {**wrapper.side_facets, **dataset.side_facets}
-        outputs.append(replace(dataset, facets=facets, side_facets=sides))
-    inputs = {d.name: d for d in (*outer.inputs, *inner.inputs)}
-    failed = ActionState.FAILED in (outer.state, inner.state)
-    return replace(
-        outer,
-        state=ActionState.FAILED if failed else outer.state,
-        inputs=tuple(inputs[name] for name in sorted(inputs)),
-        outputs=tuple(outputs),
-        sql=outer.sql or inner.sql,
-        properties=inner.properties,
-        error=outer.error or inner.error,
-    )

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.degradations import Degradation
-    from airflow_provider_sparklineage.lineage.merge import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.spark.events import ReadReport
 
 DISTRIBUTION = "airflow-provider-sparklineage"

@@ -16,13 +16,12 @@ Policy, case by case:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application import (
@@ -31,11 +30,21 @@ from airflow_provider_sparklineage.lineage.application import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage
-from airflow_provider_sparklineage.lineage.history import WriteHistory, overwrites_whole
+from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Origin
+from airflow_provider_sparklineage.lineage.dataset import (
+    LineageDataset,
+    column_names,
+    joined,
+    size_of,
+    with_declared,
+)
+from airflow_provider_sparklineage.lineage.history import Write, WriteHistory, overwrites_whole
+from airflow_provider_sparklineage.lineage.repairs import repaired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from airflow_provider_sparklineage.datasets import DatasetName
 
 
 class Outcome(StrEnum):
@@ -43,20 +52,6 @@ class Outcome(StrEnum):
 
     COMPLETE = "COMPLETE"
     FAIL = "FAIL"
-
-
-@dataclass(frozen=True)
-class LineageDataset:
-    """A dataset of the task: facets as Spark said them, columns composed.
-
-    :param locations: partition locations that were touched; None is the whole dataset, or unknown
-    """
-
-    name: DatasetName
-    facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
-    side_facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
-    locations: frozenset[str] | None = None
-    columns: ColumnLineage | None = None
 
 
 @dataclass(frozen=True)
@@ -78,11 +73,18 @@ def merge(
     declared_outputs: Iterable[DatasetName] = (),
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task."""
+    application = repaired(application)
     merging = _Merging(outcome)
     for action in application.actions:
         merging.add(action)
-    inputs = _with_declared(merging.inputs, declared_inputs)
-    outputs = _with_declared(merging.finished_outputs(), declared_outputs)
+    if any(_has_delta_extension(action) for action in application.actions):
+        merging.note(
+            DegradationCode.DELTA_HIDES_WRITES,
+            "Delta's Spark extension is configured, and with it the listener reports no write "
+            "whose plan has a shuffle; such writes, and what they read, are missing.",
+        )
+    inputs = with_declared(merging.inputs, declared_inputs)
+    outputs = with_declared(merging.finished_outputs(), declared_outputs)
     if not outputs:
         merging.note(
             DegradationCode.NOTHING_WRITTEN,
@@ -122,36 +124,43 @@ class _Merging:
 
     def add(self, action: Action) -> None:
         for dataset in (*action.inputs, *action.outputs):
-            if schema := _column_names(dataset):
+            if schema := column_names(dataset):
                 self._schemas[dataset.name] = frozenset(schema)
+        origins = {d.name: self._origin(action, d) for d in action.inputs}
         for dataset in action.inputs:
-            self._add_input(action, dataset)
+            self._add_input(dataset, origins[dataset.name])
         if action.state is not ActionState.COMPLETE:
             self._note_undone(action)
             return
-        lineages = {d.name: self._composed(action, d) for d in action.outputs}
+        lineages = {d.name: self._composed(action, d, origins) for d in action.outputs}
         for dataset in action.outputs:
             self._add_output(dataset)
             said, composed = lineages[dataset.name]
-            whole = overwrites_whole(action, dataset, said, _column_names(dataset))
-            self._history.add(action, dataset.name, composed, whole=whole)
+            whole = overwrites_whole(action, dataset, said, column_names(dataset))
+            size = size_of(dataset, "outputStatistics")
+            if action.ended is not None:
+                self._history.add(dataset.name, Write(action.ended, composed, whole, size))
 
-    def _add_input(self, action: Action, dataset: ActionDataset) -> None:
-        origin = self._history.origin(dataset.name, action.started)
+    def _origin(self, action: Action, dataset: ActionDataset) -> Origin | None:
+        size = size_of(dataset, "inputStatistics")
+        return self._history.origin(dataset.name, action.started, size)
+
+    def _add_input(self, dataset: ActionDataset, origin: Origin | None) -> None:
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
-            self.inputs[dataset.name] = _joined(known, dataset, is_input=True)
+            self.inputs[dataset.name] = joined(known, dataset, is_input=True)
         elif dataset.name not in self._assumed:
             self._assumed.add(dataset.name)
             self.note(
                 DegradationCode.INTERNAL_READ_ASSUMED,
-                f"{dataset.name} was overwritten as a whole before it was read back, so it is "
-                "taken as an intermediate of this task and not as an input.",
+                f"{dataset.name} was read back after this application had written it, and nothing "
+                "says that it held older data; it is taken as an intermediate of the task and not "
+                "as an input.",
                 dataset.name,
             )
 
     def _composed(
-        self, action: Action, output: ActionDataset
+        self, action: Action, output: ActionDataset, origins: Mapping[DatasetName, Origin | None]
     ) -> tuple[ColumnLineage, ColumnLineage]:
         """Column lineage of one write: as the listener said it, and with intermediates resolved."""
         facet = output.facets.get("columnLineage")
@@ -168,14 +177,19 @@ class _Merging:
             )
             return ColumnLineage(), ColumnLineage()
         said = columns.metadata_columns_removed(said, self._has_column)
-        return said, columns.compose(said, lambda name: self._history.origin(name, action.started))
+
+        def origin(name: DatasetName) -> Origin | None:
+            # Column lineage can name datasets that the listener forgot among the inputs.
+            return origins[name] if name in origins else self._history.origin(name, action.started)
+
+        return said, columns.compose(said, origin)
 
     def _has_column(self, column: Column) -> bool:
         return column.field in self._schemas.get(column.dataset, ())
 
     def _add_output(self, dataset: ActionDataset) -> None:
         known = self.outputs.get(dataset.name)
-        self.outputs[dataset.name] = _joined(known, dataset, is_input=False)
+        self.outputs[dataset.name] = joined(known, dataset, is_input=False)
 
     def _note_undone(self, action: Action) -> None:
         failed = action.state is ActionState.FAILED
@@ -216,7 +230,7 @@ class _Merging:
                 dataset.name,
             )
             return
-        for column in _column_names(dataset):
+        for column in column_names(dataset):
             edges = lineage.fields.get(column)
             if not edges:
                 self.note(
@@ -234,6 +248,11 @@ class _Merging:
                     dataset.name,
                     column,
                 )
+
+
+def _has_delta_extension(action: Action) -> bool:
+    extensions = action.properties.get("spark.sql.extensions", ())
+    return any("DeltaSparkSessionExtension" in value for value in extensions)
 
 
 def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
@@ -255,86 +274,3 @@ def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
 
 def _first_line(text: str) -> str:
     return text.strip().splitlines()[0][:200] if text.strip() else ""
-
-
-# --- one dataset in several actions ---------------------------------------------------------------
-
-# Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
-_DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
-
-
-def _joined(
-    known: LineageDataset | None, dataset: ActionDataset, *, is_input: bool
-) -> LineageDataset:
-    facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
-    sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
-    if known is None:
-        return LineageDataset(dataset.name, facets, sides, dataset.locations)
-    joined = {**known.facets, **facets}
-    if "symlinks" in known.facets and "symlinks" in facets:
-        joined["symlinks"] = _united_symlinks(known.facets["symlinks"], facets["symlinks"])
-    if is_input and "version" in known.facets:
-        joined["version"] = known.facets["version"]
-    joined_sides = {**known.side_facets, **sides}
-    if not is_input and "outputStatistics" in known.side_facets and "outputStatistics" in sides:
-        joined_sides["outputStatistics"] = _summed(
-            known.side_facets["outputStatistics"], sides["outputStatistics"]
-        )
-    whole = known.locations is None or dataset.locations is None
-    locations = (
-        None if whole else (known.locations or frozenset()) | (dataset.locations or frozenset())
-    )
-    return LineageDataset(dataset.name, joined, joined_sides, locations)
-
-
-def _united_symlinks(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
-    facet = msgspec.json.decode(second)
-    identifiers = [
-        *msgspec.json.decode(first).get("identifiers", ()),
-        *facet.get("identifiers", ()),
-    ]
-    unique = {msgspec.json.encode(i, order="sorted"): i for i in identifiers}
-    facet["identifiers"] = [unique[key] for key in sorted(unique)]
-    return msgspec.Raw(msgspec.json.encode(facet))
-
-
-def _summed(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
-    facet, other = msgspec.json.decode(second), msgspec.json.decode(first)
-    for key, value in other.items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            facet[key] = value + (facet.get(key) or 0)
-    return msgspec.Raw(msgspec.json.encode(facet))
-
-
-class _SchemaField(msgspec.Struct):
-    name: str
-
-
-class _Schema(msgspec.Struct):
-    fields: list[_SchemaField] | None = None
-
-
-def _column_names(dataset: ActionDataset | LineageDataset) -> list[str]:
-    facet = dataset.facets.get("schema")
-    if facet is None:
-        return []
-    try:
-        return [f.name for f in msgspec.json.decode(facet, type=_Schema).fields or ()]
-    except msgspec.ValidationError:
-        return []
-
-
-class _Symlinks(msgspec.Struct):
-    identifiers: list[dict[str, str]] = []
-
-
-def _with_declared(
-    observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
-) -> dict[DatasetName, LineageDataset]:
-    """Add declared datasets that were not observed under that name or a symlink of theirs."""
-    known = set(observed)
-    for dataset in observed.values():
-        if "symlinks" in dataset.facets:
-            links = msgspec.json.decode(dataset.facets["symlinks"], type=_Symlinks).identifiers
-            known.update(DatasetName(i.get("namespace", ""), i.get("name", "")) for i in links)
-    return observed | {name: LineageDataset(name) for name in declared if name not in known}

@@ -30,7 +30,8 @@ from airflow.providers.openlineage.plugins.macros import (
 
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
-from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.settings import KeepCaptures, Settings
 from airflow_provider_sparklineage.spark import capture, distribution, listener

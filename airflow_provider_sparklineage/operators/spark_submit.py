@@ -194,7 +194,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.lineage import facets
-        from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
+        from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+        from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 
         declared = TaskLineage(
             Outcome.COMPLETE,

@@ -31,7 +31,11 @@ USER_TRANSPORT = "user"
 """Name that the user's transport gets inside a composite one."""
 
 # The listener's own default, and what tells overwrites of a table from those of partitions.
-_CAPTURED = ("spark.master", "spark.app.name", "spark.sql.sources.partitionOverwriteMode")
+_CAPTURED = (
+    *("spark.master", "spark.app.name"),  # the listener's own default
+    "spark.sql.sources.partitionOverwriteMode",  # whether an overwrite replaces only partitions
+    "spark.sql.extensions",  # whether Delta makes the listener leave out events
+)
 
 # With --jars the listener meets its classes through two loaders and logs a trace for every query.
 QUIET_JVM = "--add-opens=java.base/java.security=ALL-UNNAMED"
@@ -188,7 +192,7 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
     }
     values = {key: value for key, value in defaults.items() if submission.value(key) is None}
     values[f"{PREFIX}applicationRunId"] = injection.application_run_id
-    values[f"{PREFIX}capturedProperties"] = ",".join(dict.fromkeys([*captured, _CAPTURED[2]]))
+    values[f"{PREFIX}capturedProperties"] = ",".join(dict.fromkeys([*captured, *_CAPTURED[2:]]))
     return _with_conf(submission, values)
 
 

@@ -12,10 +12,8 @@ from tests.record_events import APPLICATIONS
 
 pytestmark = [
     pytest.mark.airflow,
-    # The stock hook never closes the pipe of its child; Airflow's database sessions outlive a test.
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    # Airflow forks to send events, in a process that has threads.
+    # Airflow's database connections outlive a test; it forks to send events, and has threads.
+    pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 

@@ -19,12 +19,7 @@ from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageSubmitOperator,
 )
 
-pytestmark = [
-    pytest.mark.airflow,
-    # The stock hook never closes the pipe of its child.
-    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.airflow
 
 OL = "spark.openlineage."
 
@@ -361,7 +356,7 @@ def test_old_bundles_are_swept_and_running_ones_are_not(
     spark_submit, execute, monkeypatch, captures
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_RETENTION_DAYS", "0")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_RETENTION", "0")
     execute(operator())
     [ended] = captures()
     running = ended.parent.with_name("running")

@@ -40,7 +40,8 @@ def test_a_bare_submission_gets_listener_jar_and_configuration():
         f"{OL}namespace": "airflow",
         f"{OL}applicationRunId": "01234567-89ab-cdef-0123-456789abcdef",
         f"{OL}capturedProperties": (
-            "spark.master,spark.app.name,spark.sql.sources.partitionOverwriteMode"
+            "spark.master,spark.app.name,spark.sql.sources.partitionOverwriteMode,"
+            "spark.sql.extensions"
         ),
     }
     assert after.env_vars == {"SPARK_SUBMIT_OPTS": QUIET_JVM}
@@ -117,7 +118,7 @@ def test_the_users_own_keys_win(place, key):
 def test_captured_properties_are_extended():
     after = inject(Submission(conf={f"{OL}capturedProperties": "spark.master,my.own"}), INJECTION)
     assert after.conf[f"{OL}capturedProperties"] == (
-        "spark.master,my.own,spark.sql.sources.partitionOverwriteMode"
+        "spark.master,my.own,spark.sql.sources.partitionOverwriteMode,spark.sql.extensions"
     )
 
 

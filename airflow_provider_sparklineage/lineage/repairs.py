@@ -1,0 +1,121 @@
+"""What the listener says of an application that is not so, put right once for all that follows.
+
+- RDD runs without an end are dropped. They are schema inference and file listing, and name one
+  arbitrary partition as if it were read.
+- Completed RDD runs without outputs whose inputs some SQL run reads anyway are not actions either.
+- CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
+  they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
+  identity.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.lineage.application import ActionState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_sparklineage.lineage.application import Action, SparkApplication
+
+
+def repaired(application: SparkApplication) -> SparkApplication:
+    """Give the application with its real actions."""
+    actions = _join_nested_writes(_without_listings(application.actions))
+    return replace(application, actions=tuple(actions))
+
+
+def _without_listings(actions: Sequence[Action]) -> list[Action]:
+    """Leave out RDD runs that only list files or infer a schema."""
+    read_by_sql = {d.name for a in actions if a.job_type != "RDD_JOB" for d in a.inputs}
+
+    def is_listing(action: Action) -> bool:
+        if action.job_type != "RDD_JOB":
+            return False
+        if action.ended is None:
+            return True
+        return not action.outputs and {d.name for d in action.inputs} <= read_by_sql
+
+    return [a for a in actions if not is_listing(a)]
+
+
+# Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
+_V1_TABLE_AS_SELECT = re.compile(
+    r"\.execute_(create_\w*table_as_select|save_as_v1_table|optimized_create_hive_table)\w*"
+)
+_V2_TABLE_AS_SELECT = re.compile(r"\.(atomic_)?(create|replace)_table_as_select\b")
+
+
+def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
+    """Make one action of the two executions, outer and inner, of a CTAS or ``saveAsTable``."""
+    joined: list[Action] = []
+    taken: set[str] = set()
+    for outer in actions:
+        if outer.run_id in taken:
+            continue
+        inner = None
+        if makes_table_by_select(outer):
+            inner = next(
+                (a for a in actions if a.run_id not in taken and _is_inner_write(a, outer)), None
+            )
+        if inner is None:
+            joined.append(outer)
+        else:
+            taken.add(inner.run_id)
+            joined.append(_join(outer, inner))
+    return [a for a in joined if a.run_id not in taken]
+
+
+def _is_inner_write(inner: Action, outer: Action) -> bool:
+    if inner.run_id == outer.run_id or inner.started < outer.started:
+        return False
+    if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
+        return False
+    # The outer execution may know no output (Spark 4.1 wraps saveAsTable so).
+    outputs = {d.name for d in outer.outputs}
+    return bool(inner.outputs) and (not outputs or outputs == {d.name for d in inner.outputs})
+
+
+def makes_table_by_select(action: Action) -> bool:
+    """Whether an action is CREATE or REPLACE TABLE AS SELECT, or a saveAsTable."""
+    return bool(
+        _V1_TABLE_AS_SELECT.search(action.job_name) or _V2_TABLE_AS_SELECT.search(action.job_name)
+    )
+
+
+def replaces_v2_table(action: Action) -> bool:
+    """Whether an action created or replaced a whole table of a DataSource V2 catalog."""
+    return bool(_V2_TABLE_AS_SELECT.search(action.job_name))
+
+
+def _join(outer: Action, inner: Action) -> Action:
+    of_outer = {d.name: d for d in outer.outputs}
+    outputs = []
+    for dataset in inner.outputs:
+        wrapper = of_outer.get(dataset.name)
+        if wrapper is None:
+            outputs.append(dataset)
+            continue
+        around = dict(wrapper.facets)
+        if not replaces_v2_table(outer):
+            # The outer execution says CREATE also of an append: the inner one's lifecycle is true.
+            around.pop("lifecycleStateChange", None)
+        facets = {**around, **dataset.facets}
+        if "symlinks" in around:
+            facets["symlinks"] = around["symlinks"]
+        sides = {**wrapper.side_facets, **dataset.side_facets}
+        outputs.append(replace(dataset, facets=facets, side_facets=sides))
+    inputs = {d.name: d for d in (*outer.inputs, *inner.inputs)}
+    failed = ActionState.FAILED in (outer.state, inner.state)
+    return replace(
+        outer,
+        state=ActionState.FAILED if failed else outer.state,
+        inputs=tuple(inputs[name] for name in sorted(inputs)),
+        outputs=tuple(outputs),
+        sql=outer.sql or inner.sql,
+        properties=inner.properties,
+        error=outer.error or inner.error,
+    )

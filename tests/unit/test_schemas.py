@@ -1,0 +1,55 @@
+"""The shipped JSON Schemas say what the code does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import airflow_provider_sparklineage
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.spark.capture import Manifest
+from airflow_provider_sparklineage.spark.events import ReadReport
+from tests.openlineage_spec import validate_event
+
+SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "schemas"
+
+
+def schema(name):
+    return json.loads((SCHEMAS / f"{name}.json").read_text())
+
+
+def test_the_capture_facet_knows_every_degradation():
+    item = schema("SparkLineageCaptureRunFacet")["properties"]["degradations"]["items"]
+    assert sorted(item["properties"]["code"]["enum"]) == sorted(DegradationCode)
+
+
+def test_the_manifests_schema_is_that_of_its_class():
+    shipped = schema("manifest")
+    assert shipped.pop("$schema").startswith("https://json-schema.org/")
+    assert shipped.pop("$id") == "urn:airflow-provider-sparklineage:manifest:1-0-0"
+    assert shipped == msgspec.json.schema(Manifest)
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 101, 5000])
+def test_degradations_are_capped_and_then_counted(count):
+    degradations = [
+        Degradation(DegradationCode.COLUMN_WITHOUT_SOURCES, f"no {i}") for i in range(count)
+    ]
+    event = facets.run_event(
+        TaskLineage(Outcome.COMPLETE, degradations=tuple(degradations)),
+        ReadReport(),
+        run_id="00000000-0000-7000-8000-000000000000",
+        job_namespace="n",
+        job_name="j",
+        event_time="2026-01-01T00:00:00+00:00",
+    )
+    capture = event["run"]["facets"]["sparkLineage_capture"]
+    assert len(capture["degradations"]) == min(count, 100)
+    expected = {"column_without_sources": count} if count > 100 else None
+    assert capture.get("degradationCounts") == expected
+    validate_event(event)
