@@ -220,6 +220,12 @@ class Attempt:
             )
         return name
 
+    def abandon(self) -> None:
+        """Leave nothing behind of a try that is not going to be submitted with lineage."""
+        if self._properties_file is not None:
+            self._properties_file.unlink(missing_ok=True)
+        self.bundle.remove()
+
     # --- after ------------------------------------------------------------------------------------
 
     def killed(self) -> None:

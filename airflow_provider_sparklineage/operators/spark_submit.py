@@ -125,9 +125,6 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.spark.conf import Submission
 
         operator: Any = self
-        attempt = Attempt.begin(
-            context, resolved, self._declared("inputs"), self._declared("outputs")
-        )
         connection = (
             operator._get_hook()._connection
         )  # the one place that knows master and deploy mode
@@ -141,11 +138,19 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             conf=dict(operator.conf or {}),
             jars=operator.jars,
             packages=operator.packages,
+            driver_class_path=operator.driver_class_path,
             env_vars=dict(operator.env_vars or {}),
         )
-        after = attempt.inject(submission, target, context)
-        if after is not submission:
+        attempt = Attempt.begin(
+            context, resolved, self._declared("inputs"), self._declared("outputs")
+        )
+        try:
+            after = attempt.inject(submission, target, context)
             properties_file = attempt.properties_file(after)
+        except Exception:
+            attempt.abandon()
+            raise
+        if after is not submission:
             operator.conf = dict(after.conf)
             operator.jars = after.jars
             operator.env_vars = dict(after.env_vars) or operator.env_vars

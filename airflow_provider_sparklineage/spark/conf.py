@@ -55,6 +55,7 @@ class Submission:
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: str | None = None
     packages: str | None = None
+    driver_class_path: str | None = None
     env_vars: Mapping[str, str] = field(default_factory=dict)
     file_properties: Mapping[str, str] = field(default_factory=dict)
     extra_file_properties: Mapping[str, str] = field(default_factory=dict)
@@ -148,11 +149,13 @@ def _with_jar(submission: Submission, jar: Path | None) -> Submission:
 
 
 def has_own_listener(submission: Submission) -> bool:
-    """Whether the submission has a listener jar already: the user's, or ours from before."""
-    jars = _listed(submission.jars or submission.value("spark.jars"))
+    """Whether the submission has a listener jar: the user's, or ours from an injection before."""
+    paths = _listed(submission.jars or submission.value("spark.jars"))
+    class_path = submission.driver_class_path or submission.value("spark.driver.extraClassPath")
+    paths += (class_path or "").split(":")
     packages = _listed(submission.packages or submission.value("spark.jars.packages"))
-    return any(JAR_NAME.fullmatch(_basename(j)) for j in jars) or any(
-        p.startswith("io.openlineage:openlineage-spark") for p in packages
+    return any(JAR_NAME.fullmatch(_basename(path)) for path in paths) or any(
+        package.startswith("io.openlineage:openlineage-spark") for package in packages
     )
 
 

@@ -377,3 +377,49 @@ def test_the_bundle_is_private(spark_submit, execute, monkeypatch, captures):
     [manifest] = captures()
     assert oct(manifest.parent.stat().st_mode & 0o777) == "0o700"
     assert os.fspath(manifest.parent.name).startswith("shop.revenue-try1-")
+
+
+def test_strict_leaves_no_bundle_behind(spark_submit, execute, monkeypatch, captures):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", "/nowhere/openlineage-spark.jar")
+    with pytest.raises(Exception, match="does not exist"):
+        execute(operator(strict=True))
+    assert captures() == []
+
+
+def test_the_real_task_timeout_firing_while_collecting_leaves_the_task_green(
+    spark_submit, execute, monkeypatch
+):
+    from airflow.sdk.execution_time.timeout import timeout
+
+    def endless(*_):
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(attempt_module, "task_lineage", endless)
+    task = operator()
+    with timeout(seconds=3, error_message="execution_timeout"):
+        execute(task)
+    assert codes(task.get_openlineage_facets_on_complete(None)) == ["collection_cut"]
+
+
+def test_the_task_timeout_firing_while_spark_runs_fails_the_task(
+    spark_submit, execute, monkeypatch
+):
+    from airflow.sdk.execution_time.timeout import timeout
+
+    spark_submit.does("staging_chain", sleep=30)
+    task = operator()
+    with pytest.raises(AirflowTaskTimeout), timeout(seconds=2, error_message="too slow"):
+        execute(task)
+    lineage = task.get_openlineage_facets_on_failure(None)
+    task.on_kill()  # as Airflow does after the timeout
+    assert names(lineage.inputs) == ["/lake/customers", "/lake/orders", "/lake/rates"]
+
+
+def test_partial_and_expand_take_the_arguments_of_the_mixin():
+    with DAG("mapped", schedule=None):
+        mapped = SparkLineageSubmitOperator.partial(
+            task_id="revenue", application="job.py", strict=True
+        ).expand(reads=[["/lake/a"], ["/lake/b"]])
+    assert mapped.partial_kwargs["strict"] is True
+    assert "reads" in mapped.template_fields

@@ -95,6 +95,10 @@ def test_the_jar_is_appended_to_the_ones_that_would_have_won(submission):
             ),
             id="packages in conf",
         ),
+        pytest.param(
+            Submission(driver_class_path="/a.jar:/x/openlineage-spark_2.13-1.45.0.jar"),
+            id="driver class path",
+        ),
     ],
 )
 def test_a_listener_that_the_user_brings_is_the_only_one(submission):

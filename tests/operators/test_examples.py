@@ -1,0 +1,43 @@
+"""The example DAGs load, and keep to the conventions that a reader may rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.airflow,
+    # Airflow's reading of .airflowignore uses what its own dependency has deprecated.
+    pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning"),
+]
+
+EXAMPLES = Path(__file__).parents[2] / "dags_examples"
+
+
+@pytest.fixture(scope="module")
+def dag_bag():
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(dag_folder=EXAMPLES)
+
+
+def test_every_example_loads(dag_bag):
+    assert dag_bag.import_errors == {}
+    files = {path.stem for path in EXAMPLES.glob("example_*.py")}
+    assert set(dag_bag.dags) == files
+    assert files
+
+
+def test_examples_are_told_as_such_and_start_at_a_fixed_date(dag_bag):
+    for dag in dag_bag.dags.values():
+        assert dag.tags == {"example"}
+        assert dag.start_date is not None
+        assert dag.doc_md
+
+
+def test_no_job_of_an_example_knows_of_lineage():
+    jobs = list((EXAMPLES / "spark_jobs").glob("*.py"))
+    assert jobs
+    for job in jobs:
+        assert "lineage" not in job.read_text().lower()
