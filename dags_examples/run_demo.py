@@ -128,6 +128,7 @@ def isolated(environment: dict[str, str]) -> dict[str, str]:
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "demo",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
         "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(CAPTURES),
+        "AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES": "all",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         # spark-submit is beside the running Python, and starts its jobs with the `python3` of PATH.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),

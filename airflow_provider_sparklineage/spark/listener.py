@@ -146,21 +146,26 @@ def _resolve(java: str, ivy: Path, name: str, work: Path) -> Path:
     if not jar.is_file():
         cause = _cause(done.stdout + done.stderr)
         msg = (
-            f"io.openlineage:{name}:{VERSION} could not be fetched ({cause}); check that this "
-            "machine reaches a Maven repository, or download the jar elsewhere and set "
+            f"io.openlineage:{name}:{VERSION} could not be fetched ({cause}). Check that this "
+            "machine reaches a Maven repository (behind a proxy, set JAVA_TOOL_OPTIONS to "
+            "-Dhttps.proxyHost=… -Dhttps.proxyPort=…), or download the jar elsewhere and set "
             "[sparklineage] listener_jar to its path."
         )
         raise ListenerError(msg)
     return jar
 
 
+# What Ivy prints of a failure, the most telling first.
+_CAUSES = (
+    r"Host \S+ not found",
+    r"Server access Error: [^\n]*",
+    r"\w+(Exception|Error): [^\n]*",
+    r"module not found: \S+",
+)
+
+
 def _cause(output: str) -> str:
-    for pattern in (
-        r"UnknownHostException[^\n]*",
-        r"\w+Exception: [^\n]*",
-        r"UNRESOLVED[^\n]*",
-        r"not found",
-    ):
+    for pattern in _CAUSES:
         if match := re.search(pattern, output):
             return match.group().strip()[:200]
     return "Ivy gave no reason"

@@ -1,0 +1,67 @@
+"""Settings: resolved in one place, and named when they are impossible."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.settings import OPTIONS, KeepCaptures, Settings, resolve
+
+
+def test_nothing_set_gives_the_defaults():
+    assert resolve(lambda _: None) == Settings()
+    assert resolve(lambda _: "") == Settings()
+
+
+def test_every_option_is_read():
+    values = {
+        "disabled": "True",
+        "strict": "yes",
+        "listener_jar": "/a.jar",
+        "capture_location": "/captures",
+        "keep_captures": "ALL",
+        "capture_retention": "1.5",
+        "collect_timeout": "10",
+    }
+    assert values.keys() == {option.name for option in OPTIONS}
+    assert resolve(values.get) == Settings(
+        disabled=True,
+        strict=True,
+        listener_jar=Path("/a.jar"),
+        capture_location=Path("/captures"),
+        keep_captures=KeepCaptures.ALL,
+        capture_retention=timedelta(days=1.5),
+        collect_timeout=timedelta(seconds=10),
+    )
+
+
+def test_the_operators_argument_wins():
+    assert resolve({"strict": "True"}.get, strict=False).strict is False
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("disabled", "maybe"),
+        ("strict", "2"),
+        ("keep_captures", "sometimes"),
+        ("capture_retention", "-1"),
+        ("capture_retention", "soon"),
+        ("collect_timeout", "nan"),
+        ("collect_timeout", "inf"),
+        ("capture_location", "relative/path"),
+    ],
+)
+def test_an_impossible_value_names_the_option(option, value):
+    with pytest.raises(SettingsError, match=rf"\[sparklineage\] {option} is '{value}'"):
+        resolve({option: value}.get)
+
+
+def test_the_documentation_lists_every_option():
+    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    for option in OPTIONS:
+        assert f"| `{option.name}` | {option.type} |" in text
+        assert option.description in text
