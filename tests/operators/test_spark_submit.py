@@ -413,6 +413,7 @@ def test_the_task_timeout_firing_while_spark_runs_fails_the_task(
         execute(task)
     lineage = task.get_openlineage_facets_on_failure(None)
     task.on_kill()  # as Airflow does after the timeout
+    task._hook._submit_sp.wait(timeout=10)
     assert names(lineage.inputs) == ["/lake/customers", "/lake/orders", "/lake/rates"]
 
 
