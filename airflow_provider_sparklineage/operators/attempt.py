@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from airflow.providers.openlineage.plugins.macros import (
 
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
+from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +85,7 @@ class SubmitTarget:
 
 
 class Attempt:
-    """Lineage of one try, from before the submission to the finished :class:`TaskLineage`."""
+    """Lineage of one try, from before the submission to the finished lineage."""
 
     def __init__(self, settings: Settings, bundle: CaptureBundle) -> None:
         self.settings = settings
@@ -232,31 +235,25 @@ class Attempt:
         """Note that Airflow is ending the process: what is left to do has seconds."""
         self._killed_at = time.monotonic()
 
-    def finish(self, outcome: Outcome) -> TaskLineage:
-        """Collect and merge; never raises, not even Airflow's task timeout if it fires in here."""
-        self._note(ended=datetime.now(UTC), outcome=str(outcome))
-        lineage = self._without(outcome)
+    def finish(self, outcome: Outcome) -> OpenLineageParts:
+        """Collect and merge into what Airflow's OpenLineage provider will send.
+
+        Never raises, not even Airflow's task timeout if that fires in here: Spark has ended by now,
+        and how it ended is the task's outcome.
+        """
         try:
+            self._note(ended=datetime.now(UTC), outcome=str(outcome))
             lineage = task_lineage(self.bundle, self._expiry())
-        except AirflowTaskTimeout:
-            lineage = self._degraded(
-                outcome,
-                DegradationCode.COLLECTION_CUT,
-                "The task's execution_timeout fired while its lineage was being collected, after "
-                "Spark had ended; give the task a little more time.",
-            )
-        except CaptureError as error:
-            lineage = self._degraded(outcome, DegradationCode.CAPTURE_UNAVAILABLE, str(error))
-        except Exception as error:
-            log.debug("Merging failed.", exc_info=True)
-            lineage = self._degraded(
-                outcome,
-                DegradationCode.MERGE_FAILED,
-                f"The collected events could not be merged ({type(error).__name__}: {error}); "
-                "please report this with the capture bundle.",
-            )
-        self._clean_up(lineage)
-        return lineage
+            parts = facets.parts(lineage, self.bundle.report)
+        except (Exception, AirflowTaskTimeout) as error:
+            log.debug("Collecting lineage failed.", exc_info=True)
+            self.degrade(*_reason(error))
+            lineage = self._without(outcome)
+            parts = facets.parts(lineage, self.bundle.report)
+        # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
+        with suppress(Exception, AirflowTaskTimeout):
+            self._clean_up(lineage)
+        return parts
 
     def _expiry(self) -> Any:
         begun = time.monotonic()
@@ -268,10 +265,6 @@ class Attempt:
             return now - begun > self.settings.collect_timeout.total_seconds()
 
         return expired
-
-    def _degraded(self, outcome: Outcome, code: DegradationCode, message: str) -> TaskLineage:
-        self.degrade(code, message)
-        return self._without(outcome)
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""
@@ -328,6 +321,23 @@ class Attempt:
             self.bundle.save()
         except CaptureError as error:
             log.debug("%s", error)
+
+
+def _reason(error: BaseException) -> tuple[DegradationCode, str]:
+    """Say why collecting failed, and what to do."""
+    if isinstance(error, AirflowTaskTimeout):
+        return (
+            DegradationCode.COLLECTION_CUT,
+            "The task's execution_timeout fired while its lineage was being collected, after "
+            "Spark had ended; give the task a little more time.",
+        )
+    if isinstance(error, CaptureError):
+        return DegradationCode.CAPTURE_UNAVAILABLE, str(error)
+    return (
+        DegradationCode.MERGE_FAILED,
+        f"The collected events could not be merged ({type(error).__name__}: {error}); please "
+        "report this with the capture bundle.",
+    )
 
 
 class _DriverElsewhereError(SparkLineageError):

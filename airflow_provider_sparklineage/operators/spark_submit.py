@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_sparklineage.datasets import DatasetName
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
-    from airflow_provider_sparklineage.spark.events import ReadReport
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.writes = writes
         self.strict = strict
         self._attempt: Attempt | None = None
-        self._collected: tuple[TaskLineage, ReadReport] | None = None
+        self._collected: OpenLineageParts | None = None
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""
@@ -86,8 +85,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             return result
         finally:
             # Not in the hooks: Airflow cuts those off after ten seconds and loses the event.
-            lineage = self._attempt.finish(outcome)
-            self._collected = (lineage, self._attempt.bundle.report)
+            self._collected = self._attempt.finish(outcome)
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""
@@ -209,15 +207,13 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         )
         return _operator_lineage(facets.parts(declared))
 
-    def _facets_at_end(self, task_instance: Any) -> OperatorLineage[Any, Any]:  # noqa: ARG002  (Airflow's call)
-        from airflow_provider_sparklineage.lineage import facets
-
+    def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         if self._collected is None:  # execute() did not get as far as submitting
             return self._facets_on_start()
-        return _operator_lineage(facets.parts(*self._collected))
+        return _operator_lineage(self._collected)
 
 
-def _operator_lineage(parts: Any) -> OperatorLineage[Any, Any]:
+def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     return OperatorLineage(
