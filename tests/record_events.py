@@ -209,7 +209,11 @@ def environment(spark: Spark, scratch: Path) -> dict[str, str]:
         "HADOOP_USER_NAME": "spark",
         "PYSPARK_PYTHON": str(spark.python),
         # Or the log tail is mostly the listener's warnings about reflective access.
-        "SPARK_SUBMIT_OPTS": "--add-opens=java.base/java.security=ALL-UNNAMED",
+        "SPARK_SUBMIT_OPTS": (
+            "--add-opens=java.base/java.security=ALL-UNNAMED "
+            # A driver that lives for seconds compiles for longer than it would run uncompiled.
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        ),
         "TMPDIR": str(scratch),
     }
 
