@@ -7,7 +7,7 @@ for every order and every repetition of them:
 =====================  ==========================================================================
 what                   which value stays
 =====================  ==========================================================================
-datasets               the union over all events of the run
+datasets, locations    the union over all events of the run; once whole is whole
 a facet of a dataset   the one of the latest event that has it non-empty
 ``version`` and        those of the earliest event: later ones may tell of the run's own write
 statistics of inputs
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,7 +80,7 @@ class Action:
     @property
     def label(self) -> str:
         """The physical node of the job name, for messages: ``execute_insert_into_…``."""
-        return self.job_name.split(".", 2)[1] if self.job_name.count(".") else self.job_name
+        return self.job_name.split(".", 2)[1] if "." in self.job_name else self.job_name
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ _Moment = tuple[datetime, int]
 
 
 def _moment(event: SparkEvent) -> _Moment:
-    return event.event_time, _RANK.get(event.event_type, 1)
+    return event.event_time, _RANK.get(event.event_type or "OTHER", 1)
 
 
 _EMPTY = (b"null", b"{}", b"[]")
@@ -206,24 +207,22 @@ class _Dataset:
         self._is_input = is_input
         self._facets = _Facets(_EARLIEST if is_input else frozenset())
         self._side_facets = _Facets(_EARLIEST)
-        self._locations: tuple[_Moment, tuple[str, ...]] | None = None
+        self._locations: set[str] = set()
+        self._whole = False
 
     def add(self, entries: list[EventDataset], moment: _Moment) -> None:
-        locations: set[str] | None = set()
         for entry in entries:
             side = entry.input_facets if self._is_input else entry.output_facets
             self._facets.add(entry.facets, moment)
             self._side_facets.add(side, moment)
             here = _locations(side)
-            locations = None if locations is None or here is None else locations | here
-        if locations:
-            found = (moment, tuple(sorted(locations)))
-            self._locations = max(self._locations, found) if self._locations else found
+            self._whole = self._whole or here is None
+            self._locations |= here or set()
 
     def dataset(self, name: DatasetName) -> ActionDataset:
         side = self._side_facets.facets()
         side.pop("subset", None)  # said by ``locations``; facets are made once, at the edge
-        locations = frozenset(self._locations[1]) if self._locations else None
+        locations = None if self._whole else frozenset(self._locations)
         return ActionDataset(name, self._facets.facets(), side, locations)
 
 
@@ -241,9 +240,8 @@ def _locations(side_facets: RawFacets | None) -> set[str] | None:
     """Read the locations of a ``subset`` facet; None where the entry is the whole dataset."""
     if not side_facets or "subset" not in side_facets:
         return None
-    try:
-        subset = msgspec.json.decode(side_facets["subset"], type=_Subset)
-    except msgspec.ValidationError:
+    subset = decode_facet(side_facets["subset"], _Subset)
+    if subset is None:
         return None
     condition = subset.input_condition or subset.output_condition
     if condition is None or condition.type != "location" or not condition.locations:
@@ -283,13 +281,13 @@ class _Run:
             self._failed = self._failed or event.event_type != "COMPLETE"
         facets = event.job.facets
         if facets and facets.sql:
-            self._sql = max(self._sql, facets.sql.query)
+            self._sql = max(self._sql, facets.sql.query or "")
         run_facets = event.run.facets
         if run_facets and run_facets.exception and run_facets.exception.message:
             self._error = max(self._error, run_facets.exception.message)
         if run_facets and run_facets.spark_properties:
-            for key, value in run_facets.spark_properties.properties.items():
-                self._properties.setdefault(key, set()).add(value)
+            for key, value in (run_facets.spark_properties.properties or {}).items():
+                self._properties.setdefault(key, set()).add(str(value))
         self._inputs.add(event.inputs, moment)
         self._outputs.add(event.outputs, moment)
 
@@ -341,11 +339,9 @@ class _ApplicationRun:
         self.job_name = max(self.job_name, event.job.name)
         facets: Any = event.run.facets
         if facets and facets.application_details:
-            self.application_id = max(
-                self.application_id, facets.application_details.application_id
-            )
+            said = facets.application_details.application_id or ""
+            self.application_id = max(self.application_id, said)
         if facets and facets.processing_engine:
-            self.spark_version = max(self.spark_version, facets.processing_engine.version)
-            self.listener_version = max(
-                self.listener_version, facets.processing_engine.adapter_version
-            )
+            self.spark_version = max(self.spark_version, facets.processing_engine.version or "")
+            said = facets.processing_engine.adapter_version or ""
+            self.listener_version = max(self.listener_version, said)

@@ -159,17 +159,14 @@ def _union(
 def union(first: Edges, second: Edges) -> dict[Column, tuple[Transformation, ...]]:
     """Unite edges; several transformations between two columns stay a list without duplicates."""
     united = dict(first)
-    for column, transformations in second.items():
-        united[column] = _union(united.get(column, ()), transformations)
+    unite_into(united, second)
     return united
 
 
-def unite(first: ColumnLineage, second: ColumnLineage) -> ColumnLineage:
-    """Unite the lineage of two writes that both stay in the dataset."""
-    fields = dict(first.fields)
-    for name, edges in second.fields.items():
-        fields[name] = union(fields.get(name, {}), edges)
-    return ColumnLineage(fields, union(first.dataset, second.dataset))
+def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -> None:
+    """Add edges to a dict of them, in time of the length of what is added."""
+    for column, transformations in others.items():
+        edges[column] = _union(edges.get(column, ()), transformations)
 
 
 def combine(this: Transformation, upstream: Transformation) -> Transformation:

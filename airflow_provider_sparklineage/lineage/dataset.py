@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,22 +64,29 @@ def joined(
     return LineageDataset(dataset.name, both, both_sides, locations)
 
 
+class _Symlinks(msgspec.Struct):
+    identifiers: list[dict[str, str | None]] | None = None
+
+
 def _united_symlinks(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
-    facet = msgspec.json.decode(second)
-    identifiers = [
-        *msgspec.json.decode(first).get("identifiers", ()),
-        *facet.get("identifiers", ()),
-    ]
+    one, two = decode_facet(first, _Symlinks), decode_facet(second, _Symlinks)
+    facet = decode_facet(second, dict[str, Any])
+    if one is None or two is None or facet is None:
+        return second
+    identifiers = [*(one.identifiers or ()), *(two.identifiers or ())]
     unique = {msgspec.json.encode(i, order="sorted"): i for i in identifiers}
     facet["identifiers"] = [unique[key] for key in sorted(unique)]
     return msgspec.Raw(msgspec.json.encode(facet))
 
 
 def _summed(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
-    facet, other = msgspec.json.decode(second), msgspec.json.decode(first)
+    facet, other = decode_facet(second, dict[str, Any]), decode_facet(first, dict[str, Any])
+    if facet is None or other is None:
+        return second
     for key, value in other.items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            facet[key] = value + (facet.get(key) or 0)
+        now = facet.get(key, 0)
+        if type(value) is int and type(now) is int:
+            facet[key] = value + now
     return msgspec.Raw(msgspec.json.encode(facet))
 
 
@@ -92,17 +100,8 @@ class _Schema(msgspec.Struct):
 
 def column_names(dataset: ActionDataset | LineageDataset) -> list[str]:
     """Read the names of the top-level columns; empty where the schema is not said."""
-    facet = dataset.facets.get("schema")
-    if facet is None:
-        return []
-    try:
-        return [f.name for f in msgspec.json.decode(facet, type=_Schema).fields or ()]
-    except msgspec.ValidationError:
-        return []
-
-
-class _Symlinks(msgspec.Struct):
-    identifiers: list[dict[str, str]] = []
+    schema = decode_facet(dataset.facets.get("schema"), _Schema)
+    return [f.name for f in schema.fields or ()] if schema else []
 
 
 def with_declared(
@@ -111,20 +110,27 @@ def with_declared(
     """Add declared datasets that were not observed under that name or a symlink of theirs."""
     known = set(observed)
     for dataset in observed.values():
-        if "symlinks" in dataset.facets:
-            links = msgspec.json.decode(dataset.facets["symlinks"], type=_Symlinks).identifiers
-            known.update(DatasetName(i.get("namespace", ""), i.get("name", "")) for i in links)
+        links = decode_facet(dataset.facets.get("symlinks"), _Symlinks)
+        for link in (links.identifiers if links else None) or ():
+            known.add(DatasetName(link.get("namespace") or "", link.get("name") or ""))
     return observed | {name: LineageDataset(name) for name in declared if name not in known}
 
 
 class _Statistics(msgspec.Struct):
     size: int | None = None
+    file_count: int | None = msgspec.field(name="fileCount", default=None)
 
 
-def size_of(dataset: ActionDataset, statistics: str) -> int | None:
-    """Read the bytes of ``inputStatistics`` or ``outputStatistics``; None where nobody says."""
-    facet = dataset.side_facets.get(statistics)
-    try:
-        return None if facet is None else msgspec.json.decode(facet, type=_Statistics).size
-    except msgspec.ValidationError:
-        return None
+def size_written(output: ActionDataset) -> int | None:
+    """Read the bytes that a write wrote; None where nobody says."""
+    statistics = decode_facet(output.side_facets.get("outputStatistics"), _Statistics)
+    return statistics.size if statistics else None
+
+
+def size_found(read: ActionDataset) -> int | None:
+    """Read the bytes that the whole dataset held when it was read; None where nobody says.
+
+    Statistics without a number of files are a catalog's, and may be of the partitions read only.
+    """
+    statistics = decode_facet(read.side_facets.get("inputStatistics"), _Statistics)
+    return statistics.size if statistics and statistics.file_count is not None else None

@@ -14,7 +14,6 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import msgspec
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     DatasetFacet,
@@ -35,9 +34,12 @@ from airflow_provider_sparklineage.lineage.columns import (
     Edges,
     Transformation,
 )
+from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import msgspec
 
     from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -194,7 +196,8 @@ def _output(dataset: LineageDataset) -> OutputDataset:
 
 
 def _forwarded(facets: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
-    return {name: msgspec.json.decode(facets[name]) for name in sorted(facets)}
+    decoded = {name: decode_facet(facets[name], dict[str, Any]) for name in sorted(facets)}
+    return {name: facet for name, facet in decoded.items() if facet is not None}
 
 
 # --- column lineage, compact ----------------------------------------------------------------------

@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite_into
 from airflow_provider_sparklineage.lineage.repairs import makes_table_by_select, replaces_v2_table
+from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.columns import Column, Transformation
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,59 @@ class Write:
 
     :param lineage: its column lineage, with intermediates resolved
     :param whole: whether it proves that the dataset holds nothing older
+    :param appends: whether it left all in place that was there before
     :param size: bytes written; None where nobody said
+    :param locations: partition locations written; None where nobody said
     """
 
     ended: datetime
     lineage: ColumnLineage
     whole: bool
+    appends: bool = False
     size: int | None = None
+    locations: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What is known of a read of a dataset.
+
+    :param size: bytes that the whole dataset held, as the reader found it; None where nobody said
+    :param locations: partition locations read; None is the whole dataset, or unknown
+    """
+
+    started: datetime | None = None
+    size: int | None = None
+    locations: frozenset[str] | None = None
+
+
+class _Contents:
+    """What the application has put into one dataset by now."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
+        self.dataset: dict[Column, tuple[Transformation, ...]] = {}
+        self.whole = False
+        self.size: int | None = None
+        self.empty = True
+
+    def add(self, write: Write) -> None:
+        """Have the contents after one more write, in time of the length of its lineage."""
+        if write.whole or self.empty:
+            self.fields, self.dataset = {}, {}
+            self.size = write.size
+        elif write.size is None or self.size is None or not write.appends:
+            self.size = None  # how much of what was there is left, nobody says
+        else:
+            self.size += write.size
+        self.whole = self.whole or write.whole
+        self.empty = False
+        for name, edges in write.lineage.fields.items():
+            unite_into(self.fields.setdefault(name, {}), edges)
+        unite_into(self.dataset, write.lineage.dataset)
+
+    def lineage(self) -> ColumnLineage:
+        return ColumnLineage(self.fields, self.dataset)
 
 
 class WriteHistory:
@@ -51,46 +99,78 @@ class WriteHistory:
 
     def __init__(self) -> None:
         self._writes: dict[DatasetName, list[Write]] = {}
+        self._now: dict[DatasetName, _Contents] = {}
 
     def add(self, dataset: DatasetName, write: Write) -> None:
         """Note a write."""
-        self._writes.setdefault(dataset, []).append(write)
+        writes = self._writes.setdefault(dataset, [])
+        late = bool(writes) and write.ended < writes[-1].ended
+        writes.append(write)
+        if late:
+            writes.sort(key=lambda w: w.ended)
+            self._now[dataset] = _contents(writes)
+        else:
+            self._now.setdefault(dataset, _Contents()).add(write)
 
-    def origin(
-        self, dataset: DatasetName, before: datetime | None = None, size: int | None = None
-    ) -> Origin | None:
-        """Tell what the application had put into a dataset by then (None: by its end).
+    def origin(self, dataset: DatasetName, read: Read) -> Origin | None:
+        """Tell what the application had put into a dataset by the start of a read.
 
         Only writes that had ended count: actions that run at the same time are not chained. A whole
-        overwrite replaces what was written before it, anything else adds to it.
+        overwrite replaces what was written before it, anything else adds to it. What was written to
+        other partition locations than those read is not in it.
 
-        :param size: bytes that the dataset held when it was read: as many as were written here
-            prove that nothing older was in it, more prove that something was; None proves nothing
-        :return: None if the application had written nothing into it
+        The dataset must not be asked about again with the answer still in use: it is a view.
+
+        :param read: ``started`` None asks for the end of the application
+        :return: None if the application had written nothing that was read
         """
-        lineage: ColumnLineage | None = None
-        internal = False
-        written: int | None = 0
-        for write in sorted(self._writes.get(dataset, ()), key=lambda w: w.ended):
-            if before is not None and write.ended > before:
-                continue
-            fresh = write.whole or lineage is None
-            lineage = write.lineage if fresh or lineage is None else unite(lineage, write.lineage)
-            written = _sum(0 if write.whole else written, write.size)
-            internal = internal or write.whole
-        if lineage is None:
+        writes = self._writes.get(dataset)
+        if not writes:
             return None
-        if size and written:
-            internal = size == written or (internal and size < written)
-        return Origin(lineage, internal)
+        in_time = read.started is None or writes[-1].ended <= read.started
+        if in_time and (read.locations is None or all(w.locations is None for w in writes)):
+            contents = self._now[dataset]
+        else:
+            contents = _contents([w for w in writes if _may_be_read(w, read)])
+        if contents.empty:
+            return None
+        internal = contents.whole
+        if read.size and contents.size and read.locations is None:
+            # As many bytes as were written here prove that nothing older was there, more disprove.
+            internal = read.size == contents.size or (internal and read.size < contents.size)
+        return Origin(contents.lineage(), internal)
 
 
-def _sum(first: int | None, second: int | None) -> int | None:
-    return None if first is None or second is None else first + second
+def _contents(writes: Iterable[Write]) -> _Contents:
+    contents = _Contents()
+    for write in writes:
+        contents.add(write)
+    return contents
+
+
+def _may_be_read(write: Write, read: Read) -> bool:
+    if read.started is not None and write.ended > read.started:
+        return False
+    if read.locations is None or write.locations is None:
+        return True
+    return any(_overlap(a, b) for a in read.locations for b in write.locations)
+
+
+def _overlap(first: str, second: str) -> bool:
+    """Whether one location is the other one, is in it, or may be (a glob)."""
+    if "*" in first or "*" in second or "{" in first or "{" in second:
+        return True
+    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
 
 
 class _Lifecycle(msgspec.Struct):
-    change: str = msgspec.field(name="lifecycleStateChange", default="")
+    change: str | None = msgspec.field(name="lifecycleStateChange", default=None)
+
+
+def lifecycle(output: ActionDataset) -> str:
+    """Read what the listener says of the life of a dataset: OVERWRITE, CREATE, … or nothing."""
+    facet = decode_facet(output.facets.get("lifecycleStateChange"), _Lifecycle)
+    return (facet.change if facet else None) or ""
 
 
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
@@ -118,15 +198,27 @@ def overwrites_whole(
     """
     if replaces_v2_table(action):
         return True
-    facet = output.facets.get("lifecycleStateChange")
-    if facet is None or msgspec.json.decode(facet, type=_Lifecycle).change != "OVERWRITE":
+    if lifecycle(output) != "OVERWRITE":
         return False
     return (
-        (action.label in _FILE_WRITES or makes_table_by_select(action))
+        (any(node in action.job_name for node in _FILE_WRITES) or makes_table_by_select(action))
         and output.locations is None
         and not _PARTITION_CLAUSE.search(action.sql)
         and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
-        and not any(t.subtype == "SORT" for ts in lineage.dataset.values() for t in ts)
+        and not _leaves_out_the_sort(action)
+        and not any(
+            t.subtype == "SORT"
+            for edges in (lineage.dataset, *lineage.fields.values())
+            for ts in edges.values()
+            for t in ts
+        )
         and bool(columns)
         and all(name in lineage.fields for name in columns)
     )
+
+
+def _leaves_out_the_sort(action: Action) -> bool:
+    """Whether the session is set up to write partitions without sorting (Spark's V1Writes)."""
+    writers = action.properties.get("spark.sql.maxConcurrentOutputFileWriters", ())
+    planned = action.properties.get("spark.sql.optimizer.plannedWrite.enabled", ())
+    return any(v not in ("", "0") for v in writers) or any(v.lower() == "false" for v in planned)

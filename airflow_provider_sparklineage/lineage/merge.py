@@ -16,6 +16,7 @@ Policy, case by case:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -35,10 +36,17 @@ from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
     column_names,
     joined,
-    size_of,
+    size_found,
+    size_written,
     with_declared,
 )
-from airflow_provider_sparklineage.lineage.history import Write, WriteHistory, overwrites_whole
+from airflow_provider_sparklineage.lineage.history import (
+    Read,
+    Write,
+    WriteHistory,
+    lifecycle,
+    overwrites_whole,
+)
 from airflow_provider_sparklineage.lineage.repairs import repaired
 
 if TYPE_CHECKING:
@@ -71,11 +79,23 @@ def merge(
     *,
     declared_inputs: Iterable[DatasetName] = (),
     declared_outputs: Iterable[DatasetName] = (),
+    expired: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
-    """Merge all actions of an application into the lineage of its task."""
+    """Merge all actions of an application into the lineage of its task.
+
+    :param expired: asked before each action; when it says True, the rest is left out, and said
+    """
     application = repaired(application)
     merging = _Merging(outcome)
-    for action in application.actions:
+    for number, action in enumerate(application.actions):
+        if expired():
+            merging.note(
+                DegradationCode.COLLECTION_CUT,
+                f"Merging took too long and ended after {number} of {len(application.actions)} "
+                "actions; raise [sparklineage] collect_timeout, or see the whole with "
+                "`sparklineage show` on the capture bundle.",
+            )
+            break
         merging.add(action)
     if any(_has_delta_extension(action) for action in application.actions):
         merging.note(
@@ -137,13 +157,20 @@ class _Merging:
             self._add_output(dataset)
             said, composed = lineages[dataset.name]
             whole = overwrites_whole(action, dataset, said, column_names(dataset))
-            size = size_of(dataset, "outputStatistics")
             if action.ended is not None:
-                self._history.add(dataset.name, Write(action.ended, composed, whole, size))
+                write = Write(
+                    action.ended,
+                    composed,
+                    whole,
+                    appends=not lifecycle(dataset),
+                    size=size_written(dataset),
+                    locations=dataset.locations,
+                )
+                self._history.add(dataset.name, write)
 
     def _origin(self, action: Action, dataset: ActionDataset) -> Origin | None:
-        size = size_of(dataset, "inputStatistics")
-        return self._history.origin(dataset.name, action.started, size)
+        read = Read(action.started, size_found(dataset), dataset.locations)
+        return self._history.origin(dataset.name, read)
 
     def _add_input(self, dataset: ActionDataset, origin: Origin | None) -> None:
         if origin is None or not origin.internal:
@@ -168,7 +195,7 @@ class _Merging:
             return ColumnLineage(), ColumnLineage()
         try:
             said = columns.decode(facet, _relocation(action))
-        except msgspec.ValidationError as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             self.note(
                 DegradationCode.COLUMN_LINEAGE_MISSING,
                 f"The column lineage that the listener reported for {output.name} cannot be read: "
@@ -180,12 +207,17 @@ class _Merging:
 
         def origin(name: DatasetName) -> Origin | None:
             # Column lineage can name datasets that the listener forgot among the inputs.
-            return origins[name] if name in origins else self._history.origin(name, action.started)
+            return (
+                origins[name]
+                if name in origins
+                else self._history.origin(name, Read(action.started))
+            )
 
         return said, columns.compose(said, origin)
 
     def _has_column(self, column: Column) -> bool:
-        return column.field in self._schemas.get(column.dataset, ())
+        schema = self._schemas.get(column.dataset)
+        return schema is None or column.field in schema
 
     def _add_output(self, dataset: ActionDataset) -> None:
         known = self.outputs.get(dataset.name)
@@ -195,7 +227,7 @@ class _Merging:
         failed = action.state is ActionState.FAILED
         code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
         how = "failed" if failed else "never ended"
-        why = f" ({_first_line(action.error)})" if action.error else ""
+        why = f" ({_kind(action.error)})" if action.error else ""
         for dataset in action.outputs:
             self._undone.add(dataset.name)
             self.note(
@@ -211,7 +243,7 @@ class _Merging:
         """Give the outputs with composed columns; on failure unfinished ones too, as bare names."""
         finished = {}
         for name, dataset in self.outputs.items():
-            origin = self._history.origin(name)
+            origin = self._history.origin(name, Read())
             lineage = origin.lineage if origin else ColumnLineage()
             if name not in self.inputs:  # then its own columns are nobody's sources
                 lineage = columns.without_sources_in(lineage, name)
@@ -255,12 +287,16 @@ def _has_delta_extension(action: Action) -> bool:
     return any("DeltaSparkSessionExtension" in value for value in extensions)
 
 
+# A single file, which column lineage names where the inputs name its folder.
+_FILE = re.compile(r"/(part-|[^/]*\.\w+$)[^/]*$")
+
+
 def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
     """Find the input that a name in column lineage means: itself, else the longest one above it."""
     names = {d.name for d in action.inputs}
 
     def relocate(name: DatasetName) -> DatasetName:
-        if name in names:
+        if name in names or not _FILE.search(name.name):
             return name
         above = [
             n
@@ -272,5 +308,6 @@ def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
     return relocate
 
 
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0][:200] if text.strip() else ""
+def _kind(error: str) -> str:
+    """Name the class of an exception; its text can hold anything, and stands in the task's log."""
+    return error.strip().partition(":")[0].partition("\n")[0][:200]

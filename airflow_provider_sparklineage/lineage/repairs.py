@@ -1,8 +1,8 @@
 """What the listener says of an application that is not so, put right once for all that follows.
 
-- RDD runs without an end are dropped. They are schema inference and file listing, and name one
-  arbitrary partition as if it were read.
-- Completed RDD runs without outputs whose inputs some SQL run reads anyway are not actions either.
+- RDD runs without an end and without outputs are dropped. They are schema inference and file
+  listing, and name one arbitrary partition as if it were read.
+- Completed RDD runs without outputs that read no more than some SQL run are not actions either.
 - CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
   they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
   identity.
@@ -19,7 +19,11 @@ from airflow_provider_sparklineage.lineage.application import ActionState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.lineage.application import Action, SparkApplication
+    from airflow_provider_sparklineage.lineage.application import (
+        Action,
+        ActionDataset,
+        SparkApplication,
+    )
 
 
 def repaired(application: SparkApplication) -> SparkApplication:
@@ -30,23 +34,33 @@ def repaired(application: SparkApplication) -> SparkApplication:
 
 def _without_listings(actions: Sequence[Action]) -> list[Action]:
     """Leave out RDD runs that only list files or infer a schema."""
-    read_by_sql = {d.name for a in actions if a.job_type != "RDD_JOB" for d in a.inputs}
+    read_by_sql = [d for a in actions if a.job_type != "RDD_JOB" for d in a.inputs]
 
     def is_listing(action: Action) -> bool:
-        if action.job_type != "RDD_JOB":
+        if action.job_type != "RDD_JOB" or action.outputs:
             return False
-        if action.ended is None:
-            return True
-        return not action.outputs and {d.name for d in action.inputs} <= read_by_sql
+        return action.ended is None or all(_is_covered(d, read_by_sql) for d in action.inputs)
 
     return [a for a in actions if not is_listing(a)]
 
 
+def _is_covered(dataset: ActionDataset, by: Sequence[ActionDataset]) -> bool:
+    """Whether one of the other reads is of the same dataset and at least the same locations."""
+    return any(
+        dataset.name == other.name
+        and (
+            other.locations is None
+            or (dataset.locations is not None and dataset.locations <= other.locations)
+        )
+        for other in by
+    )
+
+
 # Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
 _V1_TABLE_AS_SELECT = re.compile(
-    r"\.execute_(create_\w*table_as_select|save_as_v1_table|optimized_create_hive_table)\w*"
+    r"[._]execute_(create_\w*table_as_select|save_as_v1_table|optimized_create_hive_table)\w*"
 )
-_V2_TABLE_AS_SELECT = re.compile(r"\.(atomic_)?(create|replace)_table_as_select\b")
+_V2_TABLE_AS_SELECT = re.compile(r"[._](atomic_)?(create|replace)_table_as_select(?=[._]|$)")
 
 
 def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
@@ -58,9 +72,11 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
             continue
         inner = None
         if makes_table_by_select(outer):
-            inner = next(
-                (a for a in actions if a.run_id not in taken and _is_inner_write(a, outer)), None
-            )
+            others = [a for a in actions if a.run_id not in taken and _is_inner_write(a, outer)]
+            # An outer execution that knows no output (Spark 4.1 has one around saveAsTable) could
+            # take for its own what another thread writes.
+            if outer.outputs or len(others) == 1:
+                inner = next(iter(others), None)
         if inner is None:
             joined.append(outer)
         else:
@@ -74,9 +90,10 @@ def _is_inner_write(inner: Action, outer: Action) -> bool:
         return False
     if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
         return False
-    # The outer execution may know no output (Spark 4.1 wraps saveAsTable so).
-    outputs = {d.name for d in outer.outputs}
-    return bool(inner.outputs) and (not outputs or outputs == {d.name for d in inner.outputs})
+    outputs = {d.name for d in inner.outputs}
+    if outer.outputs:
+        return outputs == {d.name for d in outer.outputs}
+    return bool(outputs) and {d.name for d in inner.inputs} <= {d.name for d in outer.inputs}
 
 
 def makes_table_by_select(action: Action) -> bool:

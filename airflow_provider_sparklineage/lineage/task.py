@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
         application,
         outcome_of(bundle, application),
         declared_inputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_inputs],
+        expired=expired,
         declared_outputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_outputs],
     )
     known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
@@ -60,13 +62,21 @@ def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
     return facets.run_event(
         lineage,
         bundle.report,
-        run_id=manifest.run_id or manifest.application_run_id,
+        run_id=_uuid(manifest.run_id or manifest.application_run_id),
         job_namespace=job.namespace
         if job
         else (application and application.namespace) or "default",
         job_name=job.name if job else (application and application.job_name) or "unknown",
         event_time=time.isoformat() if time else "1970-01-01T00:00:00+00:00",
     )
+
+
+def _uuid(run_id: str) -> str:
+    """Make a run id of what an event calls one: OpenLineage wants a UUID, and may get another."""
+    try:
+        return str(uuid.UUID(run_id))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, run_id))
 
 
 def _incomplete(application: SparkApplication) -> list[Degradation]:

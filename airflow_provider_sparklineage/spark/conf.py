@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.listener import JAR_NAME, LISTENER_CLASS
@@ -35,10 +36,16 @@ _CAPTURED = (
     *("spark.master", "spark.app.name"),  # the listener's own default
     "spark.sql.sources.partitionOverwriteMode",  # whether an overwrite replaces only partitions
     "spark.sql.extensions",  # whether Delta makes the listener leave out events
+    "spark.sql.maxConcurrentOutputFileWriters",  # with these two, Spark writes partitions without
+    "spark.sql.optimizer.plannedWrite.enabled",  # the sort that would tell of them
 )
 
 # With --jars the listener meets its classes through two loaders and logs a trace for every query.
-QUIET_JVM = "--add-opens=java.base/java.security=ALL-UNNAMED"
+# Java 8, on which Spark 3.5 runs too, does not know the option and would not start.
+QUIET_JVM = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-opens=java.base/java.security=ALL-UNNAMED",
+)
 
 _JAR_BASENAME = re.compile(r"[^/]*$")
 
@@ -62,12 +69,13 @@ class Submission:
 
     def value(self, key: str) -> str | None:
         """Find the value of a property that Spark would take: ``--conf`` before the file."""
-        value = self.conf.get(key, self.file_properties.get(key))
+        in_file = self.extra_file_properties.get(key, self.file_properties.get(key))
+        value = self.conf.get(key, in_file)
         return None if value is None else str(value)
 
     def keys(self) -> set[str]:
         """All properties that are set anywhere."""
-        return {*map(str, self.conf), *self.file_properties}
+        return {*map(str, self.conf), *self.file_properties, *self.extra_file_properties}
 
 
 @dataclass(frozen=True)
@@ -141,11 +149,16 @@ def _with_listener(submission: Submission) -> Submission:
 
 def _with_jar(submission: Submission, jar: Path | None) -> Submission:
     """Append the jar to what Spark would take: the flag, else ``spark.jars``, which it replaces."""
+    key = "spark.jars"
     if jar is None or has_own_listener(submission):
         return submission
-    jars = [*_listed(submission.jars or submission.value("spark.jars")), str(jar)]
-    conf = {key: value for key, value in submission.conf.items() if key != "spark.jars"}
-    return replace(submission, jars=",".join(jars), conf=conf)
+    jars = ",".join([*_listed(submission.jars or submission.value(key)), str(jar)])
+    if not submission.jars and key not in submission.conf and "@" in jars:
+        # An address with credentials that the user kept in a file stays in a file.
+        extra = {**submission.extra_file_properties, key: jars}
+        return replace(submission, extra_file_properties=extra)
+    conf = {k: value for k, value in submission.conf.items() if k != key}
+    return replace(submission, jars=jars, conf=conf)
 
 
 def has_own_listener(submission: Submission) -> bool:
@@ -165,25 +178,64 @@ def _basename(path: str) -> str:
 
 
 def _with_transport(submission: Submission, location: str) -> Submission:
-    """Have the events written to ``location``, beside the user's own transport if there is one."""
+    """Have the events written to ``location``, beside the user's own transport if there is one.
+
+    :raise ListenerError: if the user's transport would not work as a child of a composite one
+    """
     ours = {"type": "file", "location": location}
-    user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (a method)
+    user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (method)
     kind = submission.value(f"{TRANSPORT}type")
     own_child = f"{TRANSPORT}transports.{OWN_TRANSPORT}."
     if kind is None or (kind == "file" and submission.value(f"{TRANSPORT}location") == location):
         return _with_conf(submission, {f"{TRANSPORT}{k}": v for k, v in ours.items()})
     children = {f"{own_child}{k}": v for k, v in ours.items()}
+    if submission.value(f"{own_child}type") is not None:  # injected before
+        return _with_conf(submission, children)
+    suffixes = {key.removeprefix(TRANSPORT): str(submission.value(key)) for key in sorted(user)}
+    if not _can_be_composed(kind, suffixes):
+        msg = (
+            f"The job's own OpenLineage transport ({kind}) cannot be combined with collecting its "
+            "events, so it stays alone and nothing is collected. Leave out "
+            "spark.openlineage.transport.*: the task's own event carries the lineage."
+        )
+        raise ListenerError(msg)
     if kind == "composite":
         return _with_conf(submission, children)
     conf = {key: value for key, value in submission.conf.items() if key not in user}
     in_file: dict[str, str] = {}
-    for key in sorted(user):
-        child = f"{TRANSPORT}transports.{USER_TRANSPORT}.{key.removeprefix(TRANSPORT)}"
+    for suffix, value in suffixes.items():
         # What the user kept in a file stays in a file: it may be a credential.
-        target = conf if key in submission.conf else in_file
-        target[child] = str(submission.value(key))
-    conf |= {f"{TRANSPORT}type": "composite", f"{TRANSPORT}continueOnFailure": "true", **children}
-    return replace(submission, conf=conf, extra_file_properties=in_file)
+        target = conf if f"{TRANSPORT}{suffix}" in submission.conf else in_file
+        target[f"{TRANSPORT}transports.{USER_TRANSPORT}.{suffix}"] = value
+    conf |= {
+        f"{TRANSPORT}type": "composite",
+        f"{TRANSPORT}continueOnFailure": "true",
+        **children,
+    }
+    extra = {**submission.extra_file_properties, **in_file}
+    return replace(submission, conf=conf, extra_file_properties=extra)
+
+
+# The keys that a transport takes as a child of a composite one. The listener
+# (io.openlineage.spark.agent.ArgumentParser) rejects unknown ones there and, other than at the top
+# level, makes a tree of dotted names under headers, urlParams and properties.
+_CHILD_KEYS = {
+    "http": re.compile(
+        r"type|url|endpoint|timeoutInMillis|compression|auth\.\w+|(headers|urlParams)\.[^.]+"
+    ),
+    "console": re.compile(r"type"),
+    "file": re.compile(r"type|location"),
+    "composite": re.compile(r"type|continueOnFailure|withThreadPool|transports\.[^.]+\..+"),
+}
+
+
+def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
+    known = _CHILD_KEYS.get(kind)
+    if known is None or not all(known.fullmatch(key) for key in keys):
+        return False
+    # At the top level the listener takes an address apart (path to endpoint, query to parameters).
+    url = urlsplit(keys.get("url", ""))
+    return url.path in ("", "/") and not url.query
 
 
 def _with_defaults(submission: Submission, injection: Injection) -> Submission:
@@ -202,8 +254,8 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
 def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submission:
     if submit_opts is None:
         return submission
-    opts = submission.env_vars.get("SPARK_SUBMIT_OPTS", submit_opts)
-    if QUIET_JVM in opts.split():
+    opts = submission.env_vars.get("SPARK_SUBMIT_OPTS", submit_opts).split()
+    if QUIET_JVM[1] in opts:
         return submission
-    env_vars = {**submission.env_vars, "SPARK_SUBMIT_OPTS": f"{opts} {QUIET_JVM}".strip()}
+    env_vars = {**submission.env_vars, "SPARK_SUBMIT_OPTS": " ".join([*opts, *QUIET_JVM])}
     return replace(submission, env_vars=env_vars)

@@ -14,6 +14,9 @@ import javaproperties
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# What Utils.trimExceptCRLF cuts off a value: a line end can be meant, as a delimiter.
+_TRIMMED = "".join(chr(code) for code in range(0x21) if chr(code) not in "\r\n")
+
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d\.\d+)-(?P<spark>\d+\.\d+\.\d+.*)\.jar")
 
 
@@ -76,9 +79,9 @@ def read_properties(path: Path) -> dict[str, str]:
     """
     if not path.exists():
         return {}
-    with path.open("rb") as file:
+    with path.open(encoding="utf-8") as file:  # org.apache.spark.util.Utils.getPropertiesFromFile
         loaded: dict[str, str] = javaproperties.load(file)
-    return {key: value.strip() for key, value in loaded.items()}
+    return {key: value.strip(_TRIMMED) for key, value in loaded.items()}
 
 
 def environment(extra: Mapping[str, object] | None) -> dict[str, str]:

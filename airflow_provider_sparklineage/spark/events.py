@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -44,20 +44,20 @@ class ParentFacet(msgspec.Struct):
 class ProcessingEngineFacet(msgspec.Struct):
     """Run facet ``processing_engine``: versions of Spark and of the listener."""
 
-    version: str = ""
-    adapter_version: str = msgspec.field(name="openlineageAdapterVersion", default="")
+    version: str | None = None
+    adapter_version: str | None = msgspec.field(name="openlineageAdapterVersion", default=None)
 
 
 class ApplicationDetailsFacet(msgspec.Struct):
     """Run facet ``spark_applicationDetails`` (START of the application)."""
 
-    application_id: str = msgspec.field(name="applicationId", default="")
+    application_id: str | None = msgspec.field(name="applicationId", default=None)
 
 
 class SparkPropertiesFacet(msgspec.Struct):
     """Run facet ``spark_properties``: the properties named by ``capturedProperties``."""
 
-    properties: dict[str, str] = {}
+    properties: dict[str, str | int | float | bool | None] | None = None
 
 
 class ExceptionFacet(msgspec.Struct):
@@ -81,13 +81,13 @@ class RunFacets(msgspec.Struct):
 class JobTypeFacet(msgspec.Struct):
     """Job facet ``jobType``: APPLICATION, SQL_JOB or RDD_JOB."""
 
-    job_type: str = msgspec.field(name="jobType", default="")
+    job_type: str | None = msgspec.field(name="jobType", default=None)
 
 
 class SqlFacet(msgspec.Struct):
     """Job facet ``sql`` of a ``spark.sql()`` statement."""
 
-    query: str = ""
+    query: str | None = None
 
 
 class JobFacets(msgspec.Struct):
@@ -128,7 +128,7 @@ class SparkEvent(msgspec.Struct):
     event_time: datetime = msgspec.field(name="eventTime")
     run: Run
     job: Job
-    event_type: str = msgspec.field(name="eventType", default="OTHER")
+    event_type: str | None = msgspec.field(name="eventType", default=None)
     inputs: list[EventDataset] | None = None
     outputs: list[EventDataset] | None = None
 
@@ -146,7 +146,7 @@ class SparkEvent(msgspec.Struct):
     def job_type(self) -> str:
         """``jobType`` of the job type facet; empty where an older listener sends none."""
         facets = self.job.facets
-        return facets.job_type.job_type if facets and facets.job_type else ""
+        return (facets.job_type.job_type or "") if facets and facets.job_type else ""
 
 
 _DECODER = msgspec.json.Decoder(SparkEvent)
@@ -189,8 +189,8 @@ def read_events(
         if not line.strip():
             continue
         try:
-            event = _DECODER.decode(line)
-        except msgspec.MsgspecError as error:
+            event = _DECODER.decode(line.decode())  # raw facets must be UTF-8 as well
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             if not line.endswith(b"\n"):
                 report.torn = True
                 continue
@@ -200,6 +200,23 @@ def read_events(
             continue
         report.events += 1
         yield event
+
+
+_T = TypeVar("_T")
+
+
+def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
+    """Decode a facet that was kept raw; None where there is none, or it is not of that shape.
+
+    Facets are other people's text: one of another shape costs what it would have told, and not
+    the event.
+    """
+    if facet is None:
+        return None
+    try:
+        return msgspec.json.decode(facet, type=shape)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def as_lines(stream: IO[bytes]) -> Iterable[bytes]:

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,15 @@ def find_jar(
 ) -> Path:
     """Find the listener jar for a Spark: as configured, else in its ``jars``, else in the cache.
 
-    :raise ListenerError: if there is none or it is for another Scala; the message says what to do
+    :raise ListenerError: if there is none, or none that works; the message says what to do
     """
+    jar = _find(distribution, configured, env)
+    _require_scala(jar, distribution)
+    _require_listener(jar)
+    return jar
+
+
+def _find(distribution: SparkDistribution, configured: Path | None, env: Mapping[str, str]) -> Path:
     if configured is not None:
         if not configured.is_file():
             msg = (
@@ -67,10 +75,8 @@ def find_jar(
                 "listener_jar."
             )
             raise ListenerError(msg)
-        _require_scala(configured, distribution)
         return configured
     for jar in sorted(distribution.jars.glob("openlineage-spark*.jar")):
-        _require_scala(jar, distribution)
         return jar
     jar = cached(distribution.scala, env)
     if not jar.is_file():
@@ -81,6 +87,19 @@ def find_jar(
         )
         raise ListenerError(msg)
     return jar
+
+
+def _require_listener(jar: Path) -> None:
+    """Refuse a file that would end the user's SparkContext: no readable jar, or another one."""
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            archive.getinfo(LISTENER_CLASS.replace(".", "/") + ".class")
+    except (OSError, zipfile.BadZipFile, KeyError) as error:
+        msg = (
+            f"{jar} is not a readable OpenLineage listener jar ({type(error).__name__}); fetch it "
+            "again with `sparklineage fetch-listener`, or correct [sparklineage] listener_jar."
+        )
+        raise ListenerError(msg) from error
 
 
 def _require_scala(jar: Path, distribution: SparkDistribution) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+import zipfile
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -56,7 +57,8 @@ class FakeSparkSubmit:
         self._dump = folder / "dump.json"
         self.home = folder / "spark"
         self.jar = folder / "openlineage-spark_2.13-1.53.0.jar"
-        self.jar.touch()
+        with zipfile.ZipFile(self.jar, "w") as archive:
+            archive.writestr("io/openlineage/spark/agent/OpenLineageSparkListener.class", b"")
         (self.home / "jars").mkdir(parents=True)
         (self.home / "jars" / "spark-core_2.13-4.0.1.jar").touch()
         (self.home / "conf").mkdir()

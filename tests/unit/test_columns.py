@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     combine,
     compose,
     decode,
-    unite,
+    union,
 )
 
 UNKNOWN = Transformation()
@@ -95,11 +95,9 @@ def test_a_dataset_that_is_also_an_input_keeps_its_own_columns():
 
 
 def test_uniting_keeps_every_edge_once():
-    one = ColumnLineage({"x": {Column(A, "p"): (IDENTITY, TRANSFORMED)}})
-    two = ColumnLineage({"x": {Column(A, "p"): (IDENTITY,), Column(B, "q"): (IDENTITY,)}})
-    assert unite(one, two) == ColumnLineage(
-        {"x": {Column(A, "p"): (IDENTITY, TRANSFORMED), Column(B, "q"): (IDENTITY,)}}
-    )
+    one = {Column(A, "p"): (IDENTITY, TRANSFORMED)}
+    two = {Column(A, "p"): (IDENTITY,), Column(B, "q"): (IDENTITY,)}
+    assert union(one, two) == {Column(A, "p"): (IDENTITY, TRANSFORMED), Column(B, "q"): (IDENTITY,)}
 
 
 # --- decoding -------------------------------------------------------------------------------------

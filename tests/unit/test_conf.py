@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.exceptions import ListenerError
@@ -41,10 +41,11 @@ def test_a_bare_submission_gets_listener_jar_and_configuration():
         f"{OL}applicationRunId": "01234567-89ab-cdef-0123-456789abcdef",
         f"{OL}capturedProperties": (
             "spark.master,spark.app.name,spark.sql.sources.partitionOverwriteMode,"
-            "spark.sql.extensions"
+            "spark.sql.extensions,spark.sql.maxConcurrentOutputFileWriters,"
+            "spark.sql.optimizer.plannedWrite.enabled"
         ),
     }
-    assert after.env_vars == {"SPARK_SUBMIT_OPTS": QUIET_JVM}
+    assert after.env_vars == {"SPARK_SUBMIT_OPTS": " ".join(QUIET_JVM)}
 
 
 @pytest.mark.parametrize(
@@ -121,9 +122,10 @@ def test_the_users_own_keys_win(place, key):
 
 def test_captured_properties_are_extended():
     after = inject(Submission(conf={f"{OL}capturedProperties": "spark.master,my.own"}), INJECTION)
-    assert after.conf[f"{OL}capturedProperties"] == (
-        "spark.master,my.own,spark.sql.sources.partitionOverwriteMode,spark.sql.extensions"
-    )
+    captured = after.conf[f"{OL}capturedProperties"].split(",")
+    assert captured[:2] == ["spark.master", "my.own"]
+    assert "spark.sql.sources.partitionOverwriteMode" in captured
+    assert "spark.app.name" not in captured  # the user's list replaces the listener's default
 
 
 def test_a_users_transport_becomes_a_child_of_a_composite_one():
@@ -160,13 +162,13 @@ def test_a_users_composite_transport_gets_one_more_child():
 
 def test_submit_options_of_the_environment_are_kept():
     after = inject(Submission(), replace(INJECTION, submit_opts="-Dx=y"))
-    assert after.env_vars["SPARK_SUBMIT_OPTS"] == f"-Dx=y {QUIET_JVM}"
+    assert after.env_vars["SPARK_SUBMIT_OPTS"] == " ".join(["-Dx=y", *QUIET_JVM])
 
 
 def test_submit_options_of_the_operator_win_over_the_environment():
     submission = Submission(env_vars={"SPARK_SUBMIT_OPTS": "-Dmine=1", "A": "b"})
     after = inject(submission, replace(INJECTION, submit_opts="-Dx=y"))
-    assert after.env_vars == {"SPARK_SUBMIT_OPTS": f"-Dmine=1 {QUIET_JVM}", "A": "b"}
+    assert after.env_vars == {"SPARK_SUBMIT_OPTS": " ".join(["-Dmine=1", *QUIET_JVM]), "A": "b"}
 
 
 def test_the_environment_is_left_where_it_is_not_this_workers():
@@ -209,9 +211,17 @@ VALUES = st.sampled_from(["a", "a,b", "composite", "http", "file", LISTENER_CLAS
 PROPERTIES = st.dictionaries(KEYS, VALUES, max_size=5)
 
 
+def injected(submission):
+    """Inject, passing over what cannot carry the listener."""
+    try:
+        return inject(submission, INJECTION)
+    except ListenerError:
+        reject()
+
+
 @given(conf=PROPERTIES, file=PROPERTIES, jars=st.sampled_from([None, "/a.jar", "/a.jar,/b.jar"]))
 def test_injecting_twice_changes_nothing(conf, file, jars):
-    once = inject(Submission(conf=conf, file_properties=file, jars=jars), INJECTION)
+    once = injected(Submission(conf=conf, file_properties=file, jars=jars))
     assert inject(once, INJECTION) == once
 
 
@@ -219,5 +229,32 @@ def test_injecting_twice_changes_nothing(conf, file, jars):
 def test_injection_does_not_touch_what_it_is_given(conf, file):
     submission = Submission(conf=conf, file_properties=file)
     before = repr(submission)
-    inject(submission, INJECTION)
+    injected(submission)
     assert repr(submission) == before
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [
+        pytest.param(
+            {"type": "kafka", "topicName": "t", "properties.bootstrap.servers": "k:9092"},
+            id="dotted properties",
+        ),
+        pytest.param({"type": "http", "url": "http://m", "headers.X-A.b": "c"}, id="dotted header"),
+        pytest.param({"type": "http", "url": "http://m/api/v1/lineage?key=x"}, id="query in url"),
+        pytest.param({"type": "http", "url": "http://m", "unheard": "of"}, id="unknown key"),
+        pytest.param({"type": "composite", "transports": "[a;b]"}, id="composite as list"),
+    ],
+)
+def test_a_transport_that_would_break_as_a_child_is_left_alone(transport):
+    conf = {f"{OL}transport.{key}": value for key, value in transport.items()}
+    with pytest.raises(ListenerError, match="cannot be combined"):
+        inject(Submission(conf=conf), INJECTION)
+
+
+def test_a_jar_address_with_credentials_from_a_file_stays_in_a_file():
+    address = "https://ci:s3cr3t@jars.example/a.jar"
+    after = inject(Submission(file_properties={"spark.jars": address}), INJECTION)
+    assert after.jars is None
+    assert after.extra_file_properties == {"spark.jars": f"{address},{JAR}"}
+    assert inject(after, INJECTION) == after

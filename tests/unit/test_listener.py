@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import zipfile
 
 import pytest
 
@@ -20,8 +21,10 @@ def spark(tmp_path):
 
 
 def jar(folder, name="openlineage-spark_2.13-1.53.0.jar"):
+    """Make a jar that has the listener's class in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        archive.writestr("io/openlineage/spark/agent/OpenLineageSparkListener.class", b"")
     return folder / name
 
 
@@ -99,6 +102,25 @@ def test_a_jar_for_another_scala_is_refused_wherever_it_is(spark, tmp_path):
     wrong = jar(tmp_path, "openlineage-spark_2.12-1.53.0.jar")
     with pytest.raises(ListenerError, match=r"is for Scala 2\.12, but Spark 4\.0\.1"):
         listener.find_jar(spark, wrong, {})
+
+
+@pytest.mark.parametrize("content", [b"", b"half a jar", None])
+def test_a_file_that_is_no_listener_is_refused(spark, tmp_path, content):
+    broken = tmp_path / "openlineage-spark_2.13-1.53.0.jar"
+    if content is None:  # a jar, but another one
+        with zipfile.ZipFile(broken, "w") as archive:
+            archive.writestr("x.class", b"")
+    else:
+        broken.write_bytes(content)
+    with pytest.raises(ListenerError, match="not a readable OpenLineage listener jar"):
+        listener.find_jar(spark, broken, {})
+
+
+def test_properties_are_utf8_and_keep_line_ends(spark):
+    (spark.home / "conf").mkdir()
+    path = spark.home / "conf" / "spark-defaults.conf"
+    path.write_text("spark.jars /opt/bücher/a.jar\nspark.delimiter=\\n\n", encoding="utf-8")
+    assert spark.defaults({}) == {"spark.jars": "/opt/bücher/a.jar", "spark.delimiter": "\n"}
 
 
 # --- fetching ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_sparklineage.inputs import open_bundle
 from airflow_provider_sparklineage.lineage.application import ActionState, accumulate
-from airflow_provider_sparklineage.lineage.dataset import size_of
+from airflow_provider_sparklineage.lineage.dataset import size_written
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
@@ -247,7 +247,7 @@ def test_actions_that_run_at_the_same_time_are_kept_apart(recorded):
 def test_statistics_are_those_of_the_action_itself(recorded):
     # The COMPLETE event of the smaller copy has the bytes of the one that was written beside it.
     lineage = recorded("two_sessions_threads").lineage
-    sizes = {short(d.name.name): size_of(d, "outputStatistics") for d in lineage.outputs}
+    sizes = {short(d.name.name): size_written(d) for d in lineage.outputs}
     assert len(set(sizes.values())) == len(sizes)
 
 
