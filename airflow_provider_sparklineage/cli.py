@@ -43,12 +43,16 @@ class Command(NamedTuple):
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.inputs import open_bundle
+    from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
     from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 
-    with open_bundle(args.input, application=args.application) as bundle:
-        lineage = task_lineage(bundle)
-        event = merged_event(bundle, lineage)
+    with materialised(args.input) as paths:
+        if merged_events(paths):
+            msg = "The input holds merged events already; see them with `sparklineage show`."
+            raise UnusableInputError(msg)
+        with open_bundle(paths, application=args.application) as bundle:
+            lineage = task_lineage(bundle)
+            event = merged_event(bundle, lineage)
     if args.job_namespace:
         event["job"]["namespace"] = args.job_namespace
     if args.job_name:
@@ -65,13 +69,14 @@ def _notes(lineage: TaskLineage, *, strict: bool) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import show
-    from airflow_provider_sparklineage.inputs import merged_events, open_bundle
+    from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
     from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 
-    events = merged_events(args.input)
-    if not events:
-        with open_bundle(args.input, application=args.application) as bundle:
-            events = [merged_event(bundle, task_lineage(bundle))]
+    with materialised(args.input) as paths:
+        events = merged_events(paths)
+        if not events:
+            with open_bundle(paths, application=args.application) as bundle:
+                events = [merged_event(bundle, task_lineage(bundle))]
     for event in events:
         show.print_event(event, sys.stdout)
     missing = any(show.degradations(event) for event in events)

@@ -48,7 +48,10 @@ def from_uri(uri: str) -> DatasetName | None:
     text = uri.strip()
     if text.startswith("/"):
         return DatasetName("file", trim(_tidy(text)))
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # "http://[::1/x": a bracket that is not closed
+        return None
     if not parts.scheme or not text[len(parts.scheme) :].startswith(":/"):
         return None
     # '?' and '#' are ordinary in Hadoop paths (globs, odd names): only the scheme is special.

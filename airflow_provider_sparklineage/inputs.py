@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,25 +26,47 @@ class EventFiles(CaptureBundle):
     """Event files without a manifest, read like a bundle."""
 
     files: tuple[Path, ...] = ()
+    applications: set[str] = field(default_factory=set)
+    """Run ids that said of themselves, while being read, that they are applications."""
 
     def events(self, expired: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""
         for file in self.files:
             try:
                 with file.open("rb") as stream:
-                    yield from read_events(
-                        as_lines(stream), self.report, source=str(file), expired=expired
-                    )
+                    lines = as_lines(stream)
+                    for event in read_events(lines, self.report, source=str(file), expired=expired):
+                        if event.job_type == "APPLICATION":
+                            self.applications.add(event.run.run_id)
+                        yield event
             except OSError as error:
                 msg = f"{file} cannot be read: {error.strerror or error}."
                 raise UnusableInputError(msg) from error
 
 
 @contextmanager
+def materialised(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Give paths that can be read more than once: stdin (``-``) becomes a temporary file.
+
+    :raise UnusableInputError: if a path does not exist
+    """
+    with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
+        copy = Path(work) / "stdin"
+        if "-" in paths:
+            with copy.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        for path in paths:
+            if path != "-" and not Path(path).exists():
+                msg = f"{path} does not exist."
+                raise UnusableInputError(msg)
+        yield [str(copy) if path == "-" else path for path in paths]
+
+
+@contextmanager
 def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterator[CaptureBundle]:
     """Open what a command was given as one bundle.
 
-    :param paths: one bundle directory, or event files (``-`` for stdin, read once)
+    :param paths: one bundle directory, or event files
     :param application: run id of the application to take, where the files hold several
     :raise UnusableInputError: if that is not the capture of exactly one application
     """
@@ -58,33 +80,23 @@ def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterato
         except CaptureError as error:
             raise UnusableInputError(str(error)) from error
         return
-    with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
-        files = tuple(_file(p, Path(work)) for p in paths)
-        bundle = EventFiles(None, Manifest(application_run_id=""), files=files)
-        run_id = _application(bundle, application)
-        yield EventFiles(None, Manifest(application_run_id=run_id), ReadReport(), files)
-
-
-def _file(path: str, work: Path) -> Path:
-    if path != "-":
-        if not Path(path).is_file():
-            msg = f"{path} does not exist."
-            raise UnusableInputError(msg)
-        return Path(path)
-    # Files are read twice (which application, then its events), stdin cannot be.
-    copy = work / "stdin"
-    with copy.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return copy
+    files = tuple(map(Path, paths))
+    bundle = EventFiles(None, Manifest(application_run_id=""), files=files)
+    run_id = _application(bundle, application)
+    yield EventFiles(None, Manifest(application_run_id=run_id), ReadReport(), files)
 
 
 def _application(files: EventFiles, wanted: str | None) -> str:
     """Find the run id of the application that the events are of."""
+    parents = {e.run.run_id: e.parent_run_id for e in files.events()}
+    with_children = set(parents.values())
     found: dict[str, None] = {}
-    for event in files.events():
-        is_application = event.job_type == "APPLICATION" or event.parent_run_id is None
-        run_id = event.run.run_id if is_application else event.parent_run_id
-        found[str(run_id)] = None
+    for run_id, parent in parents.items():
+        if parent in parents:
+            continue  # an action of an application whose own events are here
+        # Else the application itself, or an action whose application's events are missing.
+        is_application = parent is None or run_id in with_children or run_id in files.applications
+        found[run_id if is_application else str(parent)] = None
     report = files.report
     if not found:
         why = report.malformed[0] if report.malformed else f"{files.files[0]}:1: no complete event"

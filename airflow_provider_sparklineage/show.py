@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from airflow_provider_sparklineage.datasets import DatasetName
@@ -21,9 +23,11 @@ _MAX_INDIRECT = 8
 
 def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
     """Print a merged event; colours and the terminal's width only where ``file`` is one."""
-    console = Console(file=file, highlight=False)
+    console = Console(file=file, highlight=False, emoji=False)
     if not console.is_terminal:
-        console = Console(file=file, highlight=False, width=_PLAIN_WIDTH, no_color=True)
+        console = Console(
+            file=file, highlight=False, emoji=False, width=_PLAIN_WIDTH, no_color=True
+        )
     labels = _labels(event)
     job, run = event["job"], event["run"]
     colour = "green" if event["eventType"] == "COMPLETE" else "red"
@@ -53,18 +57,28 @@ def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
+# Names are other people's text: no control character of theirs reaches the terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def escape(text: str) -> str:
+    """Make a text safe to print: as itself, whatever it holds."""
+    return escape_markup(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
 def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:
     """Find the shortest end of each dataset's name that no other dataset shares."""
     datasets = [*(event.get("inputs") or []), *(event.get("outputs") or [])]
     names = sorted({_name(d) for d in datasets} | set(_sources(datasets)))
+    segments = {name: [s for s in str(name).split("/") if s] for name in names}
+    ends = Counter(
+        tuple(parts[-n:]) for parts in segments.values() for n in range(1, len(parts) + 1)
+    )
     labels = {}
-    for name in names:
-        segments = [s for s in str(name).split("/") if s]
-        for count in range(1, len(segments) + 1):
-            end = segments[-count:]
-            if sum([s for s in str(n).split("/") if s][-count:] == end for n in names) == 1:
-                break
-        labels[name] = "/".join(end) if segments else str(name)
+    for name, parts in segments.items():
+        own = (parts[-n:] for n in range(1, len(parts) + 1))
+        end = next((e for e in own if ends[tuple(e)] == 1), parts)
+        labels[name] = "/".join(end) or str(name)
     return labels
 
 

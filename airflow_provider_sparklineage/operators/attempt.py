@@ -74,11 +74,6 @@ class SubmitTarget:
     properties_file: str | None
 
     @property
-    def driver_is_here(self) -> bool:
-        """Whether the driver is a child process of this worker."""
-        return self.deploy_mode != "cluster"
-
-    @property
     def environment_is_private(self) -> bool:
         """Whether ``env_vars`` stay such; on YARN and Kubernetes the hook makes conf of them."""
         return "yarn" not in self.master and "k8s" not in self.master
@@ -165,7 +160,8 @@ class Attempt:
         else:
             file_properties = found.defaults(env)
         before = replace(submission, file_properties=file_properties)
-        if not target.driver_is_here or before.value("spark.submit.deployMode") == "cluster":
+        deploy_mode = target.deploy_mode or before.value("spark.submit.deployMode")
+        if deploy_mode == "cluster":
             msg = (
                 "The driver runs in the cluster and not on this worker, so its lineage cannot be "
                 "collected; use deploy_mode='client' where lineage is wanted."
@@ -215,19 +211,34 @@ class Attempt:
         """
         if not submission.extra_file_properties:
             return None
-        handle, name = tempfile.mkstemp(prefix=".properties-", dir=self.settings.capture_location)
+        handle, name = tempfile.mkstemp(
+            prefix=capture.PROPERTIES_PREFIX, dir=self.settings.capture_location
+        )
         self._properties_file = Path(name)
-        with os.fdopen(handle, "w", encoding="latin-1") as file:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             javaproperties.dump(
                 {**submission.file_properties, **submission.extra_file_properties}, file
             )
         return name
 
     def abandon(self) -> None:
-        """Leave nothing behind of a try that is not going to be submitted with lineage."""
+        """Leave nothing behind of a try that is not going to be submitted."""
+        self._remove_properties_file()
+        self.bundle.remove()
+
+    def without_capture(self, error: Exception) -> None:
+        """Go on without collecting: the job runs as it is, and the event says why."""
+        log.debug("Setting up lineage failed.", exc_info=True)
+        self.abandon()
+        self.bundle = replace(self.bundle, path=None)
+        said = str(error)
+        if not isinstance(error, SparkLineageError):
+            said = f"Lineage could not be set up ({type(error).__name__}: {error})."
+        self.degrade(DegradationCode.INJECTION_FAILED, said)
+
+    def _remove_properties_file(self) -> None:
         if self._properties_file is not None:
             self._properties_file.unlink(missing_ok=True)
-        self.bundle.remove()
 
     # --- after ------------------------------------------------------------------------------------
 
@@ -286,8 +297,7 @@ class Attempt:
 
     def _clean_up(self, lineage: TaskLineage) -> None:
         """Keep or remove the bundle, and say once what needs a person's attention."""
-        if self._properties_file is not None:
-            self._properties_file.unlink(missing_ok=True)
+        self._remove_properties_file()
         serious = [d.message for d in lineage.degradations if d.code.needs_attention]
         keep = self.settings.keep_captures is KeepCaptures.ALL or (
             self.settings.keep_captures is KeepCaptures.DEGRADED
@@ -366,6 +376,7 @@ def _manifest(
         ),
         job=JobName(namespace, lineage_job_name(ti)),
         run_id=run_id,
+        worker=capture.this_worker(),
         started=datetime.now(UTC),
         declared_inputs=tuple(DeclaredDataset(*name) for name in declared_inputs),
         declared_outputs=tuple(DeclaredDataset(*name) for name in declared_outputs),

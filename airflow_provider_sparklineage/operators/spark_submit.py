@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TEMPLATED = ("reads", "writes")
+_INJECTED = ("conf", "jars", "env_vars", "properties_file")
 
 
 # Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
@@ -73,19 +75,27 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""
-        self._attempt = self._begin(context)
-        if self._attempt is None:
+        if not self._has_lineage():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.lineage.merge import Outcome
 
+        operator: Any = self
+        own = {name: getattr(operator, name) for name in _INJECTED}
+        self._attempt = attempt = self._begin(context)
         outcome = Outcome.FAIL
         try:
             result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
+        except AirflowTaskTimeout:
+            attempt.killed()  # Spark still runs, and Airflow stops it only when this has returned
+            raise
+        else:
             return result
         finally:
-            # Not in the hooks: Airflow cuts those off after ten seconds and loses the event.
-            self._collected = self._attempt.finish(outcome)
+            # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
+            self._collected = attempt.finish(outcome)
+            for name, value in own.items():
+                setattr(operator, name, value)
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""
@@ -93,39 +103,36 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             self._attempt.killed()
         super().on_kill()  # type: ignore[misc]
 
-    def _begin(self, context: Context) -> Attempt | None:
-        if not self.lineage:
-            return None
+    def _begin(self, context: Context) -> Attempt:
+        """Start a try; raises only if it is strict, and then before anything is submitted."""
+        from airflow_provider_sparklineage.operators.attempt import Attempt
+
         try:
-            resolved = settings.resolve(_option, strict=self.strict)
+            resolved, wrong = settings.resolve(_option, strict=self.strict), None
         except SettingsError as error:
             if self.strict:
                 raise
-            log.warning("%s The job runs without lineage.", error)
-            return None
-        if resolved.disabled:
-            return None
+            resolved, wrong = settings.Settings(), error
+        declared = self._declared("inputs"), self._declared("outputs")
+        attempt = Attempt.begin(context, resolved, *declared)
         try:
-            return self._injected(context, resolved)
+            if wrong is None:
+                self._inject(attempt, context)
+            else:
+                attempt.without_capture(wrong)
         except Exception as error:
             if resolved.strict:
+                attempt.abandon()
                 raise
-            log.warning(
-                "Spark lineage could not be set up, so the job runs without it (%s: %s).",
-                type(error).__name__,
-                error,
-                exc_info=log.isEnabledFor(logging.DEBUG),
-            )
-            return None
+            attempt.without_capture(error)
+        return attempt
 
-    def _injected(self, context: Context, resolved: settings.Settings) -> Attempt:
-        from airflow_provider_sparklineage.operators.attempt import Attempt, SubmitTarget
+    def _inject(self, attempt: Attempt, context: Context) -> None:
+        from airflow_provider_sparklineage.operators.attempt import SubmitTarget
         from airflow_provider_sparklineage.spark.conf import Submission
 
         operator: Any = self
-        connection = (
-            operator._get_hook()._connection
-        )  # the one place that knows master and deploy mode
+        connection = operator._get_hook()._connection  # the one place that knows master and mode
         target = SubmitTarget(
             connection["spark_binary"],
             connection["master"],
@@ -139,21 +146,15 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             driver_class_path=operator.driver_class_path,
             env_vars=dict(operator.env_vars or {}),
         )
-        attempt = Attempt.begin(
-            context, resolved, self._declared("inputs"), self._declared("outputs")
-        )
-        try:
-            after = attempt.inject(submission, target, context)
-            properties_file = attempt.properties_file(after)
-        except Exception:
-            attempt.abandon()
-            raise
-        if after is not submission:
-            operator.conf = dict(after.conf)
-            operator.jars = after.jars
-            operator.env_vars = dict(after.env_vars) or operator.env_vars
-            operator.properties_file = properties_file or operator.properties_file
-        return attempt
+        after = attempt.inject(submission, target, context)
+        if after is submission:
+            return
+        properties_file = attempt.properties_file(after)
+        operator._hook = None  # one of an earlier execution has that one's arguments
+        operator.conf = dict(after.conf)
+        operator.jars = after.jars
+        operator.env_vars = dict(after.env_vars) or operator.env_vars
+        operator.properties_file = properties_file or operator.properties_file
 
     def _declared(self, side: str) -> tuple[DatasetName, ...]:
         from airflow_provider_sparklineage.operators.declared import dataset_names
@@ -188,12 +189,13 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _has_lineage(self) -> bool:
+        """Whether lineage is on; a wrong setting is said in the event, and does not switch it off."""
         if not self.lineage:
             return False
         try:
             return not settings.resolve(_option, strict=self.strict).disabled
         except SettingsError:
-            return False
+            return True
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.lineage import facets

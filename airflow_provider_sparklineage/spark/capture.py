@@ -15,10 +15,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +31,6 @@ from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, r
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import timedelta
 
 EVENTS = "events.ndjson"
 MANIFEST = "manifest.json"
@@ -59,6 +60,13 @@ class DeclaredDataset(msgspec.Struct, frozen=True):
     name: str
 
 
+class Worker(msgspec.Struct, frozen=True):
+    """The process that makes a bundle, to tell a running try from one that was killed."""
+
+    host: str
+    pid: int
+
+
 class ManifestDegradation(msgspec.Struct, frozen=True):
     """Something that the worker already knows to be missing."""
 
@@ -73,6 +81,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """OpenLineage run id that the listener was told to use for the application."""
     version: int = 1
     task: TaskIdentity | None = None
+    worker: Worker | None = None
     job: JobName | None = None
     run_id: str = ""
     """OpenLineage run id of the Airflow task's try."""
@@ -158,8 +167,17 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         )
         raise CaptureError(msg) from error
     bundle = CaptureBundle(path, manifest)
-    bundle.save()
+    try:
+        bundle.save()
+    except CaptureError:
+        bundle.remove()
+        raise
     return bundle
+
+
+def this_worker() -> Worker:
+    """Name this process."""
+    return Worker(socket.gethostname(), os.getpid())
 
 
 def _require_private(location: Path) -> None:
@@ -195,19 +213,47 @@ def load(path: Path) -> CaptureBundle:
     return CaptureBundle(path, manifest)
 
 
-def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
-    """Delete the bundles below ``location`` whose try ended longer ago than that; return how many.
+PROPERTIES_PREFIX = ".properties-"
+"""Start of the names of properties files for one submission; they can hold credentials."""
 
-    Bundles without an end are left alone: their try may be running.
+# spark-submit reads its properties file when it starts, which takes seconds.
+_PROPERTIES_AGE = timedelta(hours=1)
+
+
+def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
+    """Delete what tries below ``location`` have left for longer than that; return how many bundles.
+
+    A bundle without an end is left alone while its worker lives, and wherever that cannot be told.
+    Properties files that a killed worker left go after an hour.
     """
     removed = 0
     for file in location.glob(f"*/{MANIFEST}"):
-        try:
+        with suppress(CaptureError, OSError):
             bundle = load(file.parent)
-        except CaptureError:
-            continue
-        ended = bundle.manifest.ended
-        if ended is not None and now - ended > older_than:
-            bundle.remove()
-            removed += 1
+            ended = bundle.manifest.ended
+            if ended is None and _is_gone(bundle.manifest.worker):
+                ended = _modified(file)
+            if ended is not None and now - ended > older_than:
+                bundle.remove()
+                removed += 1
+    for file in location.glob(f"{PROPERTIES_PREFIX}*"):
+        with suppress(OSError):
+            if now - _modified(file) > _PROPERTIES_AGE:
+                file.unlink()
     return removed
+
+
+def _modified(file: Path) -> datetime:
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+def _is_gone(worker: Worker | None) -> bool:
+    if worker is None or worker.host != socket.gethostname():
+        return False
+    try:
+        os.kill(worker.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is there, and another user's
+        return False
+    return False

@@ -291,7 +291,7 @@ def test_a_capture_directory_that_cannot_be_made_costs_the_lineage(
 
 
 def test_a_driver_in_the_cluster_gets_nothing_injected(spark_submit, execute, monkeypatch):
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077?deploy-mode=client")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077")
     task = operator(conf={"spark.submit.deployMode": "cluster"})
     execute(task)
     assert not any(key.startswith(OL) for key in spark_submit.given.conf)
@@ -309,10 +309,36 @@ def test_a_wrong_setting_costs_the_lineage_and_names_the_option(
     spark_submit, execute, monkeypatch, caplog
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "sometimes")
-    execute(operator())
+    task = operator()
+    execute(task)
     assert spark_submit.ran
     [warning] = warnings(caplog)
     assert "keep_captures is 'sometimes'" in warning.getMessage()
+    assert codes(task.get_openlineage_facets_on_complete(None)) == ["injection_failed"]
+
+
+@pytest.mark.parametrize("mode", ["client", None])
+def test_the_flag_of_the_deploy_mode_beats_conf(spark_submit, execute, mode):
+    execute(operator(conf={"spark.submit.deployMode": "cluster"}, deploy_mode=mode))
+    injected = any(key.startswith(OL) for key in spark_submit.given.conf)
+    assert injected is (mode == "client")
+
+
+def test_the_operator_is_as_before_when_it_has_run(spark_submit, execute):
+    defaults = spark_submit.home / "conf" / "spark-defaults.conf"
+    defaults.write_text(f"{OL}transport.type http\n{OL}transport.url http://marquez:5000\n")
+    task = operator(conf={"a": "b"})
+    execute(task)
+    assert (task.conf, task.jars, task.env_vars) == ({"a": "b"}, None, None)
+    assert task.properties_file is None
+    execute(task)  # and again, with a properties file of its own
+
+
+def test_what_a_declaration_cannot_name_is_left_out(spark_submit, execute):
+    spark_submit.does("staging_chain")
+    task = operator(reads=["http://[::1/x", "orders", "/lake/extra"])
+    execute(task)
+    assert "/lake/extra" in names(task.get_openlineage_facets_on_complete(None).inputs)
 
 
 def test_a_defect_in_merging_costs_the_lineage(spark_submit, execute, monkeypatch, captures):

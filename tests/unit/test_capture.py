@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -78,3 +79,40 @@ def test_only_bundles_that_ended_long_ago_are_swept(tmp_path):
     assert capture.sweep(tmp_path, older_than=timedelta(days=7), now=NOW) == 1
     assert {name for name, path in paths.items() if path.exists()} == {"new", "running"}
     assert (tmp_path / "stranger").exists()
+
+
+def test_what_a_killed_worker_left_is_swept_and_what_lives_is_not(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    here = capture.this_worker()
+    workers = {
+        "gone": capture.Worker(here.host, gone.pid),
+        "alive": here,
+        "elsewhere": capture.Worker("elsewhere", gone.pid),
+    }
+    paths = {}
+    for name, worker in workers.items():
+        paths[name] = capture.create(tmp_path, manifest(worker=worker)).path
+        os.utime(paths[name] / "manifest.json", (0, 0))
+    capture.sweep(tmp_path, older_than=timedelta(days=7), now=NOW)
+    assert {name for name, path in paths.items() if path.exists()} == {"alive", "elsewhere"}
+
+
+def test_a_properties_file_that_a_killed_worker_left_is_swept(tmp_path):
+    old, new = tmp_path / ".properties-old", tmp_path / ".properties-new"
+    for file, age in ((old, timedelta(hours=2)), (new, timedelta(minutes=5))):
+        file.write_text("secret")
+        os.utime(file, ((NOW - age).timestamp(),) * 2)
+    capture.sweep(tmp_path, older_than=timedelta(days=7), now=NOW)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_a_bundle_whose_manifest_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    def full(_self):
+        msg = "no space left"
+        raise CaptureError(msg)
+
+    monkeypatch.setattr(capture.CaptureBundle, "save", full)
+    with pytest.raises(CaptureError):
+        capture.create(tmp_path, manifest())
+    assert list(tmp_path.iterdir()) == []

@@ -209,6 +209,49 @@ def test_show_names_hostile_names_as_text(run, tmp_path):
     assert "[bold]job[/bold]" in out
 
 
+def test_show_lets_no_control_character_through(run, tmp_path):
+    event = json.loads(run("merge", STAGING).out)
+    event["inputs"][0]["name"] = "/lake/\x1b[2Jx:x:\u202e"
+    file = tmp_path / "lineage.ndjson"
+    file.write_text(json.dumps(event))
+    out = run("show", str(file)).out
+    assert "\x1b" not in out
+    assert "x:x:" in out
+
+
+def test_show_takes_what_merge_prints(run, monkeypatch):
+    merged = run("merge", STAGING).out.encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(merged)))
+    assert "Columns of revenue" in run("show", "-").out
+
+
+def test_merge_refuses_what_is_merged(run, tmp_path):
+    file = tmp_path / "merged.json"
+    file.write_text(run("merge", STAGING).out)
+    done = run("merge", str(file))
+    assert done.code == 2
+    assert "merged events already" in done.err
+
+
+def test_events_of_a_listener_that_knows_no_job_types_are_one_application(run, tmp_path):
+    events = [json.loads(line) for line in golden("staging_chain").read_text().splitlines()]
+    for event in events:
+        del event["job"]["facets"]["jobType"]
+    file = tmp_path / "old.ndjson"
+    file.write_text("\n".join(map(json.dumps, events)))
+    merged = json.loads(run("merge", str(file)).out)
+    assert merged["inputs"] == json.loads(run("merge", STAGING).out)["inputs"]
+
+
+def test_actions_whose_applications_events_are_missing_are_still_one_application(run, tmp_path):
+    lines = golden("staging_chain").read_text().splitlines()
+    file = tmp_path / "cut.ndjson"
+    file.write_text("\n".join(lines[1:-1]))
+    done = run("merge", str(file))
+    assert done.code == 0
+    assert "application_unfinished" in done.err
+
+
 # --- schema, help ---------------------------------------------------------------------------------
 
 

@@ -1,0 +1,233 @@
+"""When a read is internal: each guard alone decides, on actions made by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.application import Action, ActionDataset, ActionState
+from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.history import (
+    Read,
+    Write,
+    WriteHistory,
+    overwrites_whole,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SRC, TABLE = DatasetName("file", "/src"), DatasetName("file", "/table")
+NODE = "app.execute_insert_into_hadoop_fs_relation_command.table"
+
+
+def raw(value):
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+def living(change):
+    return {"lifecycleStateChange": raw({"lifecycleStateChange": change})}
+
+
+OUTPUT = ActionDataset(TABLE, living("OVERWRITE"), {})
+ACTION = Action("r", NODE, "SQL_JOB", at(0), at(1), ActionState.COMPLETE, (), (OUTPUT,))
+LINEAGE = ColumnLineage({"a": {Column(SRC, "a"): (Transformation("DIRECT", "IDENTITY"),)}})
+
+
+def sorted_by(edges):
+    return {Column(SRC, "s"): (Transformation("INDIRECT", "SORT"),), **edges}
+
+
+def test_an_overwrite_with_nothing_against_it_is_whole():
+    assert overwrites_whole(ACTION, OUTPUT, LINEAGE, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("action", "output", "lineage", "columns"),
+    [
+        pytest.param(ACTION, replace(OUTPUT, facets={}), LINEAGE, ["a"], id="no lifecycle"),
+        pytest.param(
+            ACTION,
+            replace(OUTPUT, facets=living("CREATE")),
+            LINEAGE,
+            ["a"],
+            id="CREATE",
+        ),
+        pytest.param(
+            ACTION,
+            replace(OUTPUT, facets=living(None)),
+            LINEAGE,
+            ["a"],
+            id="null",
+        ),
+        pytest.param(
+            replace(ACTION, job_name="app.overwrite_partitions_dynamic.table"),
+            OUTPUT,
+            LINEAGE,
+            ["a"],
+            id="not a file write",
+        ),
+        pytest.param(
+            ACTION,
+            replace(OUTPUT, locations=frozenset({"/table/dt=1"})),
+            LINEAGE,
+            ["a"],
+            id="partition location",
+        ),
+        pytest.param(
+            replace(ACTION, sql="INSERT OVERWRITE t partition (dt = 1) SELECT"),
+            OUTPUT,
+            LINEAGE,
+            ["a"],
+            id="PARTITION clause",
+        ),
+        pytest.param(
+            replace(
+                ACTION,
+                properties={
+                    "spark.sql.sources.partitionOverwriteMode": frozenset({"STATIC", "Dynamic"})
+                },
+            ),
+            OUTPUT,
+            LINEAGE,
+            ["a"],
+            id="dynamic mode said once",
+        ),
+        pytest.param(
+            replace(
+                ACTION, properties={"spark.sql.maxConcurrentOutputFileWriters": frozenset({"8"})}
+            ),
+            OUTPUT,
+            LINEAGE,
+            ["a"],
+            id="concurrent writers",
+        ),
+        pytest.param(
+            replace(
+                ACTION,
+                properties={"spark.sql.optimizer.plannedWrite.enabled": frozenset({"false"})},
+            ),
+            OUTPUT,
+            LINEAGE,
+            ["a"],
+            id="no planned write",
+        ),
+        pytest.param(
+            ACTION,
+            OUTPUT,
+            replace(LINEAGE, dataset=sorted_by({})),
+            ["a"],
+            id="sort over the dataset",
+        ),
+        pytest.param(
+            ACTION,
+            OUTPUT,
+            ColumnLineage({"a": sorted_by(LINEAGE.fields["a"])}),
+            ["a"],
+            id="sort said per field",
+        ),
+        pytest.param(ACTION, OUTPUT, LINEAGE, ["a", "dt"], id="column without sources"),
+        pytest.param(ACTION, OUTPUT, LINEAGE, [], id="no schema"),
+    ],
+)
+def test_anything_that_points_at_a_part_decides(action, output, lineage, columns):
+    assert not overwrites_whole(action, output, lineage, columns)
+
+
+@pytest.mark.parametrize(
+    "job", ["app.atomic_create_table_as_select.t", "app.atomic_replace_table_as_select.t"]
+)
+def test_a_v2_table_by_select_is_whole_by_itself(job):
+    action = replace(ACTION, job_name=job)
+    assert overwrites_whole(action, replace(OUTPUT, facets={}), ColumnLineage(), [])
+
+
+# --- the history -------------------------------------------------------------------------------
+
+
+def history(*writes):
+    made = WriteHistory()
+    for write in writes:
+        made.add(TABLE, write)
+    return made
+
+
+def write(seconds=1, **kwargs):
+    return Write(at(seconds), kwargs.pop("lineage", LINEAGE), kwargs.pop("whole", False), **kwargs)
+
+
+def other(name):
+    return ColumnLineage({"a": {Column(SRC, name): (Transformation("DIRECT", "IDENTITY"),)}})
+
+
+def sources(origin):
+    return {column.field for column in origin.lineage.fields["a"]}
+
+
+def test_nothing_written_is_no_origin():
+    assert history().origin(TABLE, Read(at(9))) is None
+
+
+def test_a_write_that_had_not_ended_is_not_read():
+    assert history(write(5)).origin(TABLE, Read(at(4))) is None
+    assert history(write(5)).origin(TABLE, Read(at(5))) is not None
+
+
+def test_a_late_reader_of_an_early_state_sees_the_early_state():
+    made = history(write(1, lineage=other("p")), write(5, lineage=other("q"), whole=True))
+    assert sources(made.origin(TABLE, Read(at(3)))) == {"p"}
+    assert sources(made.origin(TABLE, Read(at(6)))) == {"q"}
+
+
+def test_writes_noted_out_of_order_are_read_in_order():
+    made = history(write(5, lineage=other("q"), whole=True), write(1, lineage=other("p")))
+    assert sources(made.origin(TABLE, Read())) == {"q"}
+
+
+def test_an_overwrite_replaces_and_an_append_adds():
+    made = history(write(1, lineage=other("p")), write(2, lineage=other("q")))
+    assert sources(made.origin(TABLE, Read())) == {"p", "q"}
+
+
+def test_an_append_after_a_whole_overwrite_leaves_it_internal():
+    made = history(write(1, whole=True), write(2, appends=True))
+    assert made.origin(TABLE, Read()).internal
+
+
+@pytest.mark.parametrize(
+    ("writes", "found", "internal"),
+    [
+        pytest.param([write(size=10)], 10, True, id="as much as was written"),
+        pytest.param([write(size=10)], 11, False, id="more"),
+        pytest.param([write(size=10)], 9, False, id="less proves nothing"),
+        pytest.param([write(size=10, whole=True)], 11, False, id="more than a whole overwrite"),
+        pytest.param([write(size=10, whole=True)], 9, True, id="less than a whole overwrite"),
+        pytest.param([write(size=10, whole=True)], None, True, id="nobody says"),
+        pytest.param([write(size=None)], 10, False, id="nobody said when writing"),
+        pytest.param([write(size=10), write(2, size=10, appends=True)], 20, True, id="appends add"),
+        pytest.param(
+            [write(size=10), write(2, size=10)], 20, False, id="partial overwrites may replace"
+        ),
+    ],
+)
+def test_sizes_prove_and_disprove(writes, found, internal):
+    assert history(*writes).origin(TABLE, Read(size=found)).internal is internal
+
+
+def test_equal_sizes_of_other_partitions_prove_nothing():
+    made = history(write(size=10, locations=frozenset({"/table/dt=06"})))
+    read = Read(size=10, locations=frozenset({"/table/dt=05"}))
+    assert made.origin(TABLE, read) is None
+
+
+def test_the_partition_that_was_written_is_in_what_is_read():
+    made = history(write(locations=frozenset({"/table/dt=06"})))
+    for location in ("/table/dt=06", "/table/dt=06/h=1", "/table/dt=*"):
+        assert sources(made.origin(TABLE, Read(locations=frozenset({location})))) == {"a"}
