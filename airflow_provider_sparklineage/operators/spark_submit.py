@@ -189,7 +189,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _has_lineage(self) -> bool:
-        """Whether lineage is on; a wrong setting is said in the event, and does not switch it off."""
+        """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
         if not self.lineage:
             return False
         try:
