@@ -11,6 +11,8 @@ Policy, case by case:
   united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
   input statistics are the latest, because they tell the size of the relation and not of the read.
   One read or write of the whole makes the subset whole.
+- Observed partitions (:mod:`.subsets`) decide before the events do: what was read back, what was
+  overwritten as a whole, and which subset of a dataset is meant.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 """
 
@@ -31,8 +33,14 @@ from airflow_provider_sparklineage.lineage.application import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage
+from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Origin
 from airflow_provider_sparklineage.lineage.history import WriteHistory, overwrites_whole
+from airflow_provider_sparklineage.lineage.subsets import (
+    ObservedSubsets,
+    Subset,
+    UnknownPartitionsError,
+)
+from airflow_provider_sparklineage.spark.observations import Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -50,6 +58,7 @@ class LineageDataset:
     """A dataset of the task: facets as Spark said them, columns composed.
 
     :param locations: partition locations that were touched; None is the whole dataset, or unknown
+    :param subset: partitions that were observed; it goes before the locations
     """
 
     name: DatasetName
@@ -57,6 +66,7 @@ class LineageDataset:
     side_facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
     locations: frozenset[str] | None = None
     columns: ColumnLineage | None = None
+    subset: Subset | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +86,16 @@ def merge(
     *,
     declared_inputs: Iterable[DatasetName] = (),
     declared_outputs: Iterable[DatasetName] = (),
+    observations: Observations | None = None,
 ) -> TaskLineage:
-    """Merge all actions of an application into the lineage of its task."""
-    merging = _Merging(outcome)
+    """Merge all actions of an application into the lineage of its task.
+
+    :param observations: what the observer saw; None where there was none
+    """
+    merging = _Merging(outcome, observations)
     for action in application.actions:
         merging.add(action)
-    inputs = _with_declared(merging.inputs, declared_inputs)
+    inputs = _with_declared(merging.finished_inputs(), declared_inputs)
     outputs = _with_declared(merging.finished_outputs(), declared_outputs)
     if not outputs:
         merging.note(
@@ -101,8 +115,10 @@ def merge(
 class _Merging:
     """The merge in progress; actions are added in the order of their start."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, observations: Observations | None) -> None:
         self.outcome = outcome
+        self._was_observed = observations is not None
+        self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
         self.outputs: dict[DatasetName, LineageDataset] = {}
         self.degradations: list[Degradation] = []
@@ -133,15 +149,25 @@ class _Merging:
         for dataset in action.outputs:
             self._add_output(dataset)
             said, composed = lineages[dataset.name]
-            whole = overwrites_whole(action, dataset, said, _column_names(dataset))
+            whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
+            if whole is None:
+                whole = overwrites_whole(action, dataset, said, _column_names(dataset))
             self._history.add(action, dataset.name, composed, whole=whole)
 
+    def _origin(self, action: Action, name: DatasetName) -> Origin | None:
+        """Tell what the application had written into a dataset that an action reads."""
+        origin = self._history.origin(name, action.started)
+        observed = self._observed.is_internal(name, action.started, action.ended)
+        if origin is None or observed is None:
+            return origin
+        return origin._replace(internal=observed, exact=True)
+
     def _add_input(self, action: Action, dataset: ActionDataset) -> None:
-        origin = self._history.origin(dataset.name, action.started)
+        origin = self._origin(action, dataset.name)
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
             self.inputs[dataset.name] = _joined(known, dataset, is_input=True)
-        elif dataset.name not in self._assumed:
+        elif not origin.exact and dataset.name not in self._assumed:
             self._assumed.add(dataset.name)
             self.note(
                 DegradationCode.INTERNAL_READ_ASSUMED,
@@ -168,7 +194,7 @@ class _Merging:
             )
             return ColumnLineage(), ColumnLineage()
         said = columns.metadata_columns_removed(said, self._has_column)
-        return said, columns.compose(said, lambda name: self._history.origin(name, action.started))
+        return said, columns.compose(said, lambda name: self._origin(action, name))
 
     def _has_column(self, column: Column) -> bool:
         return column.field in self._schemas.get(column.dataset, ())
@@ -193,6 +219,34 @@ class _Merging:
         if not action.outputs:
             self.note(code, f"The action {action.label} {how}{why}.")
 
+    def finished_inputs(self) -> dict[DatasetName, LineageDataset]:
+        """Give the inputs with the partitions that were read from outside."""
+        finished = {}
+        for name, dataset in self.inputs.items():
+            subset = None
+            if self._observed.is_observed(name):
+                subset = self._subset(name, self._observed.of_input, "read from")
+            elif self._was_observed and name.namespace.partition(":")[0] in _FILE_SYSTEMS:
+                self._note_unknown(name, "read from", "the reads of it were not observed")
+            finished[name] = replace(dataset, subset=subset)
+        return finished
+
+    def _subset(
+        self, name: DatasetName, of: Callable[[DatasetName], Subset | None], how: str
+    ) -> Subset | None:
+        try:
+            return of(name)
+        except UnknownPartitionsError as reason:
+            self._note_unknown(name, how, str(reason))
+            return None
+
+    def _note_unknown(self, name: DatasetName, how: str, reason: str) -> None:
+        self.note(
+            DegradationCode.PARTITIONS_UNKNOWN,
+            f"Which partitions were {how} {name} is not known: {reason}.",
+            name,
+        )
+
     def finished_outputs(self) -> dict[DatasetName, LineageDataset]:
         """Give the outputs with composed columns; on failure unfinished ones too, as bare names."""
         finished = {}
@@ -201,7 +255,8 @@ class _Merging:
             lineage = origin.lineage if origin else ColumnLineage()
             if name not in self.inputs:  # then its own columns are nobody's sources
                 lineage = columns.without_sources_in(lineage, name)
-            finished[name] = replace(dataset, columns=lineage)
+            subset = self._subset(name, self._observed.of_output, "written to")
+            finished[name] = replace(dataset, columns=lineage, subset=subset)
             self._note_gaps(finished[name], lineage)
         if self.outcome is Outcome.FAIL:
             for name in self._undone - finished.keys():
@@ -258,6 +313,9 @@ def _first_line(text: str) -> str:
 
 
 # --- one dataset in several actions ---------------------------------------------------------------
+
+# Namespaces of datasets that are files, and so may have partitions that Spark can tell.
+_FILE_SYSTEMS = frozenset({"file", "hdfs", "s3", "gs", "abfss", "wasbs"})
 
 # Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
 _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
@@ -328,13 +386,19 @@ class _Symlinks(msgspec.Struct):
     identifiers: list[dict[str, str]] = []
 
 
+def symlinks(dataset: ActionDataset | LineageDataset) -> set[DatasetName]:
+    """Give the other names of a dataset."""
+    if "symlinks" not in dataset.facets:
+        return set()
+    links = msgspec.json.decode(dataset.facets["symlinks"], type=_Symlinks).identifiers
+    return {DatasetName(i.get("namespace", ""), i.get("name", "")) for i in links}
+
+
 def _with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
     """Add declared datasets that were not observed under that name or a symlink of theirs."""
     known = set(observed)
     for dataset in observed.values():
-        if "symlinks" in dataset.facets:
-            links = msgspec.json.decode(dataset.facets["symlinks"], type=_Symlinks).identifiers
-            known.update(DatasetName(i.get("namespace", ""), i.get("name", "")) for i in links)
+        known |= symlinks(dataset)
     return observed | {name: LineageDataset(name) for name in declared if name not in known}

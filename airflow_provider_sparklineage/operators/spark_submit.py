@@ -45,6 +45,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         (templated)
     :param writes: URIs, paths or assets that the job writes although Spark cannot report it.
         (templated)
+    :param observe: Observe in the PySpark driver which partitions are really read and written;
+        ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
     """
@@ -62,6 +64,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         reads: Sequence[Any] = (),
         writes: Sequence[Any] = (),
         strict: bool | None = None,
+        observe: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -69,6 +72,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.reads = reads
         self.writes = writes
         self.strict = strict
+        self.observe = observe
         self._attempt: Attempt | None = None
         self._collected: tuple[TaskLineage, ReadReport] | None = None
 
@@ -99,7 +103,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self.lineage:
             return None
         try:
-            resolved = settings.resolve(_option, strict=self.strict)
+            resolved = settings.resolve(_option, strict=self.strict, observe=self.observe)
         except SettingsError as error:
             if self.strict:
                 raise
@@ -141,6 +145,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             conf=dict(operator.conf or {}),
             jars=operator.jars,
             packages=operator.packages,
+            py_files=operator.py_files,
+            application=operator.application or "",
             env_vars=dict(operator.env_vars or {}),
         )
         after = attempt.inject(submission, target, context)
@@ -148,6 +154,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             properties_file = attempt.properties_file(after)
             operator.conf = dict(after.conf)
             operator.jars = after.jars
+            operator.py_files = after.py_files
             operator.env_vars = dict(after.env_vars) or operator.env_vars
             operator.properties_file = properties_file or operator.properties_file
         return attempt
@@ -188,7 +195,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self.lineage:
             return False
         try:
-            return not settings.resolve(_option, strict=self.strict).disabled
+            return not settings.resolve(_option, strict=self.strict, observe=self.observe).disabled
         except SettingsError:
             return False
 
@@ -253,6 +260,8 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         (templated)
     :param writes: URIs, paths or assets that the job writes although Spark cannot report it.
         (templated)
+    :param observe: Observe in the PySpark driver which partitions are really read and written;
+        ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
     """

@@ -1,4 +1,4 @@
-"""The observer as one zip, for ``--py-files``: the same bytes for the same version of the package."""
+"""The observer as one zip, for ``--py-files``; one version of the package gives the same bytes."""
 
 from __future__ import annotations
 

@@ -141,14 +141,14 @@ def several_folders():
 
 @case(writes=["days"])
 def small_table():
-    rows = [(d, d == "2024-05-06") for d in DAYS]
-    frame = spark.createDataFrame(rows, "dt string, open boolean")
+    rows = [(d, 1 if d == "2024-05-06" else 0) for d in DAYS]
+    frame = spark.createDataFrame(rows, "dt string, open int")
     frame.coalesce(1).write.mode("overwrite").parquet(str(LAKE / "days"))
 
 
 @case(reads={"orders": TODAY, "days": WHOLE})
 def dynamic_pruning():
-    days = read("days").where("open").withColumn("dt", f.to_date("dt"))
+    days = read("days").where("open = 1").withColumn("dt", f.to_date("dt"))
     sink(read("orders").join(days, "dt"))
 
 
@@ -164,7 +164,7 @@ def cached_frame():
 def scalar_subquery():
     read("orders").createOrReplaceTempView("o")
     read("days").createOrReplaceTempView("d")
-    sink(spark.sql("select * from o where dt = (select max(to_date(dt)) from d where open)"))
+    sink(spark.sql("select * from o where dt = (select max(to_date(dt)) from d where open = 1)"))
 
 
 @case(reads={"orders": US})
@@ -213,7 +213,9 @@ def two_threads():
     def put(folder, day):
         write(orders([(day, "us", 1)]), folder, "append", "dt")
 
-    threads = [threading.Thread(target=put, args=a) for a in (("left", DAYS[0]), ("right", DAYS[1]))]
+    threads = [
+        threading.Thread(target=put, args=a) for a in (("left", DAYS[0]), ("right", DAYS[1]))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -257,7 +259,9 @@ def static_insert():
 @case(writes=["warehouse/sales"], modes={"warehouse/sales": "static"})
 def partly_static_insert():
     orders([("", "us", 1), ("", "eu", 2)]).createOrReplaceTempView("v")
-    spark.sql("insert overwrite sales partition (dt='2024-05-11', region) select amount, region from v")
+    spark.sql(
+        "insert overwrite sales partition (dt='2024-05-11', region) select amount, region from v"
+    )
 
 
 @case(writes=["warehouse/sales"], modes={"warehouse/sales": "append"})
@@ -266,7 +270,7 @@ def dynamic_insert():
     spark.sql("insert into sales select amount, dt, region from v")
 
 
-@case(reads={"elsewhere": [{"dt": "2024-05-20", "region": "moved"}]})
+@case(reads={"warehouse/sales": [{"dt": "2024-05-20", "region": "moved"}]})
 def partition_with_its_own_location():
     orders([("x", "y", 1)]).select("amount").write.parquet(str(LAKE / "elsewhere/moved"))
     spark.sql(
@@ -315,7 +319,10 @@ def delta_dynamic_overwrite():
 
 @case(writes=["delta_orders"])
 def delta_update_and_delete():
-    spark.sql(f"update delta.`{LAKE}/delta_orders` set amount = 5 where dt = '2024-05-05' and region = 'us'")
+    spark.sql(
+        f"update delta.`{LAKE}/delta_orders` set amount = 5 "
+        "where dt = '2024-05-05' and region = 'us'"
+    )
     spark.sql(f"delete from delta.`{LAKE}/delta_orders` where dt = '2024-05-06'")
 
 
@@ -342,8 +349,11 @@ def delta_optimize():
 ICE = "lakehouse.db.orders"
 
 
-@case(writes=["iceberg/db/orders"], listed=False,
-      expected={"iceberg/db/orders": {"written": [], "removed": []}})
+@case(
+    writes=["iceberg/db/orders"],
+    listed=False,
+    expected={"iceberg/db/orders": {"written": [], "removed": []}},
+)
 def iceberg_create():
     spark.sql(
         f"create table {ICE} (id bigint, ts timestamp, region string) using iceberg "
@@ -355,37 +365,70 @@ def ice(day, region):
     return {"ts_day": day, "region": region}
 
 
-@case(writes=["iceberg/db/orders"],
-      expected={"iceberg/db/orders": {"written": [ice("2024-05-05", "us"), ice("2024-05-06", None),
-                                                  ice("2024-05-06", "a b/c=d%"), ice("2024-05-06", "null")]}})
+@case(
+    writes=["iceberg/db/orders"],
+    expected={
+        "iceberg/db/orders": {
+            "written": [
+                ice("2024-05-05", "us"),
+                ice("2024-05-06", None),
+                ice("2024-05-06", "a b/c=d%"),
+                ice("2024-05-06", "null"),
+            ]
+        }
+    },
+)
 def iceberg_append():
-    rows = [(1, "2024-05-05 01:00:00", "us"), (2, "2024-05-06 02:00:00", None),
-            (3, "2024-05-06 03:00:00", "a b/c=d%"), (4, "2024-05-06 03:00:00", "null")]
+    rows = [
+        (1, "2024-05-05 01:00:00", "us"),
+        (2, "2024-05-06 02:00:00", None),
+        (3, "2024-05-06 03:00:00", "a b/c=d%"),
+        (4, "2024-05-06 03:00:00", "null"),
+    ]
     frame = spark.createDataFrame(rows, "id bigint, ts string, region string")
     frame.withColumn("ts", f.to_timestamp("ts")).writeTo(ICE).append()
 
 
-@case(reads={"iceberg/db/orders": [ice("2024-05-06", None), ice("2024-05-06", "a b/c=d%"), ice("2024-05-06", "null")]})
+@case(
+    reads={
+        "iceberg/db/orders": [
+            ice("2024-05-06", None),
+            ice("2024-05-06", "a b/c=d%"),
+            ice("2024-05-06", "null"),
+        ]
+    }
+)
 def iceberg_read():
     sink(spark.table(ICE).where("ts >= '2024-05-06'"))
 
 
-@case(writes=["iceberg/db/orders"],
-      expected={"iceberg/db/orders": {"written": [ice("2024-05-05", "us")], "removed": [ice("2024-05-05", "us")]}})
+@case(
+    writes=["iceberg/db/orders"],
+    expected={
+        "iceberg/db/orders": {
+            "written": [ice("2024-05-05", "us")],
+            "removed": [ice("2024-05-05", "us")],
+        }
+    },
+)
 def iceberg_overwrite_partitions():
     rows = [(7, "2024-05-05 09:00:00", "us")]
     frame = spark.createDataFrame(rows, "id bigint, ts string, region string")
     frame.withColumn("ts", f.to_timestamp("ts")).writeTo(ICE).overwritePartitions()
 
 
-@case(writes=["iceberg/db/orders"],
-      expected={"iceberg/db/orders": {"written": [], "removed": [ice("2024-05-05", "us")]}})
+@case(
+    writes=["iceberg/db/orders"],
+    expected={"iceberg/db/orders": {"written": [], "removed": [ice("2024-05-05", "us")]}},
+)
 def iceberg_delete():
     spark.sql(f"delete from {ICE} where ts < '2024-05-06'")
 
 
-@case(writes=["iceberg/db/made"],
-      expected={"iceberg/db/made": {"written": [{"region": "us"}], "removed": []}})
+@case(
+    writes=["iceberg/db/made"],
+    expected={"iceberg/db/made": {"written": [{"region": "us"}], "removed": []}},
+)
 def iceberg_table_as_select():
     spark.sql(
         "create table lakehouse.db.made using iceberg partitioned by (region) as "
@@ -428,4 +471,3 @@ def run() -> None:
 
 if __name__ == "__main__":
     run()
-

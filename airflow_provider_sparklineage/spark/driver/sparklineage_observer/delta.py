@@ -35,14 +35,20 @@ class DeltaTables:
 
     def writes(self, jvm, hadoop_conf, limits):
         """Describe the commits of this application, table by table."""
-        for path in sorted(self._paths):
+        for path in sorted({self._qualified(p, jvm, hadoop_conf) for p in self._paths}):
             try:
                 commits = self._commits(path, jvm, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
-                yield {"error": "Delta log of %s: %s" % (path, str(error)[:300])}
+                yield {"error": f"Delta log of {path}: {str(error)[:300]}"}
                 continue
             if commits:
                 yield {"kind": "commits", "writes": commits}
+
+    @staticmethod
+    def _qualified(path, jvm, hadoop_conf):
+        """Spell a path with its scheme, so that one table is one path."""
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
     def _commits(self, path, jvm, hadoop_conf, limits):
         log = jvm.org.apache.hadoop.fs.Path(path + "/_delta_log")
@@ -54,7 +60,7 @@ class DeltaTables:
         columns = {}
         for count, name in enumerate(sorted(names, reverse=True)):
             if count >= limits.commits:
-                message = "more than %d commits since the application began" % limits.commits
+                message = f"more than {limits.commits} commits since the application began"
                 raise OverBudgetError(message)
             stream = file_system.open(jvm.org.apache.hadoop.fs.Path(name))
             try:
@@ -70,6 +76,10 @@ class DeltaTables:
             write = _write(path, int(_COMMIT.match(name).group(1)), info, actions, columns)
             if write is not None:
                 commits.append(write)
+        for write in commits:  # the schema may be in an older commit than the write
+            for layout in write["layouts"] + write["removed"]:
+                for dimension in layout["dimensions"]:
+                    dimension["type"] = columns.get(dimension["field"], "")
         return commits[::-1]
 
 
@@ -87,10 +97,11 @@ def _write(path, version, info, actions, types):
     if version == 0:
         mode = "create"
     elif mode == "overwrite":
-        # With a predicate (replaceWhere) or dynamically, a part of the table is replaced.
-        partly = parameters.get("predicate") not in (None, "[]", "") or info.get("isBlindAppend")
-        dynamic = str(parameters.get("isDynamicPartitionOverwrite", "false")) == "true"
-        mode = "rows" if partly else "dynamic" if dynamic else "whole"
+        # With a predicate (replaceWhere) rows are replaced. The log says the same of whole and of
+        # dynamic overwrites, so of a partitioned table no more is claimed than of a dynamic one.
+        partly = parameters.get("predicate") not in (None, "[]", "")
+        partitioned = any(a.get("partitionValues") for a in added)
+        mode = "rows" if partly else "dynamic" if partitioned else "whole"
     elif mode != "append":
         mode = "rows"
     return {
@@ -102,12 +113,12 @@ def _write(path, version, info, actions, types):
         "version": version,
         "time": info.get("timestamp"),
         "how": "exact",
-        "layouts": _layouts(path, added, types),
-        "removed": _layouts(path, removed, types),
+        "layouts": _layouts(path, added),
+        "removed": _layouts(path, removed),
     }
 
 
-def _layouts(path, files, types):
+def _layouts(path, files):
     found = {}
     for file in files:
         values = file.get("partitionValues") or {}
@@ -116,9 +127,7 @@ def _layouts(path, files, types):
     return [
         {
             "base": path,
-            "dimensions": [
-                {"field": c, "transform": "identity", "type": types.get(c, "")} for c in columns
-            ],
+            "dimensions": [{"field": c, "transform": "identity", "type": ""} for c in columns],
             "partitions": sorted_partitions(found[columns]),
         }
         for columns in sorted(found)

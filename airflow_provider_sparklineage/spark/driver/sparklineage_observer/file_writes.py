@@ -20,9 +20,7 @@ from sparklineage_observer.jvm import (
 )
 from sparklineage_observer.records import OverBudgetError
 
-_FILE = re.compile(
-    r"part-\d+-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-)
+_FILE = re.compile(r"part-\d+-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 _CHUNK = 400  # folders in one listing call
 _SLACK_MS = 60000  # clocks of a file system may differ from the driver's
 _GLOB = re.compile(r"([\\{}\[\]*?,^])")
@@ -64,7 +62,8 @@ class FileWrites:
         columns = [d["field"] for d in layout["dimensions"]]
         if not columns:
             # One whole relation; whether an append found it empty is not worth a listing.
-            layout["partitions"] = [[]]
+            skipped = write["mode"] == "create" and not write.get("numFiles")  # mode "ignore"
+            layout["partitions"] = [] if skipped else [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
             return
         if write.get("numFiles") == 0:
@@ -104,7 +103,7 @@ class FileWrites:
         for start in range(0, len(folders), _CHUNK):
             budget.check()
             chunk = [folder for _, folder in folders[start : start + _CHUNK]]
-            pattern = "%s/{%s}/*" % (_escaped(base), ",".join(_escaped(f) for f in chunk))
+            pattern = "{}/{{{}}}/*".format(_escaped(base), ",".join(_escaped(f) for f in chunk))
             for path, directory, length, modified in self._glob(pattern):
                 folder, _, name = path.rpartition("/")
                 if directory or name.startswith(("_", ".")):
@@ -131,7 +130,7 @@ class FileWrites:
         pattern = _escaped(base)
         for position, column in enumerate(columns):
             wanted = static.get(column) if position < fixed else None
-            known = self._glob("%s/%s=*" % (pattern, _escaped(column)))
+            known = self._glob(f"{pattern}/{_escaped(column)}=*")
             names = [(-m, p.rsplit("/", 1)[1], p) for p, d, _, m in known if d]
             budget.require(len(names), "directories", "folders")
             budget.check()
@@ -139,9 +138,9 @@ class FileWrites:
                 names = [n for n in names if split_directory(n[2], [column])[1] == (wanted,)]
                 if not names:
                     return []
-                pattern = "%s/%s" % (pattern, _escaped(names[0][1]))
+                pattern = f"{pattern}/{_escaped(names[0][1])}"
             else:
-                pattern = "%s/%s=*" % (pattern, _escaped(column))
+                pattern = f"{pattern}/{_escaped(column)}=*"
         depth = len(columns)
         return sorted((m, "/".join(p.split("/")[-depth:])) for m, _, p in names)
 

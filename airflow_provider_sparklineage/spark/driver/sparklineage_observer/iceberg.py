@@ -71,7 +71,11 @@ class _Collected:
     def add(self, file):
         spec_id = file.specId()
         partition = file.partition()
-        key = (spec_id, partition.toString())
+        said = partition.toString()
+        nulls = ()
+        if "null" in said:  # of a null, or of the text
+            nulls = tuple(partition.get(i) is None for i in range(partition.size()))
+        key = (spec_id, said, nulls)
         if key not in self._known:
             self._known[key] = self._values(spec_id, partition)
             self._found.setdefault(spec_id, set()).add(self._known[key])
@@ -91,7 +95,8 @@ class _Collected:
             return
         first = {}
         for position, key in enumerate(said):
-            first.setdefault(key, position)
+            # A null and the text "null" print alike, so those are looked at one by one.
+            first.setdefault((*key, position) if "null" in key[1] else key, position)
         for position in first.values():
             budget.check()
             self.add(listed.get(position))
@@ -208,7 +213,7 @@ def written_table(node):
             for step in path:
                 thing = getattr(thing, step)()
             return table_of(thing)
-        except Exception:  # which of them a node has depends on its class
+        except Exception:  # noqa: S112  (which of them a node has depends on its class)
             continue
     return None
 
@@ -219,4 +224,3 @@ def table_of_logical_write(plan):
         return table_of(plan.table().table())
     except Exception:  # not a V2 write
         return None
-

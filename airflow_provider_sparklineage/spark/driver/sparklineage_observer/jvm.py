@@ -118,4 +118,6 @@ def split_directory(directory, columns):
 
 def sorted_partitions(partitions):
     """Bring partitions (tuples of texts and None) into an order; null comes first."""
-    return sorted(map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values])
+    return sorted(
+        map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
+    )

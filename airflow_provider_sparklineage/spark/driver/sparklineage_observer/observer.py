@@ -14,7 +14,8 @@ from sparklineage_observer.iceberg import (
 )
 from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
 
-_PHASE = re.compile(r"planning -> PhaseSummary\((\d+), (\d+)\)")
+# The duration that Spark tells begins where it optimises the plan, unless that was done before.
+_PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
 _IGNORED = ("Catalog",)
 
 
@@ -57,9 +58,7 @@ class Observer:
     def failed(self, where, error):
         """Record a failure of the observer itself."""
         try:
-            self._records.write(
-                {"error": "%s: %s: %s" % (where, type(error).__name__, str(error)[:500])}
-            )
+            self._records.write({"error": f"{where}: {type(error).__name__}: {str(error)[:500]}"})
         except Exception:  # the job must never notice
             return
 
@@ -81,7 +80,7 @@ class Observer:
                     self._records.write(record)
                 if self._spent > self._limits.total_seconds:
                     self._over = True
-                    message = "looking took longer than %g s" % self._limits.total_seconds
+                    message = f"looking took longer than {self._limits.total_seconds:g} s"
                     self._records.write({"kind": "cut", "cut": [message + " in all"]})
         except Exception as error:  # the job must never notice
             self.failed("query", error)
@@ -96,7 +95,7 @@ class Observer:
             "query": execution.id(),
             "function": function,
             "started": started,
-            "ended": min(ended, started + duration_ns // 1000000 + 1) if duration_ns else ended,
+            "ended": min(ended, started + duration_ns // 1000000) if duration_ns else ended,
             "reads": [],
             "writes": [],
         }
@@ -122,7 +121,7 @@ class Observer:
         except OverBudgetError as error:
             record.setdefault("cut", []).append(str(error))
         except Exception as error:
-            said = "%s: %s: %s" % (what, type(error).__name__, str(error)[:300])
+            said = f"{what}: {type(error).__name__}: {str(error)[:300]}"
             record.setdefault("errors", []).append(said)
 
     def _read(self, record, kind, scan, budget):

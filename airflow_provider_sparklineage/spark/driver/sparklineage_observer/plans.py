@@ -64,6 +64,10 @@ def _collect(plan, found, system, seen, depth):
         _collect(subquery, found, system, seen, depth + 1)
     if "PythonUDF" in plan.toString() or "EvalPython" in kind:
         _collect_udfs(plan, found)
+    _collect_leaves(plan, found, system, seen, depth)
+
+
+def _collect_leaves(plan, found, system, seen, depth):
     for leaf in items(plan.collectLeaves()):
         kind = class_name(leaf)
         if kind in _SCANS:

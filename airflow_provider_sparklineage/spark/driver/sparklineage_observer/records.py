@@ -42,14 +42,14 @@ class Budget:
     def check(self):
         """Raise OverBudgetError when the time is up."""
         if time.monotonic() > self._until:
-            message = "looking took longer than %g s" % self.limits.seconds
+            message = f"looking took longer than {self.limits.seconds:g} s"
             raise OverBudgetError(message)
 
     def require(self, count, limit, what):
         """Raise OverBudgetError when there is more to look at than the named limit allows."""
         allowed = getattr(self.limits, limit)
         if count > allowed:
-            message = "%d %s are more than the limit of %d" % (count, what, allowed)
+            message = f"{count} {what} are more than the limit of {allowed}"
             raise OverBudgetError(message)
 
 
@@ -71,7 +71,7 @@ class Records:
                 return
             if self._bytes + len(line) > self._limits.total_bytes:
                 self._closed = True
-                message = "observations exceed %d bytes" % self._limits.total_bytes
+                message = f"observations exceed {self._limits.total_bytes} bytes"
                 line = json.dumps({"kind": "cut", "cut": [message]}).encode() + b"\n"
             self._bytes += len(line)
             handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

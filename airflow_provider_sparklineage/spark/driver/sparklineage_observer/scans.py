@@ -80,7 +80,11 @@ def _file_scan(read, scan, jvm, budget):
     budget.require(count, "partitions", "partitions")
     by_base = _selected(selected, [d["field"] for d in schema], jvm, budget)
     if by_base is None:
-        by_base = {_base(roots, schema): _by_value(selected, schema, budget)}
+        base = _base(roots, schema)
+        if table is not None:
+            catalog = relation.sparkSession().sessionState().catalog()
+            base = catalog.getTableMetadata(table).location().toString().rstrip("/")
+        by_base = {base: _by_value(selected, schema, budget)}
     if not by_base:
         by_base = {_base(roots, schema): set()}
     read["layouts"] = [
@@ -130,7 +134,7 @@ def _by_value(selected, schema, budget):
     else:
         rows = [directory.values() for directory in selected]
     if len(rows) > _MAX_ODD:
-        message = "%d partitions have locations of their own" % len(rows)
+        message = f"{len(rows)} partitions have locations of their own"
         raise OverBudgetError(message)
     found = set()
     for row in rows:
@@ -151,7 +155,7 @@ def _cell(row, position, kind):
         getters.update(byte=row.getByte, boolean=row.getBoolean)
         value = getters[kind](position)
         return str(value).lower() if kind == "boolean" else str(value)
-    message = "a partition column of type %s, with a location of its own" % kind
+    message = f"a partition column of type {kind}, with a location of its own"
     raise OverBudgetError(message)
 
 
@@ -210,7 +214,7 @@ def _hive_scan(read, scan, budget):
     for text in texts(pruned):
         split = split_directory(text[text.index("(") + 1 : -1], columns)
         if split is None:
-            message = "partitions of a Hive table are named in an unknown way: %s" % text[:200]
+            message = f"partitions of a Hive table are named in an unknown way: {text[:200]}"
             raise OverBudgetError(message)
         found.add(split[1])
     read["layouts"] = [_layout(base, schema, sorted_partitions(found))]
