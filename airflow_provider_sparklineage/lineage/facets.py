@@ -104,7 +104,7 @@ class PartitionDimension:
 
 @attrs.define
 class SparkLineagePartitionsDatasetFacet(DatasetFacet):
-    """Dataset facet ``sparkLineage_partitions`` of an output: its partitioning, and what was written.
+    """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and what was written.
 
     The schema is shipped as ``schemas/SparkLineagePartitionsDatasetFacet.json``.
     """

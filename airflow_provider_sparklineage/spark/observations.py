@@ -281,7 +281,8 @@ class _Tying:
 
     def _dataset(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a path or table; what belongs to none is noted."""
-        named = datasets.from_uri(path)
+        # Hadoop's paths are no URIs: a folder's %2F would be taken for a separator in its name.
+        named = datasets.from_uri(split_path(path)[0])
         if named in self._names:
             return named
         if named in self._aliases:

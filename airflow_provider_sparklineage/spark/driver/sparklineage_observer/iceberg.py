@@ -191,6 +191,7 @@ def _write(base, table, snapshot, jvm, budget):
         "snapshot": str(snapshot.snapshotId()),
         "time": snapshot.timestampMillis(),
         "how": "exact",
+        "layouts": [],
     }
     try:
         io = table.io()
