@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.lineage.subsets import (
     Subset,
     UnknownPartitionsError,
 )
-from airflow_provider_sparklineage.spark.observations import Observations
+from airflow_provider_sparklineage.spark.touches import Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

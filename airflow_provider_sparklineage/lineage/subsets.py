@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.observations import CREATE, WHOLE, Observations, Touch
+from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,11 +10,8 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge, symlinks
-from airflow_provider_sparklineage.spark.observations import (
-    ObservationReport,
-    Observations,
-    tie,
-)
+from airflow_provider_sparklineage.spark.observations import ObservationReport
+from airflow_provider_sparklineage.spark.touches import Observations, tie
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

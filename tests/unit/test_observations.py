@@ -11,8 +11,8 @@ from airflow_provider_sparklineage.spark.observations import (
     ObservationRecord,
     ObservationReport,
     read_observations,
-    tie,
 )
+from airflow_provider_sparklineage.spark.touches import tie
 
 ORDERS = DatasetName("file", "/lake/orders")
 SALES = DatasetName("file", "/lake/warehouse/sales")

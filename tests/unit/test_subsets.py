@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.subsets import ObservedSubsets, UnknownPartitionsError
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.observations import Observations, Touch
+from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)
