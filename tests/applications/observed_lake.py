@@ -8,6 +8,7 @@ Partitions are `{"dt": "2024-05-06", …}`; null is null.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 import time
@@ -186,10 +187,19 @@ def dynamic_overwrite():
     write(frame, "orders", "overwrite", "dt", "region", partitionOverwriteMode="dynamic")
 
 
-@case(writes=["orders"], modes={"orders": "append"}, shared={"orders": TODAY_US})
+@case()
+def older_files():
+    """Files of nobody that this application knows: not written through Spark."""
+    for file in (LAKE / "orders/dt=2024-05-06/region=us").glob("*.parquet"):
+        older = LAKE / "older/dt=2024-05-06/region=us"
+        older.mkdir(parents=True)
+        shutil.copy(file, older / "part-00000-01234567-89ab-cdef-0123-456789abcdef.parquet")
+
+
+@case(writes=["older"], modes={"older": "append"})
 def append_to_old_and_new():
     frame = orders([("2024-05-06", "us", 7), ("2024-05-09", "us", 8)])
-    write(frame.repartition(3), "orders", "append", "dt", "region")
+    write(frame.repartition(3), "older", "append", "dt", "region")
 
 
 @case(writes=["orders"], modes={"orders": "append"})

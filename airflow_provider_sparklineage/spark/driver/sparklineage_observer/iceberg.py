@@ -6,7 +6,8 @@ from urllib.parse import unquote_plus
 from sparklineage_observer.jvm import class_name, each, metrics, sorted_partitions
 from sparklineage_observer.records import OverBudgetError
 
-_FILTERS = re.compile(r"filters=(?P<static>.*?), runtimeFilters=(?P<runtime>.*?)(?:, \w+=|\)$)")
+_STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
+_RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
 _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
 
 
@@ -28,10 +29,10 @@ def scan(read, node, budget):
     table = table_of(node.table())
     if table is None or "Metadata" in table.getClass().getName():
         return None
-    filters = _FILTERS.search(description)
-    if filters:
-        said = [filters["static"], filters["runtime"]]
-        read["pushed_filters"] = [text for text in said if text]
+    static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
+    # Where a version describes its scans in another way, the whole of it stands for the filters.
+    said = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
+    read["pushed_filters"] = [text for text in said if text and text != "[]"]
     base = table.location().rstrip("/")
     read.update(format="iceberg", roots=[base])
     snapshot = _snapshot_id(table, spark_scan)

@@ -62,7 +62,7 @@ def _collect(plan, found, system, seen, depth):
         found.v2_writes.append((kind, plan))
     for subquery in items(plan.subqueriesAll()):
         _collect(subquery, found, system, seen, depth + 1)
-    if "PythonUDF" in plan.toString() or "EvalPython" in kind:
+    if "EvalPython" in plan.toString():  # one call, against one per node
         _collect_udfs(plan, found)
     _collect_leaves(plan, found, system, seen, depth)
 
