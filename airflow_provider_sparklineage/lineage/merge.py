@@ -124,6 +124,7 @@ class _Merging:
         self.degradations: list[Degradation] = []
         self._history = WriteHistory()
         self._undone: set[DatasetName] = set()
+        self._unobserved: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
         self._schemas: dict[DatasetName, frozenset[str]] = {}
 
@@ -163,6 +164,9 @@ class _Merging:
         return origin._replace(internal=observed, exact=True)
 
     def _add_input(self, action: Action, dataset: ActionDataset) -> None:
+        if not self._observed.was_read(dataset.name, action.started, action.ended):
+            # RDD code, for example: what else was read of the dataset is then not all of it.
+            self._unobserved.add(dataset.name)
         origin = self._origin(action, dataset.name)
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
@@ -224,10 +228,10 @@ class _Merging:
         finished = {}
         for name, dataset in self.inputs.items():
             subset = None
-            if self._observed.is_observed(name):
+            if name not in self._unobserved:
                 subset = self._subset(name, self._observed.of_input, "read from")
-            elif self._was_observed and name.namespace.partition(":")[0] in _FILE_SYSTEMS:
-                self._note_unknown(name, "read from", "the reads of it were not observed")
+            elif self._was_observed and _is_files(name):
+                self._note_unknown(name, "read from", "not all reads of it were observed")
             finished[name] = replace(dataset, subset=subset)
         return finished
 
@@ -256,6 +260,8 @@ class _Merging:
             if name not in self.inputs:  # then its own columns are nobody's sources
                 lineage = columns.without_sources_in(lineage, name)
             subset = self._subset(name, self._observed.of_output, "written to")
+            if self._was_observed and _is_files(name) and not self._observed.was_written(name):
+                self._note_unknown(name, "written to", "the writes of it were not observed")
             finished[name] = replace(dataset, columns=lineage, subset=subset)
             self._note_gaps(finished[name], lineage)
         if self.outcome is Outcome.FAIL:
@@ -316,6 +322,11 @@ def _first_line(text: str) -> str:
 
 # Namespaces of datasets that are files, and so may have partitions that Spark can tell.
 _FILE_SYSTEMS = frozenset({"file", "hdfs", "s3", "gs", "abfss", "wasbs"})
+
+
+def _is_files(name: DatasetName) -> bool:
+    return name.namespace.partition(":")[0] in _FILE_SYSTEMS
+
 
 # Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
 _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})

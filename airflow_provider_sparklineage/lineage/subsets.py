@@ -89,9 +89,13 @@ class ObservedSubsets:
         writes = _during(self._observations.writes.get(dataset, ()), started, ended)
         return all(w.mode in (WHOLE, CREATE) for w in writes) if writes else None
 
-    def is_observed(self, dataset: DatasetName) -> bool:
-        """Whether anything was observed of a dataset as an input."""
-        return bool(self._observations.reads.get(dataset))
+    def was_read(self, dataset: DatasetName, started: datetime, ended: datetime | None) -> bool:
+        """Whether reads of a dataset were observed during an action."""
+        return bool(_during(self._observations.reads.get(dataset, ()), started, ended))
+
+    def was_written(self, dataset: DatasetName) -> bool:
+        """Whether any write of a dataset was observed."""
+        return bool(self._observations.writes.get(dataset))
 
     def of_input(self, dataset: DatasetName) -> Subset | None:
         """Give the partitions that were read from outside; None: the whole, or not observed.

@@ -124,6 +124,12 @@ def test_without_an_observed_write_nothing_is_said_of_internal():
     assert subsets([touch(5, days("1"))]).is_internal(T, at(5), at(6)) is None
 
 
+def test_reads_are_looked_for_at_the_time_of_the_action():
+    observed = subsets([touch(5, days("1"))])
+    assert observed.was_read(T, at(5), at(6))
+    assert not observed.was_read(T, at(40), at(41))
+
+
 def test_only_reads_at_the_time_of_the_action_decide():
     observed = subsets([touch(5, days("1")), touch(20, days("9"))], [write(0, days("1"))])
     assert observed.is_internal(T, at(5), at(6)) is True
