@@ -37,6 +37,13 @@ class DegradationCode(StrEnum):
     MERGE_FAILED = "merge_failed"
     """The collected events could not be merged: a defect in this package."""
 
+    OBSERVATIONS_MISSING = "observations_missing"
+    """The observer was added to the driver and wrote nothing."""
+    OBSERVER_FAILED = "observer_failed"
+    """Something went wrong in the observer; some partitions may be unknown."""
+    MALFORMED_OBSERVATIONS = "malformed_observations"
+    """Lines of the observer's file cannot be read."""
+
     # The job's own doing, or the limits of what Spark tells: nothing to mend in the set-up.
     ACTION_FAILED = "action_failed"
     """An action failed; what it wrote is not claimed."""
@@ -55,6 +62,17 @@ class DegradationCode(StrEnum):
     COLUMN_INCOMPLETE = "column_incomplete"
     """A column goes through a Python UDF whose arguments Spark's plan does not show."""
 
+    OBSERVER_UNAVAILABLE = "observer_unavailable"
+    """There is no Python driver on this worker to observe."""
+    OBSERVATION_CUT = "observation_cut"
+    """There was more to look at than the observer's budget allows."""
+    OBSERVATION_UNTIED = "observation_untied"
+    """Partitions were observed of something that is no dataset of the application's events."""
+    PARTITIONS_UNKNOWN = "partitions_unknown"
+    """The partitions of a dataset that were read or written could not be told."""
+    PARTITIONS_CUT = "partitions_cut"
+    """More partitions were touched than the event names."""
+
     @property
     def needs_attention(self) -> bool:
         """Whether the set-up or the package is at fault, so that a person should be warned."""
@@ -71,6 +89,11 @@ _NOTES = frozenset(
         DegradationCode.COLUMN_LINEAGE_MISSING,
         DegradationCode.COLUMN_WITHOUT_SOURCES,
         DegradationCode.COLUMN_INCOMPLETE,
+        DegradationCode.OBSERVER_UNAVAILABLE,
+        DegradationCode.OBSERVATION_CUT,
+        DegradationCode.OBSERVATION_UNTIED,
+        DegradationCode.PARTITIONS_UNKNOWN,
+        DegradationCode.PARTITIONS_CUT,
     }
 )
 

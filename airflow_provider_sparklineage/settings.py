@@ -55,6 +55,13 @@ OPTIONS = (
         "it without.",
     ),
     Option(
+        "observe",
+        "boolean",
+        "True",
+        "False",
+        "Observe in the PySpark driver which partitions are really read and written.",
+    ),
+    Option(
         "listener_jar",
         "string",
         "",
@@ -106,6 +113,7 @@ class Settings:
 
     disabled: bool = False
     strict: bool = False
+    observe: bool = True
     listener_jar: Path | None = None
     capture_location: Path = field(default_factory=default_capture_location)
     keep_captures: KeepCaptures = KeepCaptures.DEGRADED
@@ -117,11 +125,17 @@ class Settings:
         return {name: str(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
-def resolve(option: Callable[[str], str | None], *, strict: bool | None = None) -> Settings:
+def resolve(
+    option: Callable[[str], str | None],
+    *,
+    strict: bool | None = None,
+    observe: bool | None = None,
+) -> Settings:
     """Resolve the settings of a try.
 
     :param option: value of an option of the ``[sparklineage]`` section, None or "" if not set
     :param strict: operator argument; None leaves it to the configuration
+    :param observe: operator argument; None leaves it to the configuration
     :raise SettingsError: if a value is impossible; names the option and what it may be
     """
     jar = option("listener_jar")
@@ -129,6 +143,7 @@ def resolve(option: Callable[[str], str | None], *, strict: bool | None = None) 
     return Settings(
         disabled=_boolean(option, "disabled"),
         strict=_boolean(option, "strict") if strict is None else strict,
+        observe=_boolean(option, "observe", "true") if observe is None else observe,
         listener_jar=Path(jar).expanduser() if jar else None,
         capture_location=_absolute(location) if location else default_capture_location(),
         keep_captures=_choice(option, "keep_captures"),
@@ -137,8 +152,8 @@ def resolve(option: Callable[[str], str | None], *, strict: bool | None = None) 
     )
 
 
-def _boolean(option: Callable[[str], str | None], name: str) -> bool:
-    text = (option(name) or "false").strip().lower()
+def _boolean(option: Callable[[str], str | None], name: str, default: str = "false") -> bool:
+    text = (option(name) or default).strip().lower()
     if text in ("true", "t", "1", "yes", "on"):
         return True
     if text in ("false", "f", "0", "no", "off"):

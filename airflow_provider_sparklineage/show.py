@@ -119,6 +119,9 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     facts = []
     subset = sides.get("subset") or {}
     condition = subset.get("inputCondition") or subset.get("outputCondition") or {}
+    partitions = condition.get("partitions")
+    if partitions is not None:
+        facts.append(_partitions(dataset, partitions))
     locations = [str(location) for location in condition.get("locations") or ()]
     if locations:
         ends = [_below(dataset["name"], location) for location in locations]
@@ -128,6 +131,20 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     if statistics.get("rowCount") is not None:
         facts.append(f"{statistics['rowCount']} rows")
     return "; ".join(facts)
+
+
+def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]]) -> str:
+    """Name the partitions touched: all of a few, else the first, the last and how many."""
+    names = [
+        str(p.get("identifier") or "/".join(f"{k}={v}" for k, v in p["dimensions"].items()))
+        for p in partitions
+    ]
+    if not names:
+        return "no partition"
+    if len(names) <= _MAX_LOCATIONS:
+        return ", ".join(names)
+    written = (dataset.get("facets") or {}).get("sparkLineage_partitions") or {}
+    return str(written.get("summary") or f"{names[0]} … {names[-1]} ({len(names)} partitions)")
 
 
 def _below(name: str, location: str) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application import ActionDataset
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+    from airflow_provider_sparklineage.lineage.subsets import Subset
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class LineageDataset:
     """A dataset of the task: facets as Spark said them, columns composed.
 
     :param locations: partition locations that were touched; None is the whole dataset, or unknown
+    :param subset: partitions that were observed; it goes before the locations
     """
 
     name: DatasetName
@@ -29,6 +31,7 @@ class LineageDataset:
     side_facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
     locations: frozenset[str] | None = None
     columns: ColumnLineage | None = None
+    subset: Subset | None = None
 
 
 # Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
@@ -104,15 +107,20 @@ def column_names(dataset: ActionDataset | LineageDataset) -> list[str]:
     return [f.name for f in schema.fields or ()] if schema else []
 
 
+def symlinks(dataset: ActionDataset | LineageDataset) -> set[DatasetName]:
+    """Give the other names of a dataset."""
+    links = decode_facet(dataset.facets.get("symlinks"), _Symlinks)
+    identifiers = (links.identifiers if links else None) or ()
+    return {DatasetName(i.get("namespace") or "", i.get("name") or "") for i in identifiers}
+
+
 def with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
     """Add declared datasets that were not observed under that name or a symlink of theirs."""
     known = set(observed)
     for dataset in observed.values():
-        links = decode_facet(dataset.facets.get("symlinks"), _Symlinks)
-        for link in (links.identifiers if links else None) or ():
-            known.add(DatasetName(link.get("namespace") or "", link.get("name") or ""))
+        known |= symlinks(dataset)
     return observed | {name: LineageDataset(name) for name in declared if name not in known}
 
 

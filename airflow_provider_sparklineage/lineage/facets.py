@@ -26,6 +26,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     DIRECT_SUBTYPES,
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.subsets import Subset
     from airflow_provider_sparklineage.spark.events import ReadReport
 
 DISTRIBUTION = "airflow-provider-sparklineage"
@@ -51,7 +52,10 @@ SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
 """Where our facets' schemas live; a URN until the project has a public home."""
 
 CAPTURE_KEY = "sparkLineage_capture"
+PARTITIONS_KEY = "sparkLineage_partitions"
 MAX_DEGRADATIONS = 100
+MAX_PARTITIONS = 100
+"""Partitions that one subset names; a reader of the event has no use for more."""
 
 
 @cache
@@ -91,6 +95,34 @@ class SparkLineageCaptureRunFacet(RunFacet):
     @staticmethod
     def _get_schema() -> str:
         return f"{SCHEMA_BASE}:capture:1-0-0"
+
+
+@attrs.define
+class PartitionDimension:
+    """An entry of ``sparkLineage_partitions.dimensions``."""
+
+    fields: list[str]
+    transform: str
+
+
+@attrs.define
+class SparkLineagePartitionsDatasetFacet(DatasetFacet):
+    """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and what was written.
+
+    The schema is shipped as ``schemas/SparkLineagePartitionsDatasetFacet.json``.
+    """
+
+    dimensions: list[PartitionDimension] = attrs.field(factory=list)
+    summary: str = ""
+    count: int = 0
+    first: str | None = None
+    last: str | None = None
+    truncated: bool = False
+    description: str | None = None
+
+    @staticmethod
+    def _get_schema() -> str:
+        return f"{SCHEMA_BASE}:partitions:1-0-0"
 
 
 @dataclass(frozen=True)
@@ -172,10 +204,9 @@ def _degradation(degradation: Degradation) -> DegradationEntry:
 
 def _input(dataset: LineageDataset) -> InputDataset:
     sides: dict[str, InputDatasetFacet] = _forwarded(dataset.side_facets)
-    if dataset.locations:
+    if condition := _condition(dataset):
         sides["subset"] = base_subset_dataset.InputSubsetInputDatasetFacet(
-            base_subset_dataset.LocationSubsetCondition(sorted(dataset.locations)),
-            producer=producer(),
+            condition, producer=producer()
         )
     namespace, name = dataset.name
     return InputDataset(namespace, name, facets=_forwarded(dataset.facets), inputFacets=sides)
@@ -185,14 +216,63 @@ def _output(dataset: LineageDataset) -> OutputDataset:
     facets: dict[str, DatasetFacet] = _forwarded(dataset.facets)
     if dataset.columns:
         facets["columnLineage"] = _column_lineage(dataset.columns)
+    if dataset.subset:
+        facets[PARTITIONS_KEY] = _partitions(dataset.subset)
     sides: dict[str, OutputDatasetFacet] = _forwarded(dataset.side_facets)
-    if dataset.locations:
+    if condition := _condition(dataset):
         sides["subset"] = base_subset_dataset.OutputSubsetOutputDatasetFacet(
-            base_subset_dataset.LocationSubsetCondition(sorted(dataset.locations)),
-            producer=producer(),
+            condition, producer=producer()
         )
     namespace, name = dataset.name
     return OutputDataset(namespace, name, facets=facets, outputFacets=sides)
+
+
+def _condition(
+    dataset: LineageDataset,
+) -> (
+    base_subset_dataset.PartitionSubsetCondition
+    | base_subset_dataset.LocationSubsetCondition
+    | None
+):
+    """Say which part of a dataset is meant: observed partitions, else locations, else nothing."""
+    if dataset.subset is not None:
+        return base_subset_dataset.PartitionSubsetCondition(
+            [
+                base_subset_dataset.Partition(partition.as_dict(), identifier=str(partition))
+                for partition in dataset.subset.ordered[:MAX_PARTITIONS]
+            ]
+        )
+    if dataset.locations:
+        return base_subset_dataset.LocationSubsetCondition(sorted(dataset.locations))
+    return None
+
+
+def _partitions(subset: Subset) -> SparkLineagePartitionsDatasetFacet:
+    ordered = subset.ordered
+    return SparkLineagePartitionsDatasetFacet(
+        dimensions=[PartitionDimension([d.field], d.transform) for d in subset.dimensions],
+        summary=subset.summary,
+        count=len(ordered),
+        first=str(ordered[0]) if ordered else None,
+        last=str(ordered[-1]) if ordered else None,
+        truncated=len(ordered) > MAX_PARTITIONS,
+        producer=producer(),
+    )
+
+
+def partition_cuts(lineage: TaskLineage) -> list[Degradation]:
+    """Say which subsets name fewer partitions than were touched."""
+    return [
+        Degradation(
+            DegradationCode.PARTITIONS_CUT,
+            f"{len(dataset.subset.partitions)} partitions of {dataset.name} were {how}; the event "
+            f"names the first {MAX_PARTITIONS}.",
+            dataset.name,
+        )
+        for how, side in (("read", lineage.inputs), ("written", lineage.outputs))
+        for dataset in side
+        if dataset.subset is not None and len(dataset.subset.partitions) > MAX_PARTITIONS
+    ]
 
 
 def _forwarded(facets: Mapping[str, msgspec.Raw]) -> dict[str, Any]:

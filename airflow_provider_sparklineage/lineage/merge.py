@@ -11,6 +11,8 @@ Policy, case by case:
   united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
   input statistics are the latest, because they tell the size of the relation and not of the read.
   One read or write of the whole makes the subset whole.
+- Observed partitions (:mod:`.subsets`) decide before the events do: what was read back, what was
+  overwritten as a whole, and which subset of a dataset is meant.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 """
 
@@ -48,6 +50,12 @@ from airflow_provider_sparklineage.lineage.history import (
     overwrites_whole,
 )
 from airflow_provider_sparklineage.lineage.repairs import repaired
+from airflow_provider_sparklineage.lineage.subsets import (
+    ObservedSubsets,
+    Subset,
+    UnknownPartitionsError,
+)
+from airflow_provider_sparklineage.spark.touches import Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -79,14 +87,16 @@ def merge(
     *,
     declared_inputs: Iterable[DatasetName] = (),
     declared_outputs: Iterable[DatasetName] = (),
+    observations: Observations | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
+    :param observations: what the observer saw; None where there was none
     :param expired: asked before each action; when it says True, the rest is left out, and said
     """
     application = repaired(application)
-    merging = _Merging(outcome)
+    merging = _Merging(outcome, observations)
     for number, action in enumerate(application.actions):
         if expired():
             merging.note(
@@ -103,7 +113,7 @@ def merge(
             "Delta's Spark extension is configured, and with it the listener reports no write "
             "whose plan has a shuffle; such writes, and what they read, are missing.",
         )
-    inputs = with_declared(merging.inputs, declared_inputs)
+    inputs = with_declared(merging.finished_inputs(), declared_inputs)
     outputs = with_declared(merging.finished_outputs(), declared_outputs)
     if not outputs:
         merging.note(
@@ -123,13 +133,16 @@ def merge(
 class _Merging:
     """The merge in progress; actions are added in the order of their start."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, observations: Observations | None) -> None:
         self.outcome = outcome
+        self._was_observed = observations is not None
+        self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
         self.outputs: dict[DatasetName, LineageDataset] = {}
         self.degradations: list[Degradation] = []
         self._history = WriteHistory()
         self._undone: set[DatasetName] = set()
+        self._unobserved: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
         self._schemas: dict[DatasetName, frozenset[str]] = {}
 
@@ -146,9 +159,12 @@ class _Merging:
         for dataset in (*action.inputs, *action.outputs):
             if schema := column_names(dataset):
                 self._schemas[dataset.name] = frozenset(schema)
-        origins = {d.name: self._origin(action, d) for d in action.inputs}
+        origins = {
+            d.name: self._origin(action, d.name, Read(action.started, size_found(d), d.locations))
+            for d in action.inputs
+        }
         for dataset in action.inputs:
-            self._add_input(dataset, origins[dataset.name])
+            self._add_input(action, dataset, origins[dataset.name])
         if action.state is not ActionState.COMPLETE:
             self._note_undone(action)
             return
@@ -156,7 +172,9 @@ class _Merging:
         for dataset in action.outputs:
             self._add_output(dataset)
             said, composed = lineages[dataset.name]
-            whole = overwrites_whole(action, dataset, said, column_names(dataset))
+            whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
+            if whole is None:
+                whole = overwrites_whole(action, dataset, said, column_names(dataset))
             if action.ended is not None:
                 write = Write(
                     action.ended,
@@ -168,15 +186,22 @@ class _Merging:
                 )
                 self._history.add(dataset.name, write)
 
-    def _origin(self, action: Action, dataset: ActionDataset) -> Origin | None:
-        read = Read(action.started, size_found(dataset), dataset.locations)
-        return self._history.origin(dataset.name, read)
+    def _origin(self, action: Action, name: DatasetName, read: Read) -> Origin | None:
+        """Tell what the application had written into a dataset that an action reads."""
+        origin = self._history.origin(name, read)
+        observed = self._observed.is_internal(name, action.started, action.ended)
+        if origin is None or observed is None:
+            return origin
+        return origin._replace(internal=observed, exact=True)
 
-    def _add_input(self, dataset: ActionDataset, origin: Origin | None) -> None:
+    def _add_input(self, action: Action, dataset: ActionDataset, origin: Origin | None) -> None:
+        if not self._observed.was_read(dataset.name, action.started, action.ended):
+            # RDD code, for example: what else was read of the dataset is then not all of it.
+            self._unobserved.add(dataset.name)
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
             self.inputs[dataset.name] = joined(known, dataset, is_input=True)
-        elif dataset.name not in self._assumed:
+        elif not origin.exact and dataset.name not in self._assumed:
             self._assumed.add(dataset.name)
             self.note(
                 DegradationCode.INTERNAL_READ_ASSUMED,
@@ -206,12 +231,10 @@ class _Merging:
         said = columns.metadata_columns_removed(said, self._has_column)
 
         def origin(name: DatasetName) -> Origin | None:
+            if name in origins:
+                return origins[name]
             # Column lineage can name datasets that the listener forgot among the inputs.
-            return (
-                origins[name]
-                if name in origins
-                else self._history.origin(name, Read(action.started))
-            )
+            return self._origin(action, name, Read(action.started))
 
         return said, columns.compose(said, origin)
 
@@ -239,6 +262,34 @@ class _Merging:
         if not action.outputs:
             self.note(code, f"The action {action.label} {how}{why}.")
 
+    def finished_inputs(self) -> dict[DatasetName, LineageDataset]:
+        """Give the inputs with the partitions that were read from outside."""
+        finished = {}
+        for name, dataset in self.inputs.items():
+            subset = None
+            if name not in self._unobserved:
+                subset = self._subset(name, self._observed.of_input, "read from")
+            elif self._was_observed and _is_files(name):
+                self._note_unknown(name, "read from", "not all reads of it were observed")
+            finished[name] = replace(dataset, subset=subset)
+        return finished
+
+    def _subset(
+        self, name: DatasetName, of: Callable[[DatasetName], Subset | None], how: str
+    ) -> Subset | None:
+        try:
+            return of(name)
+        except UnknownPartitionsError as reason:
+            self._note_unknown(name, how, str(reason))
+            return None
+
+    def _note_unknown(self, name: DatasetName, how: str, reason: str) -> None:
+        self.note(
+            DegradationCode.PARTITIONS_UNKNOWN,
+            f"Which partitions were {how} {name} is not known: {reason}.",
+            name,
+        )
+
     def finished_outputs(self) -> dict[DatasetName, LineageDataset]:
         """Give the outputs with composed columns; on failure unfinished ones too, as bare names."""
         finished = {}
@@ -247,7 +298,10 @@ class _Merging:
             lineage = origin.lineage if origin else ColumnLineage()
             if name not in self.inputs:  # then its own columns are nobody's sources
                 lineage = columns.without_sources_in(lineage, name)
-            finished[name] = replace(dataset, columns=lineage)
+            subset = self._subset(name, self._observed.of_output, "written to")
+            if self._was_observed and _is_files(name) and not self._observed.was_written(name):
+                self._note_unknown(name, "written to", "the writes of it were not observed")
+            finished[name] = replace(dataset, columns=lineage, subset=subset)
             self._note_gaps(finished[name], lineage)
         if self.outcome is Outcome.FAIL:
             for name in self._undone - finished.keys():
@@ -311,3 +365,11 @@ def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
 def _kind(error: str) -> str:
     """Name the class of an exception; its text can hold anything, and stands in the task's log."""
     return error.strip().partition(":")[0].partition("\n")[0][:200]
+
+
+# Namespaces of datasets that are files, and so may have partitions that Spark can tell.
+_FILE_SYSTEMS = frozenset({"file", "hdfs", "s3", "gs", "abfss", "wasbs"})
+
+
+def _is_files(name: DatasetName) -> bool:
+    return name.namespace.partition(":")[0] in _FILE_SYSTEMS

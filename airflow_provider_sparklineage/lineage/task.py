@@ -10,10 +10,13 @@ from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
+from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
+from airflow_provider_sparklineage.spark.observations import ObservationReport
+from airflow_provider_sparklineage.spark.touches import Observations, tie
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from airflow_provider_sparklineage.spark.capture import CaptureBundle
     from airflow_provider_sparklineage.spark.events import ReadReport
@@ -27,12 +30,14 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
     """
     manifest = bundle.manifest
     application = accumulate(bundle.events(expired), manifest.application_run_id)
+    observations, met_observing = _observed(bundle, application)
     lineage = merge(
         application,
         outcome_of(bundle, application),
         declared_inputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_inputs],
         expired=expired,
         declared_outputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_outputs],
+        observations=observations,
     )
     known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
     met = [] if known else _incomplete(application)
@@ -40,11 +45,62 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
         *known,
         *met,
         *_read_troubles(bundle.report, application),
+        *met_observing,
         *lineage.degradations,
+        *facets.partition_cuts(lineage),
     ]
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     return replace(lineage, degradations=tuple(degradations))
+
+
+def _observed(
+    bundle: CaptureBundle, application: SparkApplication
+) -> tuple[Observations | None, list[Degradation]]:
+    """Read what the observer wrote; None if there was no observer that did."""
+    report = ObservationReport()
+    records = list(bundle.observations(report))
+    if not records:
+        # A job that dies before it makes a session is told by the lack of events already.
+        if "py_files" in bundle.manifest.injected and application.events:
+            return None, [
+                Degradation(
+                    DegradationCode.OBSERVATIONS_MISSING,
+                    "The observer wrote nothing, so no partitions are known; another "
+                    "sitecustomize before ours on the driver's Python path would explain it.",
+                )
+            ]
+        return None, []
+    datasets = [d for a in application.actions for d in (*a.inputs, *a.outputs)]
+    identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
+    for dataset in datasets:
+        identities[dataset.name] |= symlinks(dataset)
+    observations = tie(records, identities)
+    return observations, _observation_troubles(report, observations)
+
+
+def _observation_troubles(
+    report: ObservationReport, observations: Observations
+) -> list[Degradation]:
+    def some(texts: Collection[str]) -> str:
+        more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+        return "; ".join(list(texts)[:3]) + more
+
+    said = (
+        (report.errors, DegradationCode.OBSERVER_FAILED, "The observer failed at times: {}."),
+        (
+            report.malformed,
+            DegradationCode.MALFORMED_OBSERVATIONS,
+            "Lines of observations.ndjson cannot be read: {}.",
+        ),
+        (report.cut, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
+        (
+            observations.untied,
+            DegradationCode.OBSERVATION_UNTIED,
+            "Touched, but no dataset in the listener's events: {}.",
+        ),
+    )
+    return [Degradation(code, text.format(some(met))) for met, code, text in said if met]
 
 
 def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:

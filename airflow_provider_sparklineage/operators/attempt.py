@@ -36,7 +36,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.settings import KeepCaptures, Settings
-from airflow_provider_sparklineage.spark import capture, distribution, listener
+from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
     DeclaredDataset,
@@ -47,7 +47,9 @@ from airflow_provider_sparklineage.spark.capture import (
 )
 from airflow_provider_sparklineage.spark.conf import (
     Injection,
+    Observation,
     Submission,
+    can_observe,
     has_own_listener,
     inject,
     injected_names,
@@ -178,6 +180,7 @@ class Attempt:
             application_run_id=self.bundle.manifest.application_run_id,
             defaults=self._defaults(before, context),
             submit_opts=env.get("SPARK_SUBMIT_OPTS", "") if target.environment_is_private else None,
+            observation=self._observation(before),
         )
         after = inject(before, injection)
         self._note(
@@ -189,6 +192,25 @@ class Attempt:
             },
         )
         return after
+
+    def _observation(self, submission: Submission) -> Observation | None:
+        """Put the observer into the bundle; where that is not possible, lineage goes on without."""
+        bundle, path = self.bundle.path, self.bundle.observations_path
+        if not self.settings.observe or bundle is None or path is None:
+            return None
+        if not can_observe(submission):
+            self.degrade(
+                DegradationCode.OBSERVER_UNAVAILABLE,
+                "The application is no Python file, so the partitions that it reads and writes "
+                "could not be observed.",
+            )
+            return None
+        try:
+            observer = driver_zip.write(bundle)
+        except CaptureError as error:
+            self.degrade(DegradationCode.OBSERVER_UNAVAILABLE, str(error))
+            return None
+        return Observation(observer, path, self.bundle.manifest.application_run_id)
 
     def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
         """Identity of the application in OpenLineage: its job names, and the task as its parent."""

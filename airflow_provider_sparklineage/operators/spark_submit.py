@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TEMPLATED = ("reads", "writes")
-_INJECTED = ("conf", "jars", "env_vars", "properties_file")
+_INJECTED = ("conf", "jars", "py_files", "env_vars", "properties_file")
 
 
 # Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
@@ -46,6 +46,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         (templated)
     :param writes: URIs, paths or assets that the job writes although Spark cannot report it.
         (templated)
+    :param observe: Observe in the PySpark driver which partitions are really read and written;
+        ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
     """
@@ -63,6 +65,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         reads: Sequence[Any] = (),
         writes: Sequence[Any] = (),
         strict: bool | None = None,
+        observe: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -70,6 +73,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.reads = reads
         self.writes = writes
         self.strict = strict
+        self.observe = observe
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
 
@@ -108,7 +112,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators.attempt import Attempt
 
         try:
-            resolved, wrong = settings.resolve(_option, strict=self.strict), None
+            resolved = settings.resolve(_option, strict=self.strict, observe=self.observe)
+            wrong = None
         except SettingsError as error:
             if self.strict:
                 raise
@@ -144,6 +149,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             jars=operator.jars,
             packages=operator.packages,
             driver_class_path=operator.driver_class_path,
+            py_files=operator.py_files,
+            application=operator.application or "",
             env_vars=dict(operator.env_vars or {}),
         )
         after = attempt.inject(submission, target, context)
@@ -153,6 +160,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         operator._hook = None  # one of an earlier execution has that one's arguments
         operator.conf = dict(after.conf)
         operator.jars = after.jars
+        operator.py_files = after.py_files
         operator.env_vars = dict(after.env_vars) or operator.env_vars
         operator.properties_file = properties_file or operator.properties_file
 
@@ -193,7 +201,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self.lineage:
             return False
         try:
-            return not settings.resolve(_option, strict=self.strict).disabled
+            return not settings.resolve(_option, strict=self.strict, observe=self.observe).disabled
         except SettingsError:
             return True
 
@@ -257,6 +265,8 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         (templated)
     :param writes: URIs, paths or assets that the job writes although Spark cannot report it.
         (templated)
+    :param observe: Observe in the PySpark driver which partitions are really read and written;
+        ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
     """

@@ -2,6 +2,7 @@
 
 ======================  =====================================================================
 ``events.ndjson``       what the listener wrote, one OpenLineage RunEvent a line
+``observations.ndjson`` what the observer in the driver wrote, one query a line
 ``manifest.json``       what the worker knows: :class:`Manifest`
 ======================  =====================================================================
 
@@ -28,11 +29,17 @@ import msgspec
 
 from airflow_provider_sparklineage.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, read_events
+from airflow_provider_sparklineage.spark.observations import (
+    ObservationRecord,
+    ObservationReport,
+    read_observations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 EVENTS = "events.ndjson"
+OBSERVATIONS = "observations.ndjson"
 MANIFEST = "manifest.json"
 
 
@@ -111,6 +118,11 @@ class CaptureBundle:
         """Where the listener writes."""
         return self.path / EVENTS if self.path else None
 
+    @property
+    def observations_path(self) -> Path | None:
+        """Where the observer writes."""
+        return self.path / OBSERVATIONS if self.path else None
+
     def events(self, expired: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the listener's events; counts and troubles go to :attr:`report`.
 
@@ -122,6 +134,21 @@ class CaptureBundle:
         try:
             with path.open("rb") as lines:
                 yield from read_events(lines, self.report, source=path.name, expired=expired)
+        except OSError as error:
+            msg = f"{path} cannot be read: {error}"
+            raise CaptureError(msg) from error
+
+    def observations(self, report: ObservationReport) -> Iterator[ObservationRecord]:
+        """Read the observer's records, if there are any; troubles go to the report.
+
+        :raise CaptureError: if the file is there but cannot be read
+        """
+        path = self.observations_path
+        if path is None or not path.exists():
+            return
+        try:
+            with path.open("rb") as lines:
+                yield from read_observations(lines, report)
         except OSError as error:
             msg = f"{path} cannot be read: {error}"
             raise CaptureError(msg) from error

@@ -47,6 +47,10 @@ QUIET_JVM = (
     "--add-opens=java.base/java.security=ALL-UNNAMED",
 )
 
+OBSERVER = "spark.sparklineage."
+"""Prefix of what the observer in the driver reads of its configuration."""
+DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
+
 _JAR_BASENAME = re.compile(r"[^/]*$")
 
 
@@ -54,6 +58,7 @@ _JAR_BASENAME = re.compile(r"[^/]*$")
 class Submission:
     """The arguments of a SparkSubmitOperator that injection reads and replaces.
 
+    :param application: what is submitted; only a ``.py`` file has a Python driver to observe
     :param file_properties: what the properties file, or else ``spark-defaults.conf``, says
     :param extra_file_properties: what must be added to that file, because it may hold secrets and
         so must not become an argument
@@ -63,6 +68,8 @@ class Submission:
     jars: str | None = None
     packages: str | None = None
     driver_class_path: str | None = None
+    py_files: str | None = None
+    application: str = ""
     env_vars: Mapping[str, str] = field(default_factory=dict)
     file_properties: Mapping[str, str] = field(default_factory=dict)
     extra_file_properties: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +86,20 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class Observation:
+    """What makes the driver observe the partitions that are read and written.
+
+    :param zip: the observer (:mod:`.driver_zip`)
+    :param path: file that it shall write
+    :param tag: text that marks Delta commits as this application's
+    """
+
+    zip: Path
+    path: Path
+    tag: str
+
+
+@dataclass(frozen=True)
 class Injection:
     """What is to be injected.
 
@@ -87,6 +108,7 @@ class Injection:
     :param application_run_id: OpenLineage run id that the application shall have
     :param defaults: further ``spark.openlineage.*`` properties, each set only if the user set none
     :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the JVM runs elsewhere
+    :param observation: None leaves the driver unobserved
     """
 
     jar: Path | None
@@ -94,6 +116,7 @@ class Injection:
     application_run_id: str
     defaults: Mapping[str, str] = field(default_factory=dict)
     submit_opts: str | None = None
+    observation: Observation | None = None
 
 
 def inject(submission: Submission, injection: Injection) -> Submission:
@@ -106,6 +129,7 @@ def inject(submission: Submission, injection: Injection) -> Submission:
     submission = _with_jar(submission, injection.jar)
     submission = _with_transport(submission, str(injection.events_path))
     submission = _with_defaults(submission, injection)
+    submission = _with_observer(submission, injection.observation)
     return _with_quiet_jvm(submission, injection.submit_opts)
 
 
@@ -118,6 +142,8 @@ def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
     }
     if after.jars != before.jars:
         names.add("jars")
+    if after.py_files != before.py_files:
+        names.add("py_files")
     return tuple(sorted(names))
 
 
@@ -170,6 +196,30 @@ def has_own_listener(submission: Submission) -> bool:
     return any(JAR_NAME.fullmatch(_basename(path)) for path in paths) or any(
         package.startswith("io.openlineage:openlineage-spark") for package in packages
     )
+
+
+def can_observe(submission: Submission) -> bool:
+    """Whether there is a Python driver; spark-submit refuses ``--py-files`` where there is none."""
+    return submission.application.endswith(".py")
+
+
+def _with_observer(submission: Submission, observation: Observation | None) -> Submission:
+    """Append the observer to the py-files that Spark would take, and tell it where to write.
+
+    It goes last, so that no module of the user's own files is hidden by it. The user's Delta
+    metadata stays as it is; the commits are then not told from those of others.
+    """
+    if observation is None or not can_observe(submission):
+        return submission
+    key = "spark.submit.pyFiles"
+    files = _listed(submission.py_files or submission.value(key))
+    if str(observation.zip) not in files:
+        files.append(str(observation.zip))
+    conf = {k: v for k, v in submission.conf.items() if k != key}
+    conf[f"{OBSERVER}observations"] = str(observation.path)
+    if submission.value(DELTA_TAG) in (None, observation.tag):
+        conf |= {DELTA_TAG: observation.tag, f"{OBSERVER}tag": observation.tag}
+    return replace(submission, py_files=",".join(files), conf=conf)
 
 
 def _basename(path: str) -> str:

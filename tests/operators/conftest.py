@@ -36,6 +36,10 @@ if location and told.get("events"):
     text = pathlib.Path(told["events"]).read_text()
     text = text.replace(told["recorded_as"], conf["spark.openlineage.applicationRunId"])
     pathlib.Path(location).write_text(text[: told.get("bytes")])
+observations = conf.get("spark.sparklineage.observations")
+if observations and "observations" in told:
+    pathlib.Path(observations).write_text(
+        "".join(json.dumps(o) + chr(10) for o in told["observations"]))
 print("the job's own output")
 time.sleep(told.get("sleep", 0))
 sys.exit(told.get("exit", 0))

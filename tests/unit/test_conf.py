@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.conf import (
+    DELTA_TAG,
     QUIET_JVM,
     Injection,
+    Observation,
     Submission,
     inject,
     injected_names,
@@ -258,3 +260,68 @@ def test_a_jar_address_with_credentials_from_a_file_stays_in_a_file():
     assert after.jars is None
     assert after.extra_file_properties == {"spark.jars": f"{address},{JAR}"}
     assert inject(after, INJECTION) == after
+
+
+# --- the observer ---------------------------------------------------------------------------------
+
+ZIP = "/bundle/observer.zip"
+OBSERVED = replace(
+    INJECTION, observation=Observation(Path(ZIP), Path("/bundle/observations.ndjson"), "the-tag")
+)
+JOB = Submission(application="s3a://jobs/job.py")
+
+
+@pytest.mark.parametrize(
+    ("submission", "py_files"),
+    [
+        pytest.param(JOB, ZIP, id="none"),
+        pytest.param(replace(JOB, py_files="/a.py"), f"/a.py,{ZIP}", id="flag"),
+        pytest.param(
+            replace(JOB, conf={"spark.submit.pyFiles": "/a.py"}), f"/a.py,{ZIP}", id="conf"
+        ),
+        pytest.param(
+            replace(JOB, file_properties={"spark.submit.pyFiles": "/a.py"}),
+            f"/a.py,{ZIP}",
+            id="file",
+        ),
+        pytest.param(
+            replace(JOB, py_files="/a.py", conf={"spark.submit.pyFiles": "/b.py"}),
+            f"/a.py,{ZIP}",
+            id="flag beats conf",
+        ),
+    ],
+)
+def test_the_observer_is_appended_to_the_files_that_would_have_won(submission, py_files):
+    after = inject(submission, OBSERVED)
+    assert after.py_files == py_files
+    assert "spark.submit.pyFiles" not in after.conf
+
+
+def test_the_observer_is_told_where_to_write_and_how_commits_are_tagged():
+    conf = inject(JOB, OBSERVED).conf
+    assert conf["spark.sparklineage.observations"] == "/bundle/observations.ndjson"
+    assert conf["spark.sparklineage.tag"] == conf[DELTA_TAG] == "the-tag"
+
+
+@pytest.mark.parametrize("place", ["conf", "file_properties"])
+def test_the_users_delta_metadata_stays(place):
+    after = inject(replace(JOB, **{place: {DELTA_TAG: "theirs"}}), OBSERVED)
+    assert after.value(DELTA_TAG) == "theirs"
+    assert "spark.sparklineage.tag" not in after.conf
+
+
+@pytest.mark.parametrize("application", ["", "job.jar", "job.R"])
+def test_without_a_python_driver_there_is_no_observer(application):
+    after = inject(Submission(application=application), OBSERVED)
+    assert after.py_files is None
+    assert DELTA_TAG not in after.conf
+
+
+def test_injecting_the_observer_twice_changes_nothing():
+    once = inject(replace(JOB, py_files="/a.py"), OBSERVED)
+    assert inject(once, OBSERVED) == once
+
+
+def test_the_observer_is_named_among_what_was_injected():
+    names = injected_names(JOB, inject(JOB, OBSERVED))
+    assert {"py_files", DELTA_TAG, "spark.sparklineage.observations"} <= set(names)

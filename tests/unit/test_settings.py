@@ -20,6 +20,7 @@ def test_every_option_is_read():
     values = {
         "disabled": "True",
         "strict": "yes",
+        "observe": "no",
         "listener_jar": "/a.jar",
         "capture_location": "/captures",
         "keep_captures": "ALL",
@@ -30,6 +31,7 @@ def test_every_option_is_read():
     assert resolve(values.get) == Settings(
         disabled=True,
         strict=True,
+        observe=False,
         listener_jar=Path("/a.jar"),
         capture_location=Path("/captures"),
         keep_captures=KeepCaptures.ALL,

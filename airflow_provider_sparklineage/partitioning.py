@@ -1,0 +1,84 @@
+"""What a partition is: dimensions, values, and how Hive spells both as folders."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a partition whose column is null: what Hive and Spark call its folder."""
+
+IDENTITY = "identity"
+
+_ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
+# org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName
+_TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+
+
+@dataclass(frozen=True, order=True)
+class Dimension:
+    """One partition column, or a transform of a column.
+
+    :param field: the column, e.g. ``ts``
+    :param transform: ``identity``, ``day``, ``bucket[16]`` …
+    :param name: what values are told by, e.g. ``ts_day``; the field if empty
+    """
+
+    field: str
+    transform: str = IDENTITY
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The key of this dimension in a partition."""
+        return self.name or self.field
+
+
+@dataclass(frozen=True, order=True)
+class Partition:
+    """Values by dimension label, in the order of the dimensions; null is :data:`NULL`.
+
+    The empty partition is all of a dataset that is not partitioned.
+    """
+
+    values: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
+        """Make a partition of values as data has them, with None for null."""
+        return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
+
+    def as_dict(self) -> dict[str, str]:
+        """Values by dimension label."""
+        return dict(self.values)
+
+    def __str__(self) -> str:
+        return "/".join(f"{escape(label)}={escape(value)}" for label, value in self.values)
+
+
+def escape(text: str) -> str:
+    """Spell a column name or value as Hive and Spark do in a folder's name."""
+    return _TO_ESCAPE.sub(lambda m: f"%{ord(m.group()):02X}", text)
+
+
+def unescape(text: str) -> str:
+    """Read a column name or value from a folder's name."""
+    return _ESCAPED.sub(lambda m: chr(int(m.group(1), 16)), text)
+
+
+def split_path(path: str) -> tuple[str, Partition]:
+    """Split the ``column=value`` folders off the end of a path.
+
+    >>> split_path("/lake/orders/dt=2024-05-06/region=a%2Fb")
+    ('/lake/orders', Partition(values=(('dt', '2024-05-06'), ('region', 'a/b'))))
+    """
+    segments = path.rstrip("/").split("/")
+    values: list[tuple[str, str | None]] = []
+    while len(segments) > 1 and "=" in segments[-1]:
+        label, _, value = segments.pop().partition("=")
+        values.append((unescape(label), unescape(value)))
+    return "/".join(segments), Partition.of(reversed(values))

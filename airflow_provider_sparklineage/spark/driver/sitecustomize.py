@@ -1,0 +1,44 @@
+"""Imported by every Python that starts with our zip on its path; acts in a PySpark driver only."""
+
+
+def _run_shadowed():
+    """Run the ``sitecustomize`` that ours hides, as Python would have without us."""
+    import os
+    import sys
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    ours = os.path.dirname(os.path.abspath(__file__))
+    others = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != ours]
+    spec = PathFinder.find_spec("sitecustomize", others)
+    if spec is None or spec.loader is None:
+        return
+    module = module_from_spec(spec)
+    mine = sys.modules.get("sitecustomize")
+    sys.modules["sitecustomize"] = module  # the name is theirs from now on
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if mine is not None:
+            sys.modules["sitecustomize"] = mine
+        raise  # Python's site reports it, exactly as it would have
+
+
+def _observe():
+    import os
+
+    # spark-submit gives this to the driver's Python only, not to the Python workers.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return
+    try:
+        from sparklineage_observer import install
+
+        install()
+    except Exception:  # the job must never notice
+        return
+
+
+try:
+    _observe()
+finally:
+    _run_shadowed()

@@ -1,0 +1,28 @@
+"""Records which partitions each query of this PySpark driver read and wrote.
+
+One line of JSON per finished query is appended to the file that ``spark.sparklineage.observations``
+names. Whatever goes wrong in here ends in one line ``{"error": ...}``; the job sees none of it.
+
+==================  ================================================================================
+:mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
+                    exit
+:mod:`.observer`    one query to one record, within the budget
+:mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
+:mod:`.scans`       a scan to the partitions that it selected
+:mod:`.file_writes` a write command to the partitions that it wrote, by listing and checking
+:mod:`.iceberg`     snapshots of this application to written and removed partitions
+:mod:`.delta`       tagged commits to written and removed partitions
+:mod:`.records`     the output file and the limits
+:mod:`.jvm`         what is short to say in Scala and long in py4j
+==================  ================================================================================
+"""
+
+VERSION = 1
+"""Of the record format: ``schemas/observation.json``."""
+
+
+def install():
+    """Have each SparkSession of this process observed, once it is made."""
+    from sparklineage_observer import attaching
+
+    attaching.install()

@@ -1,0 +1,143 @@
+"""From interpreter start to a listener on each SparkSession, and to the drain at exit."""
+
+import atexit
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import PathFinder
+
+_MODULE = "pyspark.sql.session"
+# PySpark starts py4j's callback server for us; it is the one that foreachBatch uses too.
+_DRAIN_MS = 10000
+
+
+def install():
+    """Wait for the module with SparkSession; pyspark itself must not be imported early."""
+    if _MODULE in sys.modules:
+        _wrap(sys.modules[_MODULE])
+    else:
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Steps aside after the one module that it waits for."""
+
+    def find_spec(self, name, path, target=None):
+        if name != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
+            if spec is not None:
+                break
+        else:
+            spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(Loader):
+    """Stands around the real loader: one zipimporter serves all modules of pyspark.zip."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_inner"], name)
+
+    def create_module(self, spec):
+        return self._inner.create_module(spec)
+
+    def exec_module(self, module):
+        self._inner.exec_module(module)
+        try:
+            module.__spec__.loader = module.__loader__ = self._inner
+            _wrap(module)
+        except Exception:  # the job must never notice
+            return
+
+
+def _wrap(module):
+    original = module.SparkSession.__init__
+
+    def __init__(self, *args, **kwargs):  # noqa: N807  (takes the place of the original)
+        original(self, *args, **kwargs)
+        attach(self)
+
+    __init__.__wrapped__ = original
+    __init__.__doc__ = original.__doc__
+    module.SparkSession.__init__ = __init__
+
+
+class _Attached:
+    """The observer of this process; None until a session with our configuration is made."""
+
+    def __init__(self):
+        self.observer = None
+        self.sessions = set()
+
+
+_attached = _Attached()
+
+
+def attach(session):
+    """Register a listener with a session; a session that has one is left alone."""
+    observer = None
+    try:
+        java_session = getattr(session, "_jsparkSession", None)
+        if java_session is None:  # Spark Connect: no driver JVM to listen to
+            return
+        context = session.sparkContext
+        if _attached.observer is None:
+            conf = context.getConf()
+            file = conf.get("spark.sparklineage.observations")
+            if not file:
+                return
+            from sparklineage_observer.observer import Observer
+
+            tag = conf.get("spark.sparklineage.tag", "")
+            limits = conf.get("spark.sparklineage.limits", "")
+            _attached.observer = Observer(file, tag, limits)
+            atexit.register(_at_exit)
+        observer = _attached.observer
+        observer.context_is(context._jvm, context._gateway, context._jsc)
+        key = context._jvm.java.lang.System.identityHashCode(java_session)
+        if key in _attached.sessions:
+            return
+        _attached.sessions.add(key)
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        ensure_callback_server_started(context._gateway)
+        java_session.listenerManager().register(_Listener(observer))
+    except Exception as error:  # the job must never notice
+        if observer is not None:
+            observer.failed("attach", error)
+
+
+class _Listener:
+    """org.apache.spark.sql.util.QueryExecutionListener; called on Spark's listener bus thread."""
+
+    class Java:
+        """What py4j reads."""
+
+        implements = ["org.apache.spark.sql.util.QueryExecutionListener"]  # noqa: RUF012  (py4j)
+
+    def __init__(self, observer):
+        self._observer = observer
+
+    def onSuccess(self, function, execution, duration_ns):  # noqa: N802  (Java's name)
+        self._observer.finished(function, execution, duration_ns)
+
+    def onFailure(self, function, execution, exception):  # noqa: N802  (Java's name)
+        self._observer.finished(function, execution, 0, exception)
+
+    def toString(self):  # noqa: N802  (Java's name)
+        return "sparklineage_observer"
+
+
+def _at_exit():
+    try:
+        _attached.observer.finish(_DRAIN_MS)
+    except Exception:  # the job must never notice
+        return

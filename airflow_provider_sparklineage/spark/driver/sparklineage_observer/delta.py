@@ -1,0 +1,160 @@
+"""Delta: the tagged commits of this application to written and removed partitions.
+
+Every commit carries ``spark.databricks.delta.commitInfo.userMetadata``, which the injection sets to
+the application's tag (unless the user has a use for it). The logs are read at exit, newest first,
+with the driver's own file system and credentials.
+"""
+
+import json
+import re
+
+from sparklineage_observer.jvm import sorted_partitions, statuses
+from sparklineage_observer.records import OverBudgetError
+
+_COMMIT = re.compile(r".*/(\d{20})\.json")
+_SLACK_MS = 60000  # a commit's time is the writer's clock; another host may have made the table
+
+
+class DeltaTables:
+    """The Delta tables that the application touched."""
+
+    def __init__(self, tag, started_ms):
+        self._tag = tag
+        self._started_ms = started_ms
+        self._paths = set()
+
+    def scan(self, read):
+        """Remember the table of a file scan, if it is one of Delta."""
+        if "delta" in (read.get("format") or "").lower() or "Tahoe" in read.get("index", ""):
+            self._paths.update(read.get("roots", ()))
+
+    def command(self, command, session):
+        """Remember the table of a write command or V1 write node, if it has one."""
+        for path in _paths_of(command, session):
+            self._paths.add(path.rstrip("/"))
+
+    def writes(self, jvm, hadoop_conf, limits):
+        """Describe the commits of this application, table by table."""
+        for path in sorted({self._qualified(p, jvm, hadoop_conf) for p in self._paths}):
+            try:
+                commits = self._commits(path, jvm, hadoop_conf, limits)
+            except Exception as error:  # one table's trouble is not the others'
+                yield {"error": f"Delta log of {path}: {str(error)[:300]}"}
+                continue
+            if commits:
+                yield {"kind": "commits", "writes": commits}
+
+    @staticmethod
+    def _qualified(path, jvm, hadoop_conf):
+        """Spell a path with its scheme, so that one table is one path."""
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
+
+    def _commits(self, path, jvm, hadoop_conf, limits):
+        log = jvm.org.apache.hadoop.fs.Path(path + "/_delta_log")
+        file_system = log.getFileSystem(hadoop_conf)
+        if not file_system.exists(log):
+            return []
+        names = [s[0] for s in statuses(jvm, file_system.listStatus(log)) if _COMMIT.match(s[0])]
+        commits = []
+        columns = {}
+        for count, name in enumerate(sorted(names, reverse=True)):
+            if count >= limits.commits:
+                message = f"more than {limits.commits} commits since the application began"
+                raise OverBudgetError(message)
+            stream = file_system.open(jvm.org.apache.hadoop.fs.Path(name))
+            try:
+                text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+            finally:
+                stream.close()
+            actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+            info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+            if info.get("timestamp", 0) < self._started_ms - _SLACK_MS:
+                break
+            if info.get("userMetadata") != self._tag:
+                continue
+            write = _write(path, int(_COMMIT.match(name).group(1)), info, actions, columns)
+            if write is not None:
+                commits.append(write)
+        for write in commits:  # the schema may be in an older commit than the write
+            for layout in write["layouts"] + write["removed"]:
+                for dimension in layout["dimensions"]:
+                    dimension["type"] = columns.get(dimension["field"], "")
+        return commits[::-1]
+
+
+def _write(path, version, info, actions, types):
+    meta = next((a["metaData"] for a in actions if "metaData" in a), None)
+    if meta is not None:
+        for field in json.loads(meta.get("schemaString") or "{}").get("fields", ()):
+            types[field["name"]] = field["type"] if isinstance(field["type"], str) else "struct"
+    added = [a["add"] for a in actions if a.get("add", {}).get("dataChange")]
+    removed = [a["remove"] for a in actions if a.get("remove", {}).get("dataChange")]
+    if not added and not removed and any("add" in a or "remove" in a for a in actions):
+        return None  # OPTIMIZE and the like: the same data in other files
+    parameters = info.get("operationParameters") or {}
+    mode = str(parameters.get("mode", "")).lower()
+    if version == 0:
+        mode = "create"
+    elif mode == "overwrite":
+        # With a predicate (replaceWhere) rows are replaced. The log says the same of whole and of
+        # dynamic overwrites, so of a partitioned table no more is claimed than of a dynamic one.
+        partly = parameters.get("predicate") not in (None, "[]", "")
+        partitioned = any(a.get("partitionValues") for a in added)
+        mode = "rows" if partly else "dynamic" if partitioned else "whole"
+    elif mode != "append":
+        mode = "rows"
+    return {
+        "node": "DeltaCommit",
+        "format": "delta",
+        "path": path,
+        "mode": mode,
+        "operation": info.get("operation"),
+        "version": version,
+        "time": info.get("timestamp"),
+        "how": "exact",
+        "layouts": _layouts(path, added),
+        "removed": _layouts(path, removed),
+    }
+
+
+def _layouts(path, files):
+    found = {}
+    for file in files:
+        values = file.get("partitionValues") or {}
+        columns = tuple(values)
+        found.setdefault(columns, set()).add(tuple(values[c] or None for c in columns))
+    return [
+        {
+            "base": path,
+            "dimensions": [{"field": c, "transform": "identity", "type": ""} for c in columns],
+            "partitions": sorted_partitions(found[columns]),
+        }
+        for columns in sorted(found)
+    ]
+
+
+# Where Delta's commands and nodes keep the table's path; which of them there are is private to it.
+_PATHS = (
+    lambda c: c.deltaLog().dataPath().toString(),
+    lambda c: c.targetFileIndex().path().toString(),
+    lambda c: c.tahoeFileIndex().path().toString(),
+    lambda c: c.deltaTable().path().toString(),
+    lambda c: c.table().path().toString(),
+    lambda c: c.table().deltaLog().dataPath().toString(),
+    lambda c: c.options().get("path").get(),
+    lambda c: c.table().location().toString(),
+)
+
+
+def _paths_of(command, session):
+    for path in _PATHS:
+        try:
+            return [path(command)]
+        except Exception:  # noqa: S112  (not this one)
+            continue
+    try:
+        identifier = command.table().identifier()
+        return [session.sessionState().catalog().getTableMetadata(identifier).location().toString()]
+    except Exception:  # not a command on a table
+        return []

@@ -1,0 +1,228 @@
+"""Iceberg: a scan's planned files, and the snapshots of this application, to partitions."""
+
+import re
+from urllib.parse import unquote_plus
+
+from sparklineage_observer.jvm import class_name, each, metrics, sorted_partitions
+from sparklineage_observer.records import OverBudgetError
+
+_STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
+_RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
+_FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
+
+
+def table_of(spark_table):
+    """Give the Iceberg table of a Spark table; None for tables of other formats."""
+    if spark_table is None:
+        return None
+    if class_name(spark_table) == "RowLevelOperationTable":
+        spark_table = spark_table.table()
+    return spark_table.table() if "iceberg" in spark_table.getClass().getName() else None
+
+
+def scan(read, node, budget):
+    """Describe a BatchScanExec of Iceberg, metadata tables included."""
+    spark_scan = node.scan()
+    read.update(table=node.table().name(), scan=class_name(spark_scan))
+    description = spark_scan.description()
+    read.update(metrics(node.metrics(), "resultDataFiles", "numSplits"))
+    table = table_of(node.table())
+    if table is None or "Metadata" in table.getClass().getName():
+        return None
+    static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
+    # Where a version describes its scans in another way, the whole of it stands for the filters.
+    said = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
+    read["pushed_filters"] = [text for text in said if text and text != "[]"]
+    base = table.location().rstrip("/")
+    read.update(format="iceberg", roots=[base])
+    snapshot = _snapshot_id(table, spark_scan)
+    if snapshot:
+        read["snapshot"] = snapshot
+    collected = _Collected(table)
+    splits = node.inputPartitions()
+    for i in range(splits.size()):
+        for task in each(splits.apply(i).taskGroup().tasks()):
+            budget.check()
+            collected.add(task.file())
+    read["layouts"] = collected.layouts(base)
+    return read
+
+
+def _snapshot_id(table, spark_scan):
+    """Give the snapshot that is read, as text: it is too long for a JSON number."""
+    try:
+        asked = spark_scan.snapshotId()
+    except Exception:  # not public in every version
+        asked = None
+    if asked is None:
+        current = table.currentSnapshot()
+        asked = current.snapshotId() if current is not None else None
+    return None if asked is None else str(asked)
+
+
+class _Collected:
+    """The distinct partitions of files, by partition spec."""
+
+    def __init__(self, table):
+        self._specs = table.specs()
+        self._found = {}
+        self._known = {}
+        self._dimensions = {}
+
+    def add(self, file):
+        spec_id = file.specId()
+        partition = file.partition()
+        said = partition.toString()
+        nulls = ()
+        if "null" in said:  # of a null, or of the text
+            nulls = tuple(partition.get(i) is None for i in range(partition.size()))
+        key = (spec_id, said, nulls)
+        if key not in self._known:
+            self._known[key] = self._values(spec_id, partition)
+            self._found.setdefault(spec_id, set()).add(self._known[key])
+
+    def add_all(self, files, jvm, budget):
+        """Add many files: all printed in one call, then one of each partition looked at."""
+        listed = jvm.java.util.ArrayList()
+        for file in each(files):
+            budget.check()
+            listed.add(file)
+        budget.require(listed.size(), "files", "files")
+        said = _FILE.findall(listed.toString())
+        if len(said) != listed.size():
+            for file in each(listed):
+                budget.check()
+                self.add(file)
+            return
+        first = {}
+        for position, key in enumerate(said):
+            # A null and the text "null" print alike, so those are looked at one by one.
+            first.setdefault((*key, position) if "null" in key[1] else key, position)
+        for position in first.values():
+            budget.check()
+            self.add(listed.get(position))
+
+    def _values(self, spec_id, partition):
+        spec = self._specs.get(spec_id)
+        self._dimensions_of(spec_id)
+        path = spec.partitionToPath(partition)
+        if not path:
+            return ()
+        values = [unquote_plus(s.partition("=")[2]) for s in path.split("/")]
+        # The path says "null" of a null and of the text alike.
+        for position, value in enumerate(values):
+            if value == "null" and partition.get(position) is None:
+                values[position] = None
+        return tuple(values)
+
+    def _dimensions_of(self, spec_id):
+        if spec_id not in self._dimensions:
+            spec = self._specs.get(spec_id)
+            schema = spec.schema()
+            found = []
+            for field in each(spec.fields()):
+                source = schema.findField(field.sourceId())
+                transform = field.transform()
+                result = transform.getResultType(source.type())
+                found.append(
+                    {
+                        "field": schema.findColumnName(field.sourceId()),
+                        "transform": transform.toString(),
+                        "name": field.name(),
+                        "type": result.toString(),
+                    }
+                )
+            self._dimensions[spec_id] = found
+        return self._dimensions[spec_id]
+
+    def layouts(self, base):
+        """Say the partitions; where there are none, with the dimensions of the latest spec."""
+        found = self._found or {max(self._specs.keySet()): set()}
+        return [
+            {
+                "base": base,
+                "dimensions": self._dimensions_of(spec_id),
+                "partitions": sorted_partitions(found[spec_id]),
+            }
+            for spec_id in sorted(found)
+        ]
+
+
+class Snapshots:
+    """The snapshots of this application in the tables that it touched, each reported once."""
+
+    def __init__(self):
+        self._tables = {}
+        self._reported = {}
+
+    def touched(self, table):
+        """Remember a table that the application writes."""
+        self._tables[table.location().rstrip("/")] = table
+
+    def fresh(self, application_id, jvm, budget):
+        """Describe the snapshots that were made since the last call."""
+        writes = []
+        for base in sorted(self._tables):
+            table = self._tables[base]
+            table.refresh()
+            reported = self._reported.setdefault(base, set())
+            for snapshot in each(table.snapshots()):
+                identity = snapshot.snapshotId()
+                if identity in reported:
+                    continue
+                reported.add(identity)
+                if snapshot.summary().get("spark.app.id") == application_id:
+                    writes.append(_write(base, table, snapshot, jvm, budget))
+        return [write for write in writes if write is not None]
+
+
+_MODES = {"append": "append", "overwrite": "rows", "delete": "rows"}
+
+
+def _write(base, table, snapshot, jvm, budget):
+    operation = snapshot.operation()
+    if operation == "replace":  # compaction: the same data in other files
+        return None
+    write = {
+        "node": "IcebergSnapshot",
+        "format": "iceberg",
+        "path": base,
+        "table": table.name(),
+        "mode": "create" if snapshot.parentId() is None else _MODES.get(operation, "rows"),
+        "snapshot": str(snapshot.snapshotId()),
+        "time": snapshot.timestampMillis(),
+        "how": "exact",
+        "layouts": [],
+    }
+    try:
+        io = table.io()
+        added, removed = _Collected(table), _Collected(table)
+        added.add_all(snapshot.addedDataFiles(io), jvm, budget)
+        added.add_all(snapshot.addedDeleteFiles(io), jvm, budget)
+        removed.add_all(snapshot.removedDataFiles(io), jvm, budget)
+        write["layouts"] = added.layouts(base)
+        write["removed"] = removed.layouts(base)
+    except OverBudgetError as error:
+        write.update(how="unknown", cut=str(error))
+    return write
+
+
+def written_table(node):
+    """Give the Iceberg table that a V2 write node writes; None for other formats."""
+    for path in (("table",), ("write", "table"), ("relation", "table")):
+        try:
+            thing = node
+            for step in path:
+                thing = getattr(thing, step)()
+            return table_of(thing)
+        except Exception:  # noqa: S112  (which of them a node has depends on its class)
+            continue
+    return None
+
+
+def table_of_logical_write(plan):
+    """Give the Iceberg table that a logical V2 write is directed at; None if it is none."""
+    try:
+        return table_of(plan.table().table())
+    except Exception:  # not a V2 write
+        return None

@@ -1,0 +1,123 @@
+"""What is short to say in Scala and long in py4j.
+
+A call through py4j costs a fraction of a millisecond, so collections come over as one text
+wherever their elements are many.
+"""
+
+import json
+import re
+from urllib.parse import unquote
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+_STATUS = re.compile(
+    r"path=(?P<path>[^;]+); isDirectory=(?P<directory>true|false)"
+    r"(?:; length=(?P<length>\d+))?.*?modification_time=(?P<modified>\d+)"
+)
+
+
+def class_name(thing):
+    """Give the simple name of an object's Java class."""
+    return thing.getClass().getSimpleName()
+
+
+def is_array(thing):
+    """Whether something is a Java array."""
+    from py4j.java_collections import JavaArray
+
+    return isinstance(thing, JavaArray)
+
+
+def items(sequence):
+    """Give the elements of a Scala Seq."""
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def each(iterable):
+    """Walk a java.lang.Iterable."""
+    iterator = iterable.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def option(value):
+    """Give what is in a Scala Option, or None."""
+    return value.get() if value.isDefined() else None
+
+
+def texts(sequence):
+    """Give the texts of a Scala collection's elements, in one call."""
+    joined = sequence.mkString("\x01")
+    return joined.split("\x01") if joined else []
+
+
+def string_of(jvm, array):
+    """Print any Java array, in one call; py4j cannot pass ``Foo[]`` as ``Object[]``."""
+    return jvm.scala.runtime.ScalaRunTime.stringOf(array)
+
+
+def statuses(jvm, array):
+    """Read a FileStatus[]: (path, is directory, length, modified at in ms)."""
+    if array is None:
+        return []
+    return [
+        (m["path"], m["directory"] == "true", int(m["length"] or 0), int(m["modified"]))
+        for m in _STATUS.finditer(string_of(jvm, array))
+    ]
+
+
+def metrics(known, *names):
+    """Read those of a plan's or command's metrics that are there."""
+    found = {}
+    for name in names:
+        metric = option(known.get(name))
+        if metric is not None:
+            found[name] = metric.value()
+    return found
+
+
+def dimensions(struct):
+    """Give a StructType as identity dimensions."""
+    fields = json.loads(struct.json())["fields"]
+    return [
+        {
+            "field": f["name"],
+            "transform": "identity",
+            "type": f["type"] if isinstance(f["type"], str) else json.dumps(f["type"]),
+        }
+        for f in fields
+    ]
+
+
+def plain_path(path):
+    """Undo the URI encoding of a path's text as ``SparkPath`` prints it."""
+    return unquote(path)
+
+
+def value_of(segment):
+    """Give the value in ``column=value``, a directory name as Hive escapes it; None is null."""
+    value = _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[2])
+    return None if value == NULL else value
+
+
+def split_directory(directory, columns):
+    """Split a directory below which files lie into (base, values of the partition columns).
+
+    :return: None where the directory does not end in ``column=value`` for all the columns, as with
+        a partition that was added with a location of its own
+    """
+    if not columns:
+        return directory, ()
+    segments = directory.split("/")
+    own = segments[-len(columns) :]
+    names = [_ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), s.partition("=")[0]) for s in own]
+    if [n.lower() for n in names] != [c.lower() for c in columns]:
+        return None
+    return "/".join(segments[: -len(columns)]), tuple(value_of(s) for s in own)
+
+
+def sorted_partitions(partitions):
+    """Bring partitions (tuples of texts and None) into an order; null comes first."""
+    return sorted(
+        map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
+    )

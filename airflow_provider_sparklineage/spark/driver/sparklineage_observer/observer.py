@@ -1,0 +1,181 @@
+"""One query to one record, within the budget; at exit the drain and what only then is known."""
+
+import re
+import threading
+import time
+
+from sparklineage_observer import VERSION, plans, scans
+from sparklineage_observer.delta import DeltaTables
+from sparklineage_observer.file_writes import FileWrites
+from sparklineage_observer.iceberg import (
+    Snapshots,
+    table_of_logical_write,
+    written_table,
+)
+from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
+
+# The duration that Spark tells begins where it optimises the plan, unless that was done before.
+_PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
+_IGNORED = ("Catalog",)
+
+
+class Observer:
+    """All observation of one driver."""
+
+    def __init__(self, file, tag, limits=""):
+        self._limits = Limits(limits)
+        self._records = Records(file, self._limits)
+        self._tag = tag
+        self._seen = set()
+        self._lock = threading.Lock()  # listeners of several sessions share this
+        self._spent = 0.0
+        self._over = False
+        self._queries = 0
+        self._started_ms = int(time.time() * 1000)
+        self._jvm = self._java_context = self._conf = None
+        self._file_writes = None
+        self._snapshots = Snapshots()
+        self._delta = DeltaTables(tag, self._started_ms)
+
+    def context_is(self, jvm, gateway, java_context):
+        """Take the SparkContext's JVM view; called for each session, acts on a new context."""
+        if self._java_context is java_context:
+            return
+        self._jvm, self._gateway, self._java_context = jvm, gateway, java_context
+        self._conf = java_context.hadoopConfiguration()
+        self._application_id = java_context.sc().applicationId()
+        self._file_writes = FileWrites(jvm, self._conf)
+        self._records.write(
+            {
+                "kind": "start",
+                "version": VERSION,
+                "application_id": self._application_id,
+                "spark_version": java_context.sc().version(),
+                "time": self._started_ms,
+            }
+        )
+
+    def failed(self, where, error):
+        """Record a failure of the observer itself."""
+        try:
+            self._records.write({"error": f"{where}: {type(error).__name__}: {str(error)[:500]}"})
+        except Exception:  # the job must never notice
+            return
+
+    def finished(self, function, execution, duration_ns, exception=None):
+        """Record a query that Spark says has ended."""
+        begun = time.monotonic()
+        try:
+            with self._lock:
+                # A cloned session inherits its listeners, so a query may be told more than once.
+                key = (execution.id(), function)
+                if key in self._seen or self._over:
+                    return
+                self._seen.add(key)
+                self._queries += 1
+                record = self._record(function, execution, duration_ns, exception)
+                self._spent += time.monotonic() - begun
+                if record is not None:
+                    record["observer_ms"] = round((time.monotonic() - begun) * 1000, 1)
+                    self._records.write(record)
+                if self._spent > self._limits.total_seconds:
+                    self._over = True
+                    message = f"looking took longer than {self._limits.total_seconds:g} s"
+                    self._records.write({"kind": "cut", "cut": [message + " in all"]})
+        except Exception as error:  # the job must never notice
+            self.failed("query", error)
+
+    def _record(self, function, execution, duration_ns, exception):
+        ended = int(time.time() * 1000)
+        phase = _PHASE.search(execution.tracker().phases().toString())
+        started = int(phase.group(1)) if phase else ended - duration_ns // 1000000
+        record = {
+            "kind": "query",
+            "version": VERSION,
+            "query": execution.id(),
+            "function": function,
+            "started": started,
+            "ended": min(ended, started + duration_ns // 1000000) if duration_ns else ended,
+            "reads": [],
+            "writes": [],
+        }
+        if exception is not None:
+            record["failed"] = True
+        budget = Budget(self._limits)
+        plan = execution.executedPlan()
+        parts = plans.parts_of(plan, self._jvm.java.lang.System)
+        for kind, scan in parts.scans:
+            self._guarded(record, kind, lambda k=kind, s=scan: self._read(record, k, s, budget))
+        if exception is None:
+            self._writes(record, parts, execution, started, budget)
+        if parts.udfs:
+            record["python_udfs"] = parts.udfs
+        telling = record["reads"] or record["writes"] or record.get("errors")
+        return record if telling else None
+
+    @staticmethod
+    def _guarded(record, what, act):
+        """Let the trouble of one node not be that of the others."""
+        try:
+            act()
+        except OverBudgetError as error:
+            record.setdefault("cut", []).append(str(error))
+        except Exception as error:
+            said = f"{what}: {type(error).__name__}: {str(error)[:300]}"
+            record.setdefault("errors", []).append(said)
+
+    def _read(self, record, kind, scan, budget):
+        read = scans.observe(kind, scan, self._jvm, budget)
+        if read is not None:
+            self._delta.scan(read)
+            if read not in record["reads"]:
+                record["reads"].append(read)
+
+    def _writes(self, record, parts, execution, started, budget):
+        for kind, command in parts.commands:
+            self._guarded(
+                record,
+                kind,
+                lambda k=kind, c=command: self._write(record, k, c, execution, started, budget),
+            )
+        if parts.v2_writes:
+            for _, node in parts.v2_writes:
+                table = written_table(node) or table_of_logical_write(execution.optimizedPlan())
+                if table is not None:
+                    self._snapshots.touched(table)
+                else:
+                    self._delta.command(node, execution.sparkSession())
+            self._guarded(record, "snapshots", lambda: self._commit_snapshots(record, budget))
+
+    def _write(self, record, kind, command, execution, started, budget):
+        if kind.endswith(_IGNORED):
+            return
+        write = self._file_writes.observe(kind, command, started, budget)
+        if write is not None:
+            record["writes"].append(write)
+        else:
+            self._delta.command(command, execution.sparkSession())
+
+    def _commit_snapshots(self, record, budget):
+        fresh = self._snapshots.fresh(self._application_id, self._jvm, budget)
+        record["writes"].extend(fresh)
+
+    def finish(self, drain_ms):
+        """Wait for queries that Spark has not told yet, then read what is known at the end only."""
+        try:
+            context = self._java_context.sc()
+            if not context.isStopped():
+                context.listenerBus().waitUntilEmpty(drain_ms)
+        except Exception as error:  # a timeout, or the JVM is gone
+            self.failed("drain", error)
+        end = {"writes": []}
+        budget = Budget(self._limits)
+        self._guarded(end, "snapshots", lambda: self._commit_snapshots(end, budget))
+        if end["writes"]:
+            self._records.write({"kind": "commits", "writes": end["writes"]})
+        for said in end.get("errors", []) + end.get("cut", []):
+            self._records.write({"error": said})
+        if self._tag:
+            for record in self._delta.writes(self._jvm, self._conf, self._limits):
+                self._records.write(record)
+        self._records.write({"kind": "end", "queries": self._queries})

@@ -1,0 +1,109 @@
+"""A physical plan to its scans, write commands and Python UDFs.
+
+Adaptive plans, query stages, caches, reused exchanges and sub-queries are looked through. What a
+command has executed already (``CommandResultExec``) is not: it was a query of its own.
+"""
+
+from sparklineage_observer.jvm import class_name, items
+
+_SCANS = ("FileSourceScanExec", "HiveTableScanExec", "BatchScanExec")
+_COMMANDS = ("DataWritingCommandExec", "ExecutedCommandExec")
+_V2_WRITES = (
+    "AppendDataExec",
+    "OverwriteByExpressionExec",
+    "OverwritePartitionsDynamicExec",
+    "ReplaceDataExec",
+    "WriteDeltaExec",
+    "DeleteFromTableExec",
+)
+_MAX_DEPTH = 60  # of plans in plans; a guard, real ones have a handful
+
+
+class PlanParts:
+    """What was found in a plan.
+
+    scans: ``(class name, node)``; commands: ``(class name, command)`` of V1 writes; v2_writes:
+    ``(class name, node)``; udfs: Python UDFs with the columns that they are given.
+    """
+
+    def __init__(self):
+        self.scans = []
+        self.commands = []
+        self.v2_writes = []
+        self.udfs = []
+
+
+def parts_of(plan, system):
+    """Collect the parts of a physical plan.
+
+    :param system: ``java.lang.System`` of the driver, which tells one node from another
+    """
+    found = PlanParts()
+    _collect(plan, found, system, set(), 0)
+    return found
+
+
+def _collect(plan, found, system, seen, depth):
+    if depth > _MAX_DEPTH:
+        return
+    identity = system.identityHashCode(plan)
+    if identity in seen:
+        return
+    seen.add(identity)
+    kind = class_name(plan)
+    inner = _inner(plan, kind)
+    if inner is not None:
+        _collect(inner, found, system, seen, depth + 1)
+        return
+    if kind in _COMMANDS:
+        command = plan.cmd()
+        found.commands.append((class_name(command), command))
+    elif kind in _V2_WRITES or kind.endswith("ExecV1"):
+        found.v2_writes.append((kind, plan))
+    for subquery in items(plan.subqueriesAll()):
+        _collect(subquery, found, system, seen, depth + 1)
+    if "EvalPython" in plan.toString():  # one call, against one per node
+        _collect_udfs(plan, found)
+    _collect_leaves(plan, found, system, seen, depth)
+
+
+def _collect_leaves(plan, found, system, seen, depth):
+    for leaf in items(plan.collectLeaves()):
+        kind = class_name(leaf)
+        if kind in _SCANS:
+            found.scans.append((kind, leaf))
+        elif _inner(leaf, kind) is not None:
+            _collect(leaf, found, system, seen, depth + 1)
+
+
+def _inner(plan, kind):
+    """Give the plan that a node stands for; None for a node that stands for itself."""
+    if kind == "AdaptiveSparkPlanExec":
+        return plan.executedPlan()
+    if kind.endswith("QueryStageExec"):
+        return plan.plan()
+    if kind == "InMemoryTableScanExec":
+        return plan.relation().cacheBuilder().cachedPlan()
+    if kind in ("ReusedExchangeExec", "ReusedSubqueryExec"):
+        return plan.child()
+    return None
+
+
+def _collect_udfs(plan, found):
+    kind = class_name(plan)
+    if kind.endswith("EvalPythonExec"):
+        results = items(plan.resultAttrs())
+        for udf, result in zip(items(plan.udfs()), results):
+            columns = []
+            for attribute in items(udf.references().toSeq()):
+                columns.append(attribute.name())
+            found.udfs.append(
+                {
+                    "result": result.name(),
+                    "function": udf.name(),
+                    "columns": sorted(set(columns)),
+                    "sql": udf.sql()[:1000],
+                }
+            )
+    for child in items(plan.children()):
+        _collect_udfs(child, found)

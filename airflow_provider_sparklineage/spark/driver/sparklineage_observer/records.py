@@ -1,0 +1,81 @@
+"""The output file and the limits; whatever exceeds a limit is said, once, and then left."""
+
+import json
+import os
+import threading
+import time
+
+
+class Limits:
+    """How much may be looked at; overridden by ``name=value,...``.
+
+    Each is far above what a job of ordinary size needs, and low enough that looking stays a matter
+    of seconds on Spark's listener thread.
+    """
+
+    def __init__(self, text=""):
+        self.partitions = 20000  # of one scan or write
+        self.files = 60000  # named in one call: some 15 MB of text through py4j
+        self.directories = 20000  # listed for one write
+        self.seconds = 10.0  # for one query
+        self.total_seconds = 600.0
+        self.total_bytes = 64 * 1024 * 1024
+        self.commits = 1000  # of one table, read at exit
+        for item in text.split(","):
+            name, _, value = item.partition("=")
+            if name.strip() in self.__dict__:
+                kind = type(getattr(self, name.strip()))
+                setattr(self, name.strip(), kind(value))
+
+
+class OverBudgetError(Exception):
+    """Raised when a limit is reached; the message says which, in words."""
+
+
+class Budget:
+    """The time that one query may take."""
+
+    def __init__(self, limits):
+        self.limits = limits
+        self._until = time.monotonic() + limits.seconds
+
+    def check(self):
+        """Raise OverBudgetError when the time is up."""
+        if time.monotonic() > self._until:
+            message = f"looking took longer than {self.limits.seconds:g} s"
+            raise OverBudgetError(message)
+
+    def require(self, count, limit, what):
+        """Raise OverBudgetError when there is more to look at than the named limit allows."""
+        allowed = getattr(self.limits, limit)
+        if count > allowed:
+            message = f"{count} {what} are more than the limit of {allowed}"
+            raise OverBudgetError(message)
+
+
+class Records:
+    """Appends records to the file, whole lines only, for this user only."""
+
+    def __init__(self, file, limits):
+        self._file = file
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._closed = False
+
+    def write(self, record):
+        """Append a record; beyond the size limit, one that says so, and nothing after it."""
+        line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
+        with self._lock:
+            if self._closed:
+                return
+            if self._bytes + len(line) > self._limits.total_bytes:
+                self._closed = True
+                message = f"observations exceed {self._limits.total_bytes} bytes"
+                line = json.dumps({"kind": "cut", "cut": [message]}).encode() + b"\n"
+            self._bytes += len(line)
+            handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, line)
+            finally:
+                os.close(handle)

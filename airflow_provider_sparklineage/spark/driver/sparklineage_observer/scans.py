@@ -1,0 +1,221 @@
+"""A scan to the partitions that it selected, static and dynamic pruning included.
+
+A *layout* is ``{"base", "dimensions", "partitions"}``: partitions are lists of values in the order
+of the dimensions, null is null. An unpartitioned relation has one layout without dimensions and
+one empty partition for each of its roots.
+"""
+
+import datetime
+import re
+
+from sparklineage_observer import iceberg
+from sparklineage_observer.jvm import (
+    class_name,
+    dimensions,
+    is_array,
+    items,
+    metrics,
+    option,
+    plain_path,
+    sorted_partitions,
+    split_directory,
+    string_of,
+    texts,
+)
+from sparklineage_observer.records import OverBudgetError
+
+_FILE_4 = re.compile(r"path: (\S+), range: ")
+_FILE_3 = re.compile(r"path=([^;]+);")
+_DELTA_LOG = "DeltaLogFileIndex"
+_MAX_ODD = 1000  # partitions read value by value, some ten calls each
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+def observe(kind, scan, jvm, budget):
+    """Describe a scan; None for one that reads no data of the user.
+
+    The description says under ``cut`` what was not looked at.
+    """
+    read = {"node": kind}
+    try:
+        if kind == "FileSourceScanExec":
+            return _file_scan(read, scan, jvm, budget)
+        if kind == "HiveTableScanExec":
+            return _hive_scan(read, scan, budget)
+        if _is_iceberg(scan):
+            return iceberg.scan(read, scan, budget)
+        return _v2_scan(read, scan, jvm, budget)
+    except OverBudgetError as error:
+        read["cut"] = str(error)
+        return read
+
+
+def _file_scan(read, scan, jvm, budget):
+    relation = scan.relation()
+    index = relation.location()
+    if class_name(index) == _DELTA_LOG:
+        return None
+    schema = dimensions(relation.partitionSchema())
+    roots = [root.rstrip("/") or root for root in texts(index.rootPaths())]
+    table = option(scan.tableIdentifier())
+    read.update(
+        format=relation.fileFormat().toString(),
+        index=class_name(index),
+        table=table.unquotedString() if table is not None else None,
+        roots=roots[: budget.limits.partitions],
+        partition_filters=[e.sql() for e in items(scan.partitionFilters())],
+        data_filters=[e.sql() for e in items(scan.dataFilters())],
+    )
+    budget.require(len(roots), "partitions", "roots")
+    read.update(metrics(scan.metrics(), "numPartitions", "numFiles"))
+    selected = scan.dynamicallySelectedPartitions()
+    count = len(selected) if is_array(selected) else selected.partitionCount()
+    read["selected"] = count
+    budget.check()
+    if not schema:
+        empty = count == 0 or read.get("numFiles") == 0
+        partitions = [] if empty else [[]]
+        read["layouts"] = [_layout(root, schema, partitions) for root in roots]
+        return read
+    budget.require(count, "partitions", "partitions")
+    by_base = _selected(selected, [d["field"] for d in schema], jvm, budget)
+    if by_base is None:
+        base = _base(roots, schema)
+        if table is not None:
+            catalog = relation.sparkSession().sessionState().catalog()
+            base = catalog.getTableMetadata(table).location().toString().rstrip("/")
+        by_base = {base: _by_value(selected, schema, budget)}
+    if not by_base:
+        by_base = {_base(roots, schema): set()}
+    read["layouts"] = [
+        _layout(base, schema, sorted_partitions(by_base[base])) for base in sorted(by_base)
+    ]
+    return read
+
+
+def _layout(base, schema, partitions):
+    return {"base": base, "dimensions": schema, "partitions": partitions}
+
+
+def _base(roots, schema):
+    """Find the folder of the relation above its partitions' folders."""
+    columns = {d["field"].lower() for d in schema}
+    segments = roots[0].split("/") if roots else [""]
+    while len(segments) > 1 and segments[-1].partition("=")[0].lower() in columns:
+        segments.pop()
+    return "/".join(segments)
+
+
+def _selected(selected, columns, jvm, budget):
+    """Read the partitions off the files' paths: one call for all; None if a path has none."""
+    if is_array(selected):  # Spark 3: PartitionDirectory[]
+        files = _FILE_3.findall(string_of(jvm, selected))
+    else:  # Spark 4: ScanFileListing
+        budget.require(selected.totalNumberOfFiles(), "files", "files")
+        said = string_of(jvm, selected.toPartitionArray())
+        files = [plain_path(path) for path in _FILE_4.findall(said)]
+    found = {}
+    for directory in {file.rsplit("/", 1)[0] for file in files}:
+        split = split_directory(directory, columns)
+        if split is None:
+            return None
+        found.setdefault(split[0], set()).add(split[1])
+    return found
+
+
+def _by_value(selected, schema, budget):
+    """Read the partitions' own values, for those whose folders do not say them."""
+    if not is_array(selected):
+        iterator = selected.filePartitionIterator()
+        rows = []
+        while iterator.hasNext():
+            rows.append(iterator.next().values())
+            budget.require(len(rows), "partitions", "partitions")
+    else:
+        rows = [directory.values() for directory in selected]
+    if len(rows) > _MAX_ODD:
+        message = f"{len(rows)} partitions have locations of their own"
+        raise OverBudgetError(message)
+    found = set()
+    for row in rows:
+        budget.check()
+        found.add(tuple(_cell(row, i, d["type"]) for i, d in enumerate(schema)))
+    return found
+
+
+def _cell(row, position, kind):
+    if row.isNullAt(position):
+        return None
+    if kind == "date":
+        return (_EPOCH + datetime.timedelta(days=row.getInt(position))).isoformat()
+    if kind == "string":
+        return row.getUTF8String(position).toString()
+    if kind in ("integer", "long", "short", "byte", "boolean"):
+        getters = {"integer": row.getInt, "long": row.getLong, "short": row.getShort}
+        getters.update(byte=row.getByte, boolean=row.getBoolean)
+        value = getters[kind](position)
+        return str(value).lower() if kind == "boolean" else str(value)
+    message = f"a partition column of type {kind}, with a location of its own"
+    raise OverBudgetError(message)
+
+
+def _is_iceberg(node):
+    return "iceberg" in node.scan().getClass().getName()
+
+
+def _v2_scan(read, node, jvm, budget):
+    """Describe a DataSource V2 scan: its table's transforms; of file sources the partitions too."""
+    scan = node.scan()
+    read.update(table=node.table().name(), description=scan.description()[:2000])
+    read["partitioning"] = [transform.describe() for transform in node.table().partitioning()]
+    if ".datasources.v2." not in scan.getClass().getName() or "jdbc" in read["description"].lower():
+        return read
+    index = scan.fileIndex()
+    schema = dimensions(index.partitionSchema())
+    read["roots"] = [root.rstrip("/") for root in texts(index.rootPaths())]
+    read["partition_filters"] = [e.sql() for e in items(scan.partitionFilters())]
+    found = {}
+    columns = [d["field"] for d in schema]
+    for split in items(node.inputPartitions()):
+        budget.check()
+        for path in _FILE_4.findall(string_of(jvm, split.files())):
+            parts = split_directory(plain_path(path).rsplit("/", 1)[0], columns)
+            if parts is None:
+                message = "a partition of a file source has a location of its own"
+                raise OverBudgetError(message)
+            found.setdefault(parts[0], set()).add(parts[1])
+    if not columns:
+        found = {root: {()} if found else set() for root in read["roots"]}
+    found = found or {_base(read["roots"], schema): set()}
+    read["layouts"] = [_layout(b, schema, sorted_partitions(found[b])) for b in sorted(found)]
+    return read
+
+
+def _hive_scan(read, scan, budget):
+    table = scan.relation().tableMeta()
+    columns = [c.name() for c in items(scan.relation().partitionCols())]
+    types = {c.name(): c.dataType().simpleString() for c in items(scan.relation().partitionCols())}
+    base = table.location().toString().rstrip("/")
+    schema = [{"field": c, "transform": "identity", "type": types[c]} for c in columns]
+    read.update(
+        format="hive",
+        table=table.identifier().unquotedString(),
+        roots=[base],
+        partition_filters=[e.sql() for e in items(scan.partitionPruningPred())],
+    )
+    if not columns:
+        read["layouts"] = [_layout(base, schema, [[]])]
+        return read
+    pruned = scan.prunedPartitions()
+    read["selected"] = pruned.size()
+    budget.require(pruned.size(), "partitions", "partitions")
+    # Hive's Partition prints as ``table(dt=2024-05-06/region=us)``, escaped like its folders.
+    found = set()
+    for text in texts(pruned):
+        split = split_directory(text[text.index("(") + 1 : -1], columns)
+        if split is None:
+            message = f"partitions of a Hive table are named in an unknown way: {text[:200]}"
+            raise OverBudgetError(message)
+        found.add(split[1])
+    read["layouts"] = [_layout(base, schema, sorted_partitions(found))]
+    return read

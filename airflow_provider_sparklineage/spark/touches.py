@@ -1,0 +1,231 @@
+"""The observer's records tied to the datasets that the listener names: what touched which.
+
+The observer and the listener know nothing of each other. What ties them is evidence: the path that
+was read or written, named and trimmed as the listener does; else the table's identifier, through
+symlinks. What belongs to no dataset is counted and named. A touch has the time of its query, by
+which it is later found to belong to an action.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage import datasets
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.partitioning import Dimension, Partition, split_path
+from airflow_provider_sparklineage.spark.observations import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from airflow_provider_sparklineage.spark.observations import (
+        ObservationRecord,
+        ReadRecord,
+        WriteRecord,
+    )
+
+WHOLE = "whole"
+CREATE = "create"
+_REPLACING = (WHOLE, CREATE, "static", "dynamic")
+
+
+@dataclass(frozen=True)
+class Touch:
+    """What one query read of, or one write put into, a dataset.
+
+    :param partitions: None where they are not known; the empty partition is all of a dataset that
+        is not partitioned
+    :param whole: of a read, that nothing restricted it to some partitions
+    :param mode: of a write, as :class:`WriteRecord` has it
+    :param owned: of a write, partitions that hold nothing but what this write put there
+    :param why_unknown: the observer's reason for not knowing the partitions
+    """
+
+    dataset: DatasetName
+    started: datetime
+    ended: datetime
+    dimensions: tuple[Dimension, ...] = ()
+    partitions: frozenset[Partition] | None = None
+    whole: bool = False
+    mode: str = ""
+    owned: frozenset[Partition] = frozenset()
+    why_unknown: str = ""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """All that was observed of an application, by dataset."""
+
+    reads: Mapping[DatasetName, tuple[Touch, ...]] = field(default_factory=dict)
+    writes: Mapping[DatasetName, tuple[Touch, ...]] = field(default_factory=dict)
+    untied: tuple[str, ...] = ()
+    """Paths or tables that no dataset of the application stands for."""
+
+
+def tie(
+    records: Iterable[ObservationRecord],
+    identities: Mapping[DatasetName, Collection[DatasetName]],
+) -> Observations:
+    """Tie records to the datasets that they are about.
+
+    :param identities: the application's datasets, each with its symlinks
+    """
+    tying = _Tying(identities)
+    for record in records:
+        span = (_moment(record.started), _moment(record.ended))
+        for read in record.reads:
+            tying.add_read(read, *span)
+        for write in record.writes:
+            at = _moment(write.time) if write.time is not None else None
+            tying.add_write(write, at or span[0], at or span[1])
+    return Observations(
+        {name: tuple(tying.reads[name]) for name in sorted(tying.reads)},
+        {name: tuple(tying.writes[name]) for name in sorted(tying.writes)},
+        tuple(sorted(tying.untied)),
+    )
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+class _Tying:
+    def __init__(self, identities: Mapping[DatasetName, Collection[DatasetName]]) -> None:
+        self._names = set(identities)
+        self._aliases: dict[DatasetName, DatasetName] = {}
+        self._tables: dict[str, set[DatasetName]] = defaultdict(set)
+        for name, links in identities.items():
+            for link in links:
+                self._aliases.setdefault(link, name)
+                self._tables[link.name].add(name)
+        self.reads: dict[DatasetName, list[Touch]] = defaultdict(list)
+        self.writes: dict[DatasetName, list[Touch]] = defaultdict(list)
+        self.untied: set[str] = set()
+
+    def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
+        if read.layouts is None:
+            for root in read.roots or [""]:
+                dataset = self._dataset(root, read.table)
+                if dataset is not None:
+                    touch = Touch(dataset, started, ended, why_unknown=read.cut)
+                    self.reads[dataset].append(touch)
+            return
+        unrestricted = not read.partition_filters and not read.pushed_filters
+        roots = {_plain(root) for root in read.roots}
+        for dataset, layouts in self._by_dataset(read.layouts, read.table).items():
+            bases = {_plain(layout.base) for layout in layouts}
+            dimensions, partitions = _united(layouts)
+            self.reads[dataset].append(
+                Touch(
+                    dataset,
+                    started,
+                    ended,
+                    dimensions,
+                    partitions,
+                    whole=unrestricted and bases <= roots and not _below_partitions(bases),
+                )
+            )
+
+    def add_write(self, write: WriteRecord, started: datetime, ended: datetime) -> None:
+        layouts = write.layouts or [Layout(write.path)]
+        for dataset, found in self._by_dataset(layouts, write.table).items():
+            dimensions, partitions = _united(found)
+            known = partitions
+            if write.how == "unknown":
+                known = None
+            owned: frozenset[Partition] = frozenset()
+            shared = _united([_with_partitions(x, write.shared or []) for x in found])[1]
+            replaced = write.mode in _REPLACING
+            if known is not None and (replaced or write.shared is not None):
+                owned = known if replaced else known - (shared or frozenset())
+            mode = write.mode
+            if mode == WHOLE and _below_partitions({layout.base for layout in found}):
+                mode = "static"  # all of a folder that is a partition of the dataset
+            self.writes[dataset].append(
+                Touch(
+                    dataset,
+                    started,
+                    ended,
+                    dimensions or _united(write.removed)[0],
+                    known,
+                    mode=mode,
+                    owned=owned,
+                    why_unknown=write.cut,
+                )
+            )
+
+    def _by_dataset(
+        self, layouts: Iterable[Layout], table: str | None
+    ) -> dict[DatasetName, list[Layout]]:
+        found: dict[DatasetName, list[Layout]] = defaultdict(list)
+        for layout in layouts:
+            dataset = self._dataset(layout.base, table)
+            if dataset is not None:
+                found[dataset].append(layout)
+        return found
+
+    def _dataset(self, path: str, table: str | None) -> DatasetName | None:
+        """Find the dataset of a path or table; what belongs to none is noted."""
+        # Hadoop's paths are no URIs: a folder's %2F would be taken for a separator in its name.
+        named = datasets.from_uri(split_path(path)[0])
+        if named in self._names:
+            return named
+        if named in self._aliases:
+            return self._aliases[named]
+        parts = (table or "").split(".")
+        for end in (".".join(parts[-2:]), parts[-1]):
+            candidates = self._tables.get(end, set()) if end else set()
+            if len(candidates) == 1:
+                return next(iter(candidates))
+        # Inferring a schema reads single files of a dataset by their own names.
+        if named is None or not self._is_inside(named):
+            self.untied.add(str(named) if named else table or path)
+        return None
+
+    def _is_inside(self, name: DatasetName) -> bool:
+        above = name.name
+        while "/" in above.strip("/"):
+            above = datasets.trim(above.rpartition("/")[0])
+            if DatasetName(name.namespace, above) in self._names:
+                return True
+        return False
+
+
+def _plain(uri: str) -> str:
+    scheme, colon, rest = uri.partition(":/")
+    return f"{scheme}{colon}{rest.lstrip('/')}" if colon else uri
+
+
+def _below_partitions(bases: Iterable[str]) -> bool:
+    return any(split_path(base)[1].values for base in bases)
+
+
+def _with_partitions(layout: Layout, partitions: list[list[str | None]]) -> Layout:
+    return Layout(layout.base, layout.dimensions, partitions)
+
+
+def _united(
+    layouts: Iterable[Layout],
+) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
+    """Unite layouts of one dataset, with the partitions that are in a base's own path.
+
+    Partitions are None where a base ends in folders that are dates without a column's name: which
+    partitions those are is a matter of rules, and not observed.
+    """
+    dimensions: dict[Dimension, None] = {}
+    partitions: set[Partition] = set()
+    for layout in layouts:
+        stem, prefix = split_path(layout.base)
+        named, below = datasets.from_uri(stem), datasets.from_uri(f"{stem}/x")
+        if named and below and below.name != f"{named.name.rstrip('/')}/x":
+            return (), None
+        own = [Dimension(d.field, d.transform, d.name) for d in layout.dimensions]
+        dimensions |= dict.fromkeys([*(Dimension(label) for label, _ in prefix.values), *own])
+        labels = [d.label for d in own]
+        for values in layout.partitions:
+            rest = Partition.of(zip(labels, values, strict=False))
+            partitions.add(Partition(prefix.values + rest.values))
+    return tuple(dimensions), frozenset(partitions)

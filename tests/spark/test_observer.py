@@ -1,0 +1,401 @@
+"""The observer in a real driver: what it says of partitions is what is in the lake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import airflow_provider_sparklineage
+from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.spark import capture, driver_zip, listener
+from airflow_provider_sparklineage.spark.capture import Manifest
+from airflow_provider_sparklineage.spark.conf import Injection, Observation, Submission, inject
+from tests import record_events
+from tests.openlineage_spec import validate_event
+
+pytestmark = pytest.mark.spark
+
+SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "schemas"
+
+
+@pytest.fixture(scope="session")
+def spark():
+    return record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
+
+
+# --- the table of cases ---------------------------------------------------------------------------
+
+
+class Lake:
+    """The lake after all cases: what was observed in each, and what is true."""
+
+    def __init__(self, work: Path, root: Path) -> None:
+        self.root = root
+        self.records = _lines(work / "observations.ndjson")
+        self.cases = {case["name"]: case for case in _lines(work / "cases.ndjson")}
+
+    def during(self, case):
+        return [
+            r
+            for r in self.records
+            if r.get("kind") == "query" and case["begin"] - 1 <= r["started"] <= case["end"] + 1
+        ]
+
+    def reads(self, case):
+        found: dict[str, list] = {}
+        for record in self.during(case):
+            for read in record["reads"]:
+                assert "cut" not in read
+                self._add(found, read["layouts"])
+        return {folder: _distinct(partitions) for folder, partitions in found.items()}
+
+    def writes(self, case):
+        for record in self.records:
+            for write in record.get("writes", ()):
+                at = write.get("time", record.get("started"))
+                if case["begin"] - 1 <= at <= case["end"] + 1:
+                    yield self._folder(write["path"])[0], write
+
+    def written(self, case, key="layouts"):
+        found: dict[str, list] = {}
+        for folder, write in self.writes(case):
+            found.setdefault(folder, [])
+            self._add(found, write.get(key, ()))
+        return {folder: _distinct(partitions) for folder, partitions in found.items()}
+
+    def _add(self, found, layouts):
+        for layout in layouts:
+            folder, above = self._folder(layout["base"])
+            partitions = found.setdefault(folder, [])
+            labels = [d.get("name", d["field"]) for d in layout["dimensions"]]
+            partitions += [
+                {**above, **dict(zip(labels, values, strict=True))}
+                for values in layout["partitions"]
+            ]
+
+    def _folder(self, uri):
+        path = Path("/" + uri.removeprefix("file:").lstrip("/"))
+        above = {}
+        while "=" in path.name:
+            above = {path.name.partition("=")[0]: path.name.partition("=")[2], **above}
+            path = path.parent
+        return str(path.relative_to(self.root)), above
+
+
+def _lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def _distinct(partitions):
+    return [json.loads(p) for p in sorted({json.dumps(p, sort_keys=True) for p in partitions})]
+
+
+@pytest.fixture(scope="session")
+def lake(spark, tmp_path_factory):
+    """Run all cases in one application."""
+    if spark.package("delta") is None:
+        pytest.skip("the cases need the Delta and Iceberg that go with Spark 4.0")
+    work = tmp_path_factory.mktemp("observed")
+    root, scratch = work / "lake", work / "scratch"
+    root.mkdir()
+    scratch.mkdir()
+    conf = record_events.spark_conf(root, scratch)
+    for connector in ("delta", "iceberg"):
+        for key, value in record_events.CONNECTOR_CONF[connector].items():
+            said = value.format(lake=root)
+            conf[key] = f"{conf[key]},{said}" if key in conf else said
+    conf["spark.databricks.delta.snapshotPartitions"] = "2"  # or each query of its log is 50 tasks
+    observation = Observation(driver_zip.write(work), work / "observations.ndjson", "the-tag")
+    submission = inject(
+        Submission(conf=conf, application="observed_lake.py"),
+        Injection(None, work / "events.ndjson", str(uuid.uuid4()), observation=observation),
+    )
+    injected = {k: v for k, v in submission.conf.items() if not k.startswith("spark.openlineage")}
+    del injected["spark.extraListeners"]  # only the observer is asked
+    packages = ",".join(str(spark.package(c)) for c in ("delta", "iceberg"))
+    options = ["--packages", packages, "--py-files", submission.py_files]
+    options += record_events.conf_options(injected)
+    application = record_events.APPLICATIONS / "observed_lake.py"
+    exit_code, tail = record_events.submit(spark, application, root, scratch, options)
+    assert exit_code == 0, tail
+    return Lake(work, root)
+
+
+def case_names():
+    source = (record_events.APPLICATIONS / "observed_lake.py").read_text()
+    decorated = source.split("\n@case(")[1:]
+    return [part.partition("\ndef ")[2].partition("(")[0] for part in decorated]
+
+
+@pytest.mark.parametrize("name", case_names())
+def test_what_is_read_is_what_was_planted(lake, name):
+    case = lake.cases[name]
+    observed = lake.reads(case)
+    expected = {folder: _distinct(partitions) for folder, partitions in case["reads"].items()}
+    # Statements that change rows read their own target, which is not what their case is about.
+    own = {f: p for f, p in observed.items() if f in expected or f not in case["writes"]}
+    assert own == expected
+
+
+@pytest.mark.parametrize("name", case_names())
+def test_what_is_written_is_what_the_lake_got(lake, name):
+    case = lake.cases[name]
+    observed, removed = lake.written(case), lake.written(case, "removed")
+    for folder, truth in case["writes"].items():
+        assert observed.get(folder, []) == _distinct(truth["written"])
+        if "removed" in truth:
+            assert removed.get(folder, []) == _distinct(truth["removed"])
+    assert set(observed) <= set(case["writes"]) | {"elsewhere/moved"}
+
+
+def test_every_write_of_the_table_is_known_exactly(lake):
+    how = {write["how"] for case in lake.cases.values() for _, write in lake.writes(case)}
+    assert how == {"exact"}
+
+
+def test_the_mode_of_a_write_is_the_commands(lake):
+    for case in lake.cases.values():
+        for folder, mode in case.get("modes", {}).items():
+            assert {w["mode"] for f, w in lake.writes(case) if f == folder} == {mode}, case["name"]
+
+
+def test_an_append_tells_what_it_shares_with_older_files(lake):
+    [(_, write)] = lake.writes(lake.cases["append_to_old_and_new"])
+    assert write["shared"] == [["2024-05-06", "us"]]
+
+
+def test_tables_are_told_by_their_identifiers(lake):
+    [record] = lake.during(lake.cases["catalog_read"])
+    assert [r["table"] for r in record["reads"]] == ["spark_catalog.default.sales"]
+
+
+def test_predicates_are_told_as_sql(lake):
+    [record] = [r for r in lake.during(lake.cases["filtered_read"]) if r["reads"]]
+    [read] = record["reads"]
+    assert "(dt = DATE '2024-05-06')" in read["partition_filters"]
+    assert "(amount > 0)" in read["data_filters"]
+    [record] = [r for r in lake.during(lake.cases["iceberg_read"]) if r["reads"]]
+    assert any("ts >= " in text for text in record["reads"][0]["pushed_filters"])
+    assert record["reads"][0]["snapshot"].isdecimal()
+
+
+def test_the_arguments_of_python_udfs_are_told(lake):
+    udfs = [u for r in lake.during(lake.cases["python_udf"]) for u in r.get("python_udfs", ())]
+    assert [(u["result"], u["columns"]) for u in udfs] == [("pythonUDF0", ["amount"])]
+
+
+def test_a_compaction_is_no_write(lake):
+    assert list(lake.writes(lake.cases["delta_optimize"])) == []
+
+
+def test_nothing_failed_inside_the_observer(lake):
+    troubles = [r for r in lake.records if {"error", "errors", "cut"} & r.keys()]
+    assert troubles == []
+    assert lake.records[-1]["kind"] == "end"
+
+
+def test_no_query_is_told_twice(lake):
+    told = [(r["query"], r["function"]) for r in lake.records if r.get("kind") == "query"]
+    assert len(told) == len(set(told))
+
+
+def test_every_record_follows_the_schema(lake):
+    validator = jsonschema.Draft202012Validator(
+        json.loads((SCHEMAS / "observation.json").read_text())
+    )
+    for record in lake.records:
+        validator.validate(record)
+
+
+# --- with the listener, merged --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def chain(spark, tmp_path_factory):
+    """Run the chain with the listener and the observer; give the merged lineage and event."""
+    runs = {}
+    prepared = tmp_path_factory.mktemp("chain")
+    root = record_events.prepare_lake(spark, prepared)
+    older = root / "totals" / "dt=2024-05-05"
+    older.mkdir(parents=True)
+    for file in (root / "orders" / "dt=2024-05-05").rglob("*.parquet"):
+        (older / file.name).write_bytes(file.read_bytes())
+
+    def run(*arguments):
+        if arguments in runs:
+            return runs[arguments]
+        scratch = prepared / f"scratch{len(arguments)}"
+        scratch.mkdir()
+        manifest = Manifest(application_run_id=str(uuid.uuid4()), injected=("py_files",))
+        bundle = capture.create(prepared / "captures", manifest)
+        injection = Injection(
+            listener.fetch(spark.distribution),
+            bundle.events_path,
+            manifest.application_run_id,
+            observation=Observation(
+                driver_zip.write(bundle.path),
+                bundle.observations_path,
+                manifest.application_run_id,
+            ),
+        )
+        conf = record_events.spark_conf(root, scratch)
+        application = record_events.APPLICATIONS / "observed_chain.py"
+        submission = inject(Submission(conf=conf, application=str(application)), injection)
+        options = ["--jars", submission.jars, "--py-files", submission.py_files]
+        options += record_events.conf_options(submission.conf)
+        wrapper = scratch / "observed_chain.py"
+        wrapper.write_text(
+            f"import sys\nsys.argv += {list(arguments)!r}\n"
+            + application.read_text().replace("from __future__ import annotations\n", "")
+        )
+        exit_code, tail = record_events.submit(spark, wrapper, root, scratch, options)
+        assert exit_code == 0, tail
+        lineage = task_lineage(bundle)
+        runs[arguments] = lineage, merged_event(bundle, lineage)
+        return runs[arguments]
+
+    return run
+
+
+def said(datasets):
+    return {
+        d.name.name.partition("/lake/")[2]: d.subset and [str(p) for p in d.subset.ordered]
+        for d in datasets
+    }
+
+
+def test_a_partition_that_is_read_back_is_internal(chain):
+    lineage, event = chain()
+    assert said(lineage.inputs) == {"orders": ["dt=2024-05-06"]}
+    assert said(lineage.outputs) == {"totals": ["dt=2024-05-06"], "report": ["dt=2024-05-06"]}
+    assert "internal_read_assumed" not in {str(d.code) for d in lineage.degradations}
+    report = next(d for d in lineage.outputs if d.name.name.endswith("/report"))
+    sources = {str(c.dataset).rpartition("/")[2] for c in report.columns.fields["amount"]}
+    assert sources == {"orders"}
+    validate_event(event)
+
+
+def test_what_came_from_outside_stays_an_input_with_exactly_that(chain):
+    lineage, event = chain("both")
+    assert said(lineage.inputs)["totals"] == ["dt=2024-05-05"]
+    [totals] = [d for d in event["inputs"] if d["name"].endswith("/totals")]
+    [partition] = totals["inputFacets"]["subset"]["inputCondition"]["partitions"]
+    assert partition == {"dimensions": {"dt": "2024-05-05"}, "identifier": "dt=2024-05-05"}
+
+
+def test_outputs_say_their_partitions_by_the_schema(chain):
+    _, event = chain()
+    schema = json.loads((SCHEMAS / "SparkLineagePartitionsDatasetFacet.json").read_text())
+    for output in event["outputs"]:
+        facet = output["facets"]["sparkLineage_partitions"]
+        jsonschema.Draft202012Validator(schema).validate(facet)
+        assert facet["summary"] == "dt=2024-05-06"
+
+
+def test_the_observer_has_no_troubles_of_its_own(chain):
+    lineage, _ = chain()
+    codes = {str(d.code) for d in lineage.degradations}
+    assert not codes & {
+        "observations_missing",
+        "observer_failed",
+        "malformed_observations",
+        "observation_untied",
+        "partitions_unknown",
+    }
+
+
+# --- invisible ------------------------------------------------------------------------------------
+
+
+# Spark takes a configuration without an appender for none, and brings its own.
+SILENT_LOG = """
+rootLogger.level = off
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+"""
+
+
+def run_job(spark, work: Path, ending: str, *, observed: bool):
+    """Run the job with a silent log: (stdout, stderr, exit code), and the observer's file."""
+    folder = work / ("observed" if observed else "alone")
+    cwd, conf_dir, site = folder / "cwd", folder / "conf", folder / "site"
+    for made in (cwd, conf_dir, site):
+        made.mkdir(parents=True)
+    (conf_dir / "log4j2.properties").write_text(SILENT_LOG)
+    (site / "sitecustomize.py").write_text("SHOP = 'the shop''s own'\n")
+    library = folder / "shop_library.py"
+    library.write_text("NAME = 'shop'\n")
+    conf = record_events.spark_conf(folder / "lake", cwd) | {
+        "spark.local.dir": str(folder / "local"),
+        "spark.ui.enabled": "false",
+    }
+    submission = Submission(conf=conf, py_files=str(library), application="invisible.py")
+    observations = folder / "observations.ndjson"
+    if observed:
+        observation = Observation(driver_zip.write(folder), observations, "tag")
+        injection = Injection(None, folder / "e", str(uuid.uuid4()), observation=observation)
+        after = inject(submission, injection)
+        ours = {k: v for k, v in after.conf.items() if "sparklineage" in k and "openlin" not in k}
+        submission = Submission(conf={**conf, **ours}, py_files=after.py_files)
+    cwd.chmod(0o555)
+    finished = subprocess.run(
+        [
+            f"{spark.distribution.home}/bin/spark-submit",
+            *["--py-files", submission.py_files, *record_events.conf_options(submission.conf)],
+            str(record_events.APPLICATIONS / "invisible.py"),
+            *[str(work / "table" / str(observed)), ending],
+        ],
+        cwd=cwd,
+        env=record_events.environment(spark, folder)
+        | {"SPARK_CONF_DIR": str(conf_dir), "PYTHONPATH": str(site), "TMPDIR": "/tmp"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert list(cwd.iterdir()) == []
+    texts = [
+        text.replace(str(observed), "<run>").replace(str(work), "<work>")
+        for text in (finished.stdout, finished.stderr)
+    ]
+    return (*texts, finished.returncode), observations
+
+
+@pytest.mark.parametrize(
+    ("ending", "exit_code"),
+    [("stop", 0), ("exit", 3), ("raise", 1), ("sigterm", 143)],
+)
+def test_the_job_is_the_same_with_and_without(spark, tmp_path, ending, exit_code):
+    alone, nothing = run_job(spark, tmp_path, ending, observed=False)
+    watched, observations = run_job(spark, tmp_path, ending, observed=True)
+    assert watched == alone
+    assert alone[2] == exit_code, alone
+    assert "site the shops own" in alone[0]
+    assert ("audit ['command'" in alone[0]) is (ending == "stop")
+    assert not nothing.exists()
+    writes = [w for r in _lines(observations) for w in r.get("writes", ())]
+    assert [w["layouts"][0]["partitions"] for w in writes] == [[["0"], ["1"]]]
+
+
+def test_os_exit_loses_at_most_the_last_records(spark, tmp_path):
+    """The one known exception: py4j may log that its callback was cut off."""
+    alone, _ = run_job(spark, tmp_path, "os_exit", observed=False)
+    watched, _ = run_job(spark, tmp_path, "os_exit", observed=True)
+    assert (watched[0], watched[2]) == (alone[0], alone[2])
+    assert alone[2] == 4
+
+
+def test_a_file_that_cannot_be_written_is_no_trouble_of_the_job(spark, tmp_path):
+    alone, _ = run_job(spark, tmp_path / "a", "exit", observed=False)
+    (tmp_path / "b" / "observed" / "observations.ndjson").mkdir(parents=True)
+    watched, _ = run_job(spark, tmp_path / "b", "exit", observed=True)
+    assert watched == alone

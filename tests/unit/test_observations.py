@@ -1,0 +1,188 @@
+"""The observer's records: decoded whatever state the file is in, and tied only by evidence."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.spark.observations import (
+    ObservationRecord,
+    ObservationReport,
+    read_observations,
+)
+from airflow_provider_sparklineage.spark.touches import tie
+
+ORDERS = DatasetName("file", "/lake/orders")
+SALES = DatasetName("file", "/lake/warehouse/sales")
+LINK = DatasetName("file:/lake/warehouse", "default.sales")
+DT = {"field": "dt", "transform": "identity", "type": "date"}
+REGION = {"field": "region", "transform": "identity", "type": "string"}
+
+
+def layout(base, partitions, *dimensions):
+    return {"base": base, "dimensions": list(dimensions), "partitions": partitions}
+
+
+def scan(*layouts, **more):
+    return {"node": "FileSourceScanExec", "layouts": list(layouts), **more}
+
+
+def write(path, mode, partitions, *dimensions, **more):
+    found = {"node": "x", "path": path, "mode": mode, "how": "exact"}
+    return found | {"layouts": [layout(path, partitions, *dimensions)]} | more
+
+
+def decoded(*, reads=(), writes=()):
+    query = {"kind": "query", "started": 1000, "ended": 2000}
+    line = json.dumps(query | {"reads": list(reads), "writes": list(writes)}).encode()
+    return list(read_observations([line + b"\n"], ObservationReport()))
+
+
+def tied(datasets=((ORDERS, ()), (SALES, (LINK,))), **record):
+    return tie(decoded(**record), dict(datasets))
+
+
+def p(**values):
+    return Partition.of(values.items())
+
+
+def test_torn_and_broken_lines_leave_the_others():
+    report = ObservationReport()
+    lines = [
+        b'{"kind":"start"}\n',
+        b"nonsense\n",
+        b'{"error":"drain: gone"}\n',
+        b"\n",
+        b'{"kind":"query","reads":[{"node":1}]}\n',
+        b'{"kind":"end","que',
+    ]
+    kinds = [r.kind for r in read_observations(lines, report)]
+    assert kinds == ["start", ""]
+    assert report.torn
+    assert [m.split(":")[0] for m in report.malformed] == ["2", "5"]
+    assert report.errors == ["drain: gone"]
+
+
+def test_unknown_fields_are_no_reason_to_stop():
+    assert tied(reads=[scan(layout("/lake/orders", [["a"]], DT), novelty=1)]).reads[ORDERS]
+
+
+@pytest.mark.parametrize(
+    ("base", "dimensions", "values", "partition"),
+    [
+        pytest.param(
+            "file:/lake/orders", [DT, REGION], ["1", None], p(dt="1", region=None), id="root"
+        ),
+        pytest.param("file:///lake/orders", [DT], ["1"], p(dt="1"), id="three slashes"),
+        pytest.param("/lake/orders/", [DT], ["1"], p(dt="1"), id="bare path"),
+        pytest.param(
+            "file:/lake/orders/dt=1", [REGION], ["us"], p(dt="1", region="us"), id="below"
+        ),
+        pytest.param("file:/lake/orders/dt=a%2Fb", [], [], p(dt="a/b"), id="partition folder"),
+        pytest.param("file:/lake/orders", [], [], Partition(), id="unpartitioned"),
+    ],
+)
+def test_partitions_are_completed_from_the_path(base, dimensions, values, partition):
+    [read] = tied(reads=[scan(layout(base, [values], *dimensions))]).reads[ORDERS]
+    assert read.partitions == {partition}
+    assert read.started == datetime.fromtimestamp(1, UTC)
+
+
+def test_date_folders_without_a_column_are_not_guessed():
+    [read] = tied(reads=[scan(layout("file:/lake/orders/2024-05-06", [[]]))]).reads[ORDERS]
+    assert read.partitions is None
+
+
+def test_a_transform_is_told_by_its_own_name():
+    day = {"field": "ts", "transform": "day", "name": "ts_day", "type": "date"}
+    [read] = tied(reads=[scan(layout("file:/lake/orders", [["2024-05-06"]], day))]).reads[ORDERS]
+    assert read.dimensions == (Dimension("ts", "day", "ts_day"),)
+    assert read.partitions == {p(ts_day="2024-05-06")}
+
+
+@pytest.mark.parametrize("table", ["spark_catalog.default.sales", "default.sales"])
+def test_a_table_elsewhere_is_found_by_its_symlink(table):
+    observed = tied(reads=[scan(layout("file:/moved/x", [["1"]], DT), table=table)])
+    assert list(observed.reads) == [SALES]
+
+
+def test_a_table_name_that_two_datasets_have_ties_to_none():
+    other = DatasetName("file", "/elsewhere/sales")
+    both = ((SALES, (LINK,)), (other, (DatasetName("x", "default.sales"),)))
+    observed = tied(both, reads=[scan(layout("file:/moved/x", [["1"]], DT), table="default.sales")])
+    assert observed.reads == {}
+    assert observed.untied == ("/moved/x",)
+
+
+def test_files_that_are_read_for_their_schema_are_not_untied():
+    observed = tied(reads=[scan(layout("file:/lake/orders/dt=1/part-0.csv", [[]]))])
+    assert (observed.reads, observed.untied) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("more", "base", "whole"),
+    [
+        pytest.param({"roots": ["file:/lake/orders"]}, "file:///lake/orders", True, id="all"),
+        pytest.param(
+            {"roots": ["file:/lake/orders"], "partition_filters": ["dt = 1"]},
+            "file:/lake/orders",
+            False,
+            id="filtered",
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders"], "pushed_filters": ["dt = 1"]},
+            "file:/lake/orders",
+            False,
+            id="pushed down",
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders/dt=1"]}, "file:/lake/orders", False, id="basePath"
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders/dt=1"]}, "file:/lake/orders/dt=1", False, id="folder"
+        ),
+    ],
+)
+def test_a_read_is_whole_only_if_nothing_restricts_it(more, base, whole):
+    [read] = tied(reads=[scan(layout(base, [["1"]], REGION), **more)]).reads[ORDERS]
+    assert read.whole is whole
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "owned"),
+    [
+        pytest.param("dynamic", {}, {p(dt="1"), p(dt="2")}, id="replaced"),
+        pytest.param("append", {"shared": [["2"]]}, {p(dt="1")}, id="what others had is not ours"),
+        pytest.param("append", {}, set(), id="append that was not listed"),
+        pytest.param("rows", {}, set(), id="rows"),
+        pytest.param("dynamic", {"how": "unknown"}, set(), id="unknown"),
+    ],
+)
+def test_what_a_write_owns(mode, more, owned):
+    wrote = write("file:/lake/orders", mode, [["1"], ["2"]], DT, **more)
+    [touch] = tied(writes=[wrote]).writes[ORDERS]
+    assert touch.owned == owned
+    assert (touch.partitions is None) == (more.get("how") == "unknown")
+
+
+def test_overwriting_a_partition_folder_is_no_whole_overwrite():
+    [touch] = tied(writes=[write("file:/lake/orders/dt=1", "whole", [[]])]).writes[ORDERS]
+    assert (touch.mode, touch.partitions, touch.owned) == ("static", {p(dt="1")}, {p(dt="1")})
+
+
+def test_a_commit_has_its_own_time():
+    wrote = write("/lake/orders", "append", [["1"]], DT, time=5000)
+    [touch] = tied(writes=[wrote]).writes[ORDERS]
+    assert touch.started == touch.ended == datetime.fromtimestamp(5, UTC)
+
+
+def test_a_cut_read_says_why():
+    read = {"node": "x", "roots": ["file:/lake/orders"], "cut": "too many"}
+    [touch] = tied(reads=[read]).reads[ORDERS]
+    assert (touch.partitions, touch.why_unknown) == (None, "too many")
+
+
+def test_an_empty_record_touches_nothing():
+    assert tie([ObservationRecord()], {}).untied == ()

@@ -1,0 +1,100 @@
+"""Merging recorded events with observations: what was observed decides before what is assumed."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.lineage.repairs import repaired
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.spark.touches import Observations, Touch
+
+STAGING = "/lake/staging/enriched_orders"
+DIMENSIONS = (Dimension("dt"),)
+
+
+def days(*names):
+    return frozenset(Partition.of([("dt", n)]) for n in names)
+
+
+ONE = days("1")
+
+
+@pytest.fixture
+def merged(recorded):
+    """Merge the staging chain with what the test says of its staging table."""
+    application = repaired(recorded("staging_chain").application)
+    write, read = application.actions
+
+    def run(*, mode="whole", written=ONE, then_read=ONE, skip=()):
+        staging = next(d.name for d in write.outputs)
+        assert staging.name == STAGING
+        reads = {
+            d.name: (Touch(d.name, a.started, a.ended, DIMENSIONS, days("1")),)
+            for a in (write,)
+            for d in a.inputs
+            if d.name.name not in skip
+        }
+        reads[staging] = (Touch(staging, read.started, read.ended, DIMENSIONS, then_read),)
+        owned = written or frozenset() if mode != "append" else frozenset()
+        writes = {
+            staging: (
+                Touch(
+                    staging, write.started, write.ended, DIMENSIONS, written, mode=mode, owned=owned
+                ),
+            )
+        }
+        return merge(application, Outcome.COMPLETE, observations=Observations(reads, writes))
+
+    return run
+
+
+def inputs(lineage):
+    return {d.name.name: d.subset and d.subset.partitions for d in lineage.inputs}
+
+
+def codes(lineage, name):
+    return [str(d.code) for d in lineage.degradations if d.dataset and d.dataset.name == name]
+
+
+def test_a_contained_read_is_internal_and_nothing_is_assumed(merged):
+    lineage = merged()
+    assert STAGING not in inputs(lineage)
+    assert "internal_read_assumed" not in codes(lineage, STAGING)
+
+
+def test_a_read_of_more_than_was_written_stays_an_input_with_the_rest(merged):
+    lineage = merged(mode="dynamic", then_read=days("1", "2"))
+    assert inputs(lineage)[STAGING] == days("2")
+
+
+def test_observing_an_append_takes_back_what_the_events_would_have_assumed(merged):
+    lineage = merged(mode="append")
+    assert inputs(lineage)[STAGING] == days("1")
+
+
+def test_an_unknown_write_leaves_it_to_the_events(merged):
+    lineage = merged(written=None)
+    assert STAGING not in inputs(lineage)
+    assert codes(lineage, STAGING)[:1] == ["internal_read_assumed"]
+    assert "partitions_unknown" in codes(lineage, STAGING)
+
+
+def test_an_input_whose_reads_were_not_observed_has_no_subset(merged):
+    lineage = merged(skip=("/lake/orders",))
+    assert inputs(lineage)["/lake/orders"] is None
+    assert codes(lineage, "/lake/orders") == ["partitions_unknown"]
+    assert inputs(lineage)["/lake/customers"] == days("1")
+
+
+def test_an_output_whose_writes_were_not_observed_is_named(merged):
+    assert "partitions_unknown" in codes(merged(), "/lake/revenue")
+
+
+def test_columns_are_composed_by_what_was_observed(merged):
+    def sources(lineage):
+        revenue = next(d for d in lineage.outputs if d.name.name == "/lake/revenue")
+        return {c.dataset.name for c in revenue.columns.fields["revenue"]}
+
+    assert STAGING not in sources(merged())
+    assert STAGING in sources(merged(mode="append"))

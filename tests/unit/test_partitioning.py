@@ -1,0 +1,53 @@
+"""Partitions as values and as folders: what Hive escapes comes back as it was."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sparklineage.partitioning import (
+    NULL,
+    Partition,
+    escape,
+    split_path,
+    unescape,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        pytest.param("2024-05-06", "2024-05-06", id="date"),
+        pytest.param("a b/c=d%", "a b%2Fc%3Dd%25", id="separators"),
+        pytest.param("%2F", "%252F", id="looks escaped"),
+        pytest.param("10:00", "10%3A00", id="colon"),
+        pytest.param("Zürich", "Zürich", id="unicode"),
+        pytest.param(NULL, NULL, id="null"),
+    ],
+)
+def test_values_are_spelled_as_spark_spells_folders(text, folder):
+    assert escape(text) == folder
+    assert unescape(folder) == text
+
+
+@given(st.text())
+def test_unescaping_undoes_escaping(text):
+    assert unescape(escape(text)) == text
+
+
+LABELS = st.text(min_size=1, max_size=5)
+
+
+@given(st.lists(st.tuples(LABELS, st.none() | st.text(max_size=5)), max_size=3))
+def test_a_partition_is_read_back_from_its_own_path(values):
+    partition = Partition.of(values)
+    expected = ("/lake/t", partition)
+    assert split_path(f"/lake/t/{partition}" if values else "/lake/t") == expected
+
+
+def test_null_and_the_empty_text_are_one_folder():
+    assert Partition.of([("dt", None)]) == Partition.of([("dt", "")])
+    assert str(Partition.of([("dt", None)])) == f"dt={NULL}"
+
+
+def test_a_root_is_never_split_away():
+    assert split_path("dt=1") == ("dt=1", Partition())
