@@ -10,7 +10,6 @@ import logging
 import os
 import tempfile
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,9 +23,7 @@ from airflow.providers.common.compat.openlineage.utils.spark import (
 )
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow.providers.openlineage.plugins.macros import (
-    lineage_job_name,
     lineage_job_namespace,
-    lineage_run_id,
 )
 
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
@@ -35,15 +32,13 @@ from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.settings import KeepCaptures, Settings
 from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
     DeclaredDataset,
-    JobName,
-    Manifest,
     ManifestDegradation,
-    TaskIdentity,
 )
 from airflow_provider_sparklineage.spark.conf import (
     Injection,
@@ -104,7 +99,7 @@ class Attempt:
 
         :raise CaptureError: if the bundle cannot be made and ``settings.strict``
         """
-        manifest = _manifest(context, settings, declared_inputs, declared_outputs)
+        manifest = manifest_of(context, settings, declared_inputs, declared_outputs)
         try:
             if settings.capture_location.is_dir():
                 capture.sweep(
@@ -374,52 +369,3 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
 
 class _DriverElsewhereError(SparkLineageError):
     """Raised when the driver will not be a child of this worker."""
-
-
-def _manifest(
-    context: Context,
-    settings: Settings,
-    declared_inputs: tuple[DatasetName, ...],
-    declared_outputs: tuple[DatasetName, ...],
-) -> Manifest:
-    ti: Any = context["ti"]
-    run_id = str(lineage_run_id(ti))
-    namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
-    map_index = getattr(ti, "map_index", None)
-    return Manifest(
-        # The same try always gets the same application run id, so that a replay is known as one.
-        application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
-        task=TaskIdentity(
-            dag_id=ti.dag_id,
-            task_id=ti.task_id,
-            run_id=ti.run_id,
-            try_number=ti.try_number,
-            map_index=-1 if map_index is None else map_index,
-        ),
-        job=JobName(namespace, lineage_job_name(ti)),
-        run_id=run_id,
-        worker=capture.this_worker(),
-        started=datetime.now(UTC),
-        declared_inputs=tuple(DeclaredDataset(*name) for name in declared_inputs),
-        declared_outputs=tuple(DeclaredDataset(*name) for name in declared_outputs),
-        versions=_versions(),
-        settings=settings.described(),
-    )
-
-
-def _versions() -> dict[str, str]:
-    from importlib import metadata
-
-    names = (
-        "airflow-provider-sparklineage",
-        "apache-airflow",
-        "apache-airflow-providers-apache-spark",
-        "apache-airflow-providers-openlineage",
-    )
-    found = {}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

@@ -1,0 +1,76 @@
+"""Who a try is, in Airflow's and in OpenLineage's terms: the first version of its manifest."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.openlineage.plugins.macros import (
+    lineage_job_name,
+    lineage_job_namespace,
+    lineage_run_id,
+)
+
+from airflow_provider_sparklineage.spark import capture
+from airflow_provider_sparklineage.spark.capture import (
+    DeclaredDataset,
+    JobName,
+    Manifest,
+    TaskIdentity,
+)
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.settings import Settings
+
+
+def manifest_of(
+    context: Context,
+    settings: Settings,
+    declared_inputs: tuple[DatasetName, ...],
+    declared_outputs: tuple[DatasetName, ...],
+) -> Manifest:
+    """Make the manifest of a try that begins; nothing in it is a secret."""
+    ti: Any = context["ti"]
+    run_id = str(lineage_run_id(ti))
+    namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+    map_index = getattr(ti, "map_index", None)
+    return Manifest(
+        # The same try always gets the same application run id, so that a replay is known as one.
+        application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
+        task=TaskIdentity(
+            dag_id=ti.dag_id,
+            task_id=ti.task_id,
+            run_id=ti.run_id,
+            try_number=ti.try_number,
+            map_index=-1 if map_index is None else map_index,
+        ),
+        job=JobName(namespace, lineage_job_name(ti)),
+        run_id=run_id,
+        worker=capture.this_worker(),
+        started=datetime.now(UTC),
+        declared_inputs=tuple(DeclaredDataset(*name) for name in declared_inputs),
+        declared_outputs=tuple(DeclaredDataset(*name) for name in declared_outputs),
+        versions=_versions(),
+        settings=settings.described(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    names = (
+        "airflow-provider-sparklineage",
+        "apache-airflow",
+        "apache-airflow-providers-apache-spark",
+        "apache-airflow-providers-openlineage",
+    )
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
