@@ -19,7 +19,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[\d.]*(Z|\+00:00)")
 _OURS_PRODUCER = re.compile(r"urn:airflow-provider-sparklineage:\d[\w.]*")
 _AIRFLOW_PRODUCER = "https://github.com/apache/airflow/"
-# How often the listener repeats itself and how files are packed is Spark's affair of the moment, and
+# How often the listener repeats itself and how files are packed is the moment's affair, and
 # which Spark it is that of the environment.
 _COUNTED = {"events", "bytes", "size", "fileCount", "applicationId", "sparkVersion"}
 
