@@ -11,8 +11,9 @@ from urllib.parse import unquote
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _STATUS = re.compile(
-    r"path=(?P<path>[^;]+); isDirectory=(?P<directory>true|false)"
-    r"(?:; length=(?P<length>\d+))?.*?modification_time=(?P<modified>\d+)"
+    r"path=(?P<path>.+?); isDirectory=(?P<directory>true|false)"
+    r"(?:; length=(?P<length>\d+))?.*?modification_time=(?P<modified>\d+)",
+    re.DOTALL,
 )
 
 

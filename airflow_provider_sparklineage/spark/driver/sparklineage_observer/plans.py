@@ -54,6 +54,9 @@ def _collect(plan, found, system, seen, depth):
     inner = _inner(plan, kind)
     if inner is not None:
         _collect(inner, found, system, seen, depth + 1)
+        if kind == "AdaptiveSparkPlanExec":
+            for stage in _stages(plan):
+                _collect(stage, found, system, seen, depth + 1)
         return
     if kind in _COMMANDS:
         command = plan.cmd()
@@ -87,6 +90,18 @@ def _inner(plan, kind):
     if kind in ("ReusedExchangeExec", "ReusedSubqueryExec"):
         return plan.child()
     return None
+
+
+def _stages(plan):
+    """Give the stages that were run, with those that their results made superfluous.
+
+    Where a join's side turns out to be empty, the final plan has neither of its sides.
+    """
+    try:
+        stages = items(plan.context().stageCache().values().toSeq())
+    except Exception:  # private to Spark, so it may be elsewhere in another version
+        return []
+    return [stage for stage in stages if stage.isMaterialized()]
 
 
 def _collect_udfs(plan, found):

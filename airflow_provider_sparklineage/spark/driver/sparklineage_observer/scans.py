@@ -25,7 +25,7 @@ from sparklineage_observer.jvm import (
 from sparklineage_observer.records import OverBudgetError
 
 _FILE_4 = re.compile(r"path: (\S+), range: ")
-_FILE_3 = re.compile(r"path=([^;]+);")
+_FILE_3 = re.compile(r"path=(.+?); isDirectory=", re.DOTALL)
 _DELTA_LOG = "DeltaLogFileIndex"
 _MAX_ODD = 1000  # partitions read value by value, some ten calls each
 _EPOCH = datetime.date(1970, 1, 1)
