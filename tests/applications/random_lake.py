@@ -248,7 +248,7 @@ def _delta_truth(commits, columns):
             for key, action in json.loads(line).items():
                 if key in found and action.get("dataChange"):
                     values = action.get("partitionValues") or {}
-                    found[key].append([values[c] or None for c in columns])
+                    found[key].append([values.get(c) or None for c in columns])
     return {"written": _distinct(found["add"]), "removed": _distinct(found["remove"])}
 
 

@@ -140,8 +140,32 @@ def lakes(draw, kind):
     return {"kind": kind, "types": types, "keys": pools[0], "operations": operations}
 
 
-# Of defects that were found: each is run with the random ones.
-EXAMPLES: list[dict] = []
+def example(kind, *operations, types=("string",), keys=("us", "eu")):
+    return {"kind": kind, "types": list(types), "keys": list(keys), "operations": [*operations]}
+
+
+def written(mode, *rows):
+    step = {"mode": mode, "static": [], "rows": [list(row) for row in rows], "repartition": 0}
+    return {"what": "write", "steps": [step]}
+
+
+def joined(*tags):
+    return {"what": "read", "filters": [[]], "junction": "and", "grouped": True, "tags": list(tags)}
+
+
+# Of defects that were found; each is run with the random ones.
+EXAMPLES = [
+    # A file's status is printed with semicolons between its parts.
+    example(
+        "files", written("whole", ("semi;colon",), ("us",)), written("append", ("semi;colon",))
+    ),
+    # Adaptive execution takes a join out of the plan when one side was read and nothing matched.
+    example("files", written("whole", ("us",), ("eu",)), joined(9)),
+    # Delta's log leaves out the null values of removed files.
+    example("delta", written("append", (None,), ("us",)), written("whole", ("eu",))),
+    # Iceberg's scans keep the splits of before dynamic pruning, too.
+    example("iceberg", written("append", ("us",), ("eu",)), joined(1)),
+]
 
 
 def drawn(kind):
