@@ -302,12 +302,15 @@ def delta_truth(folder):
             action = json.loads(line)
             for key, found in (("add", added), ("remove", removed)):
                 if action.get(key, {}).get("dataChange"):
-                    found.append(action[key].get("partitionValues") or {})
+                    path, values = action[key]["path"], action[key].get("partitionValues") or {}
+                    # A file's removal leaves out the values that are null; its adding does not.
+                    found.append(DELTA_VALUES.setdefault((folder, path), values))
     DELTA_SEEN[folder] = len(log)
     return {"written": distinct(added), "removed": distinct(removed)}
 
 
 DELTA_SEEN: dict[str, int] = {}
+DELTA_VALUES: dict[tuple[str, str], dict] = {}
 
 
 @case(writes=["delta_orders"], modes={"delta_orders": "create"})

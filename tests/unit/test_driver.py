@@ -126,3 +126,42 @@ def test_a_delta_commit_that_changes_no_data_is_no_write(observer):
 
     files = [delta_file("1", change=False), delta_file("1", change=False, key="remove")]
     assert _write("/t", 3, *delta_actions("", *files), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "complete", "columns"),
+    [
+        (
+            "dt=__HIVE_DEFAULT_PARTITION__/a%2520b=x%253D/f.parquet",
+            {"a b": "x="},
+            (),
+            ("dt", "a b"),
+        ),
+        ("f.parquet", {}, ("dt",), ()),
+        ("R4/f.parquet", {}, ("dt",), ("dt",)),
+        ("R4/f.parquet", {"dt": "x"}, (), ("dt",)),
+        ("file:/k=v/dt=x/f.parquet", {"dt": "x"}, (), ("dt",)),
+    ],
+)
+def test_a_delta_file_has_its_partition_columns_where_nulls_are_left_out(
+    observer, path, values, complete, columns
+):
+    from sparklineage_observer import delta
+
+    assert delta._columns(path, values, complete) == columns
+
+
+def test_a_file_status_may_have_semicolons_in_its_path(observer):
+    from unittest.mock import Mock
+
+    from sparklineage_observer import jvm
+
+    said = (
+        "Array(FileStatus{path=file:/lake/a=x;y; isDirectory=true; modification_time=7; z},"
+        " FileStatus{path=file:/lake/a=x/f; isDirectory=false; length=3; modification_time=8})"
+    )
+    java = Mock(**{"scala.runtime.ScalaRunTime.stringOf.return_value": said})
+    assert jvm.statuses(java, []) == [
+        ("file:/lake/a=x;y", True, 0, 7),
+        ("file:/lake/a=x/f", False, 3, 8),
+    ]

@@ -7,8 +7,9 @@ with the driver's own file system and credentials.
 
 import json
 import re
+from urllib.parse import unquote
 
-from sparklineage_observer.jvm import sorted_partitions, statuses
+from sparklineage_observer.jvm import key_of, sorted_partitions, statuses
 from sparklineage_observer.records import OverBudgetError
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
@@ -114,16 +115,24 @@ def _write(path, version, info, actions, types):
         "time": info.get("timestamp"),
         "how": "exact",
         "layouts": _layouts(path, added),
-        "removed": _layouts(path, removed),
+        "removed": _layouts(path, removed, max((_keys(a) for a in added), key=len, default=())),
     }
 
 
-def _layouts(path, files):
+def _keys(file):
+    return tuple(file.get("partitionValues") or {})
+
+
+def _layouts(path, files, complete=()):
+    """Group files by their partition columns.
+
+    :param complete: the partition columns of the same commit's added files
+    """
     found = {}
     for file in files:
         values = file.get("partitionValues") or {}
-        columns = tuple(values)
-        found.setdefault(columns, set()).add(tuple(values[c] or None for c in columns))
+        columns = _columns(file.get("path", ""), values, complete)
+        found.setdefault(columns, set()).add(tuple(values.get(c) or None for c in columns))
     return [
         {
             "base": path,
@@ -132,6 +141,19 @@ def _layouts(path, files):
         }
         for columns in sorted(found)
     ]
+
+
+def _columns(path, values, complete):
+    """Give a file's partition columns: a removed file's values lack those that are null."""
+    if "/" in path and ":/" not in path and not path.startswith("/"):
+        folders = [unquote(folder) for folder in path.split("/")[:-1]]
+        named = tuple(key_of(folder) for folder in folders if "=" in folder)
+        if named and set(named) >= set(values):
+            return named
+        # Folders of another kind: random ones, or those of change data.
+        if set(complete) > set(values):
+            return tuple(complete)
+    return tuple(values)
 
 
 # Where Delta's commands and nodes keep the table's path; which of them there are is private to it.

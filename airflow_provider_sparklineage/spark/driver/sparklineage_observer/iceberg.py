@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote_plus
 
-from sparklineage_observer.jvm import class_name, each, metrics, sorted_partitions
+from sparklineage_observer.jvm import class_name, each, items, metrics, sorted_partitions
 from sparklineage_observer.records import OverBudgetError
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
@@ -39,13 +39,22 @@ def scan(read, node, budget):
     if snapshot:
         read["snapshot"] = snapshot
     collected = _Collected(table)
-    splits = node.inputPartitions()
-    for i in range(splits.size()):
-        for task in each(splits.apply(i).taskGroup().tasks()):
+    for split in _splits(node, spark_scan):
+        for task in each(split.taskGroup().tasks()):
             budget.check()
             collected.add(task.file())
     read["layouts"] = collected.layouts(base)
     return read
+
+
+def _splits(node, spark_scan):
+    """Give the splits that were read: after dynamic pruning, which inputPartitions is not."""
+    if node.runtimeFilters().isEmpty():
+        return items(node.inputPartitions())
+    try:
+        return [s for group in items(node.filteredPartitions()) for s in items(group.toList())]
+    except Exception:  # private in Spark 3; the scan itself keeps what was left
+        return list(spark_scan.toBatch().planInputPartitions())
 
 
 def _snapshot_id(table, spark_scan):

@@ -95,6 +95,11 @@ def plain_path(path):
     return unquote(path)
 
 
+def key_of(segment):
+    """Give the column in ``column=value``."""
+    return _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[0])
+
+
 def value_of(segment):
     """Give the value in ``column=value``, a directory name as Hive escapes it; None is null."""
     value = _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[2])
@@ -111,7 +116,7 @@ def split_directory(directory, columns):
         return directory, ()
     segments = directory.split("/")
     own = segments[-len(columns) :]
-    names = [_ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), s.partition("=")[0]) for s in own]
+    names = [key_of(s) for s in own]
     if [n.lower() for n in names] != [c.lower() for c in columns]:
         return None
     return "/".join(segments[: -len(columns)]), tuple(value_of(s) for s in own)
