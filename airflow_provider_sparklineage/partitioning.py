@@ -21,21 +21,29 @@ _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 @dataclass(frozen=True, order=True)
 class Dimension:
-    """One partition column, or a transform of a column.
+    """One partition column, or a transform of columns.
 
-    :param field: the column, e.g. ``ts``
+    :param fields: the columns, e.g. ``("ts",)``
     :param transform: ``identity``, ``day``, ``bucket[16]`` …
-    :param name: what values are told by, e.g. ``ts_day``; the field if empty
+    :param name: what values are told by, e.g. ``ts_day``; the first field if empty
+    :param format: how values spell a time, as :meth:`~datetime.datetime.strptime` has it, e.g.
+        ``%Y%m%d``; empty where that is not known, or the values are no times
     """
 
-    field: str
+    fields: tuple[str, ...]
     transform: str = IDENTITY
     name: str = ""
+    format: str = ""
+
+    @classmethod
+    def of(cls, field: str, transform: str = IDENTITY, name: str = "") -> Dimension:
+        """Make the dimension of a single column."""
+        return cls((field,), transform, name)
 
     @property
     def label(self) -> str:
         """The key of this dimension in a partition."""
-        return self.name or self.field
+        return self.name or self.fields[0]
 
 
 @dataclass(frozen=True, order=True)

@@ -250,7 +250,7 @@ def _condition(
 def _partitions(subset: Subset) -> SparkLineagePartitionsDatasetFacet:
     ordered = subset.ordered
     return SparkLineagePartitionsDatasetFacet(
-        dimensions=[PartitionDimension([d.field], d.transform) for d in subset.dimensions],
+        dimensions=[PartitionDimension(list(d.fields), d.transform) for d in subset.dimensions],
         summary=subset.summary,
         count=len(ordered),
         first=str(ordered[0]) if ordered else None,

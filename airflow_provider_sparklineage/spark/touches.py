@@ -222,8 +222,8 @@ def _united(
         named, below = datasets.from_uri(stem), datasets.from_uri(f"{stem}/x")
         if named and below and below.name != f"{named.name.rstrip('/')}/x":
             return (), None
-        own = [Dimension(d.field, d.transform, d.name) for d in layout.dimensions]
-        dimensions |= dict.fromkeys([*(Dimension(label) for label, _ in prefix.values), *own])
+        own = [Dimension.of(d.field, d.transform, d.name) for d in layout.dimensions]
+        dimensions |= dict.fromkeys([*(Dimension.of(label) for label, _ in prefix.values), *own])
         labels = [d.label for d in own]
         for values in layout.partitions:
             rest = Partition.of(zip(labels, values, strict=False))

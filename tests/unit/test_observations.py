@@ -98,7 +98,7 @@ def test_date_folders_without_a_column_are_not_guessed():
 def test_a_transform_is_told_by_its_own_name():
     day = {"field": "ts", "transform": "day", "name": "ts_day", "type": "date"}
     [read] = tied(reads=[scan(layout("file:/lake/orders", [["2024-05-06"]], day))]).reads[ORDERS]
-    assert read.dimensions == (Dimension("ts", "day", "ts_day"),)
+    assert read.dimensions == (Dimension.of("ts", "day", "ts_day"),)
     assert read.partitions == {p(ts_day="2024-05-06")}
 
 

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 STAGING = "/lake/staging/enriched_orders"
-DIMENSIONS = (Dimension("dt"),)
+DIMENSIONS = (Dimension.of("dt"),)
 
 
 def days(*names):

@@ -18,7 +18,7 @@ T = DatasetName("file", "/lake/t")
 
 def lineage(count, *, locations=None):
     values = frozenset(Partition.of([("dt", f"{n:04}")]) for n in range(count))
-    dataset = LineageDataset(T, locations=locations, subset=Subset((Dimension("dt"),), values))
+    dataset = LineageDataset(T, locations=locations, subset=Subset((Dimension.of("dt"),), values))
     return TaskLineage(Outcome.COMPLETE, (dataset,), (dataset,))
 
 

@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)
-DT = (Dimension("dt"),)
+DT = (Dimension.of("dt"),)
 WHOLE = Partition()
 
 
