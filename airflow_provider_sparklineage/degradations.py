@@ -71,7 +71,11 @@ class DegradationCode(StrEnum):
     PARTITIONS_UNKNOWN = "partitions_unknown"
     """The partitions of a dataset that were read or written could not be told."""
     PARTITIONS_CUT = "partitions_cut"
-    """More partitions were touched than the event names."""
+    """More partitions or locations were touched than the event may name."""
+    DECLARATION_UNUSABLE = "declaration_unusable"
+    """A declaration of what is read or written cannot be understood; it was left out."""
+    DECLARATION_UNBOUND = "declaration_unbound"
+    """A declared table is none of the datasets that Spark reported."""
 
     @property
     def needs_attention(self) -> bool:
@@ -94,6 +98,7 @@ _NOTES = frozenset(
         DegradationCode.OBSERVATION_UNTIED,
         DegradationCode.PARTITIONS_UNKNOWN,
         DegradationCode.PARTITIONS_CUT,
+        DegradationCode.DECLARATION_UNBOUND,
     }
 )
 

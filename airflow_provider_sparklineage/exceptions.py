@@ -4,6 +4,7 @@
 
     SparkLineageError
     ├── SettingsError        a setting has an impossible value
+    ├── DeclarationError     a declaration of what a task reads or writes cannot be understood
     ├── ListenerError        no usable listener jar for this Spark
     ├── CaptureError         a capture bundle cannot be made or read
     └── UnusableInputError   what a command was given holds no Spark application
@@ -21,6 +22,10 @@ class SparkLineageError(Exception):
 
 class SettingsError(SparkLineageError):
     """Raised when an operator argument or a ``[sparklineage]`` option has an impossible value."""
+
+
+class DeclarationError(SparkLineageError):
+    """Raised when ``reads=``, ``writes=`` or ``partition_key_dimensions=`` make no sense."""
 
 
 class ListenerError(SparkLineageError):

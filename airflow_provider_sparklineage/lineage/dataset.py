@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application import ActionDataset
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage
-    from airflow_provider_sparklineage.lineage.subsets import Subset
+    from airflow_provider_sparklineage.lineage.expected import Expected
+    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.partitioning import Dimension
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,10 @@ class LineageDataset:
     """A dataset of the task: facets as Spark said them, columns composed.
 
     :param locations: partition locations that were touched; None is the whole dataset, or unknown
-    :param subset: partitions that were observed; it goes before the locations
+    :param observed: whether all that was touched was seen; then ``subset`` None is the whole
+    :param subset: partitions that were observed
+    :param expected: what templates and declarations say
+    :param meant: the part of the dataset, in the form in which it is to be said
     """
 
     name: DatasetName
@@ -31,7 +37,17 @@ class LineageDataset:
     side_facets: Mapping[str, msgspec.Raw] = field(default_factory=dict)
     locations: frozenset[str] | None = None
     columns: ColumnLineage | None = None
+    observed: bool = False
     subset: Subset | None = None
+    expected: Expected | None = None
+    meant: Meant = field(default_factory=Meant)
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """How the dataset is partitioned, as far as it was seen or said."""
+        if self.subset is not None:
+            return self.subset.dimensions
+        return self.expected.dimensions if self.expected else ()
 
 
 # Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,7 +19,6 @@ from openlineage.client.facet_v2 import (
     JobFacet,
     OutputDatasetFacet,
     RunFacet,
-    base_subset_dataset,
     column_lineage_dataset,
 )
 from openlineage.client.serde import Serde
@@ -35,6 +32,14 @@ from airflow_provider_sparklineage.lineage.columns import (
     Edges,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.lineage.partition_facets import (
+    CHECK_KEY,
+    check_facet,
+    input_facets,
+    output_facets,
+    partitioning_facets,
+)
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
@@ -44,24 +49,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
-    from airflow_provider_sparklineage.lineage.subsets import Subset
     from airflow_provider_sparklineage.spark.events import ReadReport
 
-DISTRIBUTION = "airflow-provider-sparklineage"
-SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
-"""Where our facets' schemas live; a URN until the project has a public home."""
-
 CAPTURE_KEY = "sparkLineage_capture"
-PARTITIONS_KEY = "sparkLineage_partitions"
 MAX_DEGRADATIONS = 100
-MAX_PARTITIONS = 100
-"""Partitions that one subset names; a reader of the event has no use for more."""
-
-
-@cache
-def producer() -> str:
-    """Name the ``producer`` of what this package makes."""
-    return f"urn:{DISTRIBUTION}:{metadata.version(DISTRIBUTION)}"
 
 
 @attrs.define
@@ -97,34 +88,6 @@ class SparkLineageCaptureRunFacet(RunFacet):
         return f"{SCHEMA_BASE}:capture:1-0-0"
 
 
-@attrs.define
-class PartitionDimension:
-    """An entry of ``sparkLineage_partitions.dimensions``."""
-
-    fields: list[str]
-    transform: str
-
-
-@attrs.define
-class SparkLineagePartitionsDatasetFacet(DatasetFacet):
-    """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and what was written.
-
-    The schema is shipped as ``schemas/SparkLineagePartitionsDatasetFacet.json``.
-    """
-
-    dimensions: list[PartitionDimension] = attrs.field(factory=list)
-    summary: str = ""
-    count: int = 0
-    first: str | None = None
-    last: str | None = None
-    truncated: bool = False
-    description: str | None = None
-
-    @staticmethod
-    def _get_schema() -> str:
-        return f"{SCHEMA_BASE}:partitions:1-0-0"
-
-
 @dataclass(frozen=True)
 class OpenLineageParts:
     """The parts of a RunEvent that a task's lineage fills."""
@@ -135,17 +98,22 @@ class OpenLineageParts:
     job_facets: dict[str, JobFacet] = field(default_factory=dict)
 
 
-def parts(lineage: TaskLineage, report: ReadReport | None = None) -> OpenLineageParts:
+def parts(
+    lineage: TaskLineage, report: ReadReport | None = None, *, bare_partitions: bool = False
+) -> OpenLineageParts:
     """Say a task's lineage in OpenLineage.
 
     :param report: what reading the events met; without it (START) there is no capture facet
+    :param bare_partitions: say an output's partitioning as the proposal's own facet as well
     """
     run_facets: dict[str, RunFacet] = {}
+    if check := check_facet(lineage.inputs, lineage.outputs):
+        run_facets[CHECK_KEY] = check
     if report is not None:
         run_facets[CAPTURE_KEY] = _capture(lineage, report)
     return OpenLineageParts(
         [_input(d) for d in lineage.inputs],
-        [_output(d) for d in lineage.outputs],
+        [_output(d, bare_partitions=bare_partitions) for d in lineage.outputs],
         run_facets,
     )
 
@@ -158,9 +126,10 @@ def run_event(
     job_namespace: str,
     job_name: str,
     event_time: str,
+    bare_partitions: bool = False,
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
-    said = parts(lineage, report)
+    said = parts(lineage, report, bare_partitions=bare_partitions)
     event = RunEvent(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,
@@ -204,75 +173,27 @@ def _degradation(degradation: Degradation) -> DegradationEntry:
 
 def _input(dataset: LineageDataset) -> InputDataset:
     sides: dict[str, InputDatasetFacet] = _forwarded(dataset.side_facets)
-    if condition := _condition(dataset):
-        sides["subset"] = base_subset_dataset.InputSubsetInputDatasetFacet(
-            condition, producer=producer()
-        )
     namespace, name = dataset.name
-    return InputDataset(namespace, name, facets=_forwarded(dataset.facets), inputFacets=sides)
-
-
-def _output(dataset: LineageDataset) -> OutputDataset:
-    facets: dict[str, DatasetFacet] = _forwarded(dataset.facets)
-    if dataset.columns:
-        facets["columnLineage"] = _column_lineage(dataset.columns)
-    if dataset.subset:
-        facets[PARTITIONS_KEY] = _partitions(dataset.subset)
-    sides: dict[str, OutputDatasetFacet] = _forwarded(dataset.side_facets)
-    if condition := _condition(dataset):
-        sides["subset"] = base_subset_dataset.OutputSubsetOutputDatasetFacet(
-            condition, producer=producer()
-        )
-    namespace, name = dataset.name
-    return OutputDataset(namespace, name, facets=facets, outputFacets=sides)
-
-
-def _condition(
-    dataset: LineageDataset,
-) -> (
-    base_subset_dataset.PartitionSubsetCondition
-    | base_subset_dataset.LocationSubsetCondition
-    | None
-):
-    """Say which part of a dataset is meant: observed partitions, else locations, else nothing."""
-    if dataset.subset is not None:
-        return base_subset_dataset.PartitionSubsetCondition(
-            [
-                base_subset_dataset.Partition(partition.as_dict(), identifier=str(partition))
-                for partition in dataset.subset.ordered[:MAX_PARTITIONS]
-            ]
-        )
-    if dataset.locations:
-        return base_subset_dataset.LocationSubsetCondition(sorted(dataset.locations))
-    return None
-
-
-def _partitions(subset: Subset) -> SparkLineagePartitionsDatasetFacet:
-    ordered = subset.ordered
-    return SparkLineagePartitionsDatasetFacet(
-        dimensions=[PartitionDimension(list(d.fields), d.transform) for d in subset.dimensions],
-        summary=subset.summary,
-        count=len(ordered),
-        first=str(ordered[0]) if ordered else None,
-        last=str(ordered[-1]) if ordered else None,
-        truncated=len(ordered) > MAX_PARTITIONS,
-        producer=producer(),
+    return InputDataset(
+        namespace,
+        name,
+        facets=_forwarded(dataset.facets),
+        inputFacets=sides | input_facets(dataset),
     )
 
 
-def partition_cuts(lineage: TaskLineage) -> list[Degradation]:
-    """Say which subsets name fewer partitions than were touched."""
-    return [
-        Degradation(
-            DegradationCode.PARTITIONS_CUT,
-            f"{len(dataset.subset.partitions)} partitions of {dataset.name} were {how}; the event "
-            f"names the first {MAX_PARTITIONS}.",
-            dataset.name,
-        )
-        for how, side in (("read", lineage.inputs), ("written", lineage.outputs))
-        for dataset in side
-        if dataset.subset is not None and len(dataset.subset.partitions) > MAX_PARTITIONS
-    ]
+def _output(dataset: LineageDataset, *, bare_partitions: bool) -> OutputDataset:
+    facets: dict[str, DatasetFacet] = _forwarded(dataset.facets)
+    if dataset.columns:
+        facets["columnLineage"] = _column_lineage(dataset.columns)
+    sides: dict[str, OutputDatasetFacet] = _forwarded(dataset.side_facets)
+    namespace, name = dataset.name
+    return OutputDataset(
+        namespace,
+        name,
+        facets=facets | partitioning_facets(dataset, bare=bare_partitions),
+        outputFacets=sides | output_facets(dataset),
+    )
 
 
 def _forwarded(facets: Mapping[str, msgspec.Raw]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ Policy, case by case:
   united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
   input statistics are the latest, because they tell the size of the relation and not of the read.
   One read or write of the whole makes the subset whole.
-- Observed partitions (:mod:`.subsets`) decide before the events do: what was read back, what was
-  overwritten as a whole, and which subset of a dataset is meant.
+- Observed partitions (:mod:`.observed`) decide before the events do: what was read back, what was
+  overwritten as a whole, and which subset of a dataset is meant. Where nothing was observed, it is
+  what was expected (:mod:`.expected`); :mod:`.subsets` has the order.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 """
 
@@ -26,6 +27,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application import (
     Action,
@@ -49,10 +52,14 @@ from airflow_provider_sparklineage.lineage.history import (
     lifecycle,
     overwrites_whole,
 )
+from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.lineage.subsets import (
+from airflow_provider_sparklineage.lineage.subsets import Limits
+from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
+from airflow_provider_sparklineage.subset import Condition, disjunction
+from airflow_provider_sparklineage.lineage.observed import (
     ObservedSubsets,
-    Subset,
     UnknownPartitionsError,
 )
 from airflow_provider_sparklineage.spark.touches import Observations
@@ -88,15 +95,21 @@ def merge(
     declared_inputs: Iterable[DatasetName] = (),
     declared_outputs: Iterable[DatasetName] = (),
     observations: Observations | None = None,
+    expectations: Iterable[Expectation] = (),
+    rules: PartitionRules = NO_RULES,
+    limits: Limits = Limits(),  # noqa: B008  (frozen)
     expired: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
     :param observations: what the observer saw; None where there was none
+    :param expectations: what templates and declarations say
+    :param rules: how the organisation partitions its datasets
+    :param limits: how many partitions and locations the event may name
     :param expired: asked before each action; when it says True, the rest is left out, and said
     """
-    application = repaired(application)
-    merging = _Merging(outcome, observations)
+    application = repaired(relocated(application, rules))
+    merging = _Merging(outcome, observations, Telling(expectations, rules, limits))
     for number, action in enumerate(application.actions):
         if expired():
             merging.note(
@@ -115,6 +128,9 @@ def merge(
         )
     inputs = with_declared(merging.finished_inputs(), declared_inputs)
     outputs = with_declared(merging.finished_outputs(), declared_outputs)
+    inputs = {name: merging.told(d, Side.READ) for name, d in inputs.items()}
+    outputs = {name: merging.told(d, Side.WRITE) for name, d in outputs.items()}
+    merging.degradations += merging.telling.degradations()
     if not outputs:
         merging.note(
             DegradationCode.NOTHING_WRITTEN,
@@ -133,8 +149,11 @@ def merge(
 class _Merging:
     """The merge in progress; actions are added in the order of their start."""
 
-    def __init__(self, outcome: Outcome, observations: Observations | None) -> None:
+    def __init__(
+        self, outcome: Outcome, observations: Observations | None, telling: Telling
+    ) -> None:
         self.outcome = outcome
+        self.telling = telling
         self._was_observed = observations is not None
         self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
@@ -144,6 +163,7 @@ class _Merging:
         self._undone: set[DatasetName] = set()
         self._unobserved: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
+        self._statements: dict[DatasetName, set[str]] = {}
         self._schemas: dict[DatasetName, frozenset[str]] = {}
 
     def note(
@@ -164,6 +184,7 @@ class _Merging:
             for d in action.inputs
         }
         for dataset in action.inputs:
+            self._statements.setdefault(dataset.name, set()).add(action.sql)
             self._add_input(action, dataset, origins[dataset.name])
         if action.state is not ActionState.COMPLETE:
             self._note_undone(action)
@@ -266,22 +287,22 @@ class _Merging:
         """Give the inputs with the partitions that were read from outside."""
         finished = {}
         for name, dataset in self.inputs.items():
-            subset = None
+            finished[name] = dataset
             if name not in self._unobserved:
-                subset = self._subset(name, self._observed.of_input, "read from")
+                finished[name] = self._observe(dataset, self._observed.of_input, "read from")
             elif self._was_observed and _is_files(name):
                 self._note_unknown(name, "read from", "not all reads of it were observed")
-            finished[name] = replace(dataset, subset=subset)
         return finished
 
-    def _subset(
-        self, name: DatasetName, of: Callable[[DatasetName], Subset | None], how: str
-    ) -> Subset | None:
+    def _observe(
+        self, dataset: LineageDataset, of: Callable[[DatasetName], Subset | None], how: str
+    ) -> LineageDataset:
+        """Add what was observed to a dataset of which something was."""
         try:
-            return of(name)
+            return replace(dataset, observed=True, subset=of(dataset.name))
         except UnknownPartitionsError as reason:
-            self._note_unknown(name, how, str(reason))
-            return None
+            self._note_unknown(dataset.name, how, str(reason))
+            return dataset
 
     def _note_unknown(self, name: DatasetName, how: str, reason: str) -> None:
         self.note(
@@ -298,15 +319,34 @@ class _Merging:
             lineage = origin.lineage if origin else ColumnLineage()
             if name not in self.inputs:  # then its own columns are nobody's sources
                 lineage = columns.without_sources_in(lineage, name)
-            subset = self._subset(name, self._observed.of_output, "written to")
-            if self._was_observed and _is_files(name) and not self._observed.was_written(name):
+            output = replace(dataset, columns=lineage)
+            if self._observed.was_written(name):
+                output = self._observe(output, self._observed.of_output, "written to")
+            elif self._was_observed and _is_files(name):
                 self._note_unknown(name, "written to", "the writes of it were not observed")
-            finished[name] = replace(dataset, columns=lineage, subset=subset)
-            self._note_gaps(finished[name], lineage)
+            finished[name] = output
+            self._note_gaps(output, lineage)
         if self.outcome is Outcome.FAIL:
             for name in self._undone - finished.keys():
                 finished[name] = LineageDataset(name)
         return finished
+
+    def told(self, dataset: LineageDataset, side: Side) -> LineageDataset:
+        """Add what was expected of a dataset, and in which form its subset is to be said."""
+        filters = None
+        if side is Side.READ:
+            filters = self._observed.filters(dataset.name) if dataset.observed else None
+            filters = filters or self._said_in_sql(dataset.name)
+        return self.telling.told(dataset, side, filters)
+
+    def _said_in_sql(self, name: DatasetName) -> Condition | None:
+        """Read the filter of the statements that read a dataset, if each reads no other."""
+        conditions = [
+            predicates.where(statement) if statement else None
+            for statement in sorted(self._statements.get(name, ()))
+        ]
+        known = [c for c in conditions if c is not None]
+        return disjunction(known) if known and len(known) == len(conditions) else None
 
     def _note_gaps(self, dataset: LineageDataset, lineage: ColumnLineage) -> None:
         if not lineage.fields:

@@ -1,170 +1,152 @@
-"""Observed partitions to the subset of each dataset that the application really read and wrote.
+"""Which part of a dataset is meant: one condition per dataset and side, by the proposal's hierarchy.
 
-Policy, case by case:
+The partitioning proposal of OpenLineage (seed of the ``subset`` facet) says in which form a subset
+is to be told: partitions, else physical locations, else logical conditions, else a description. A
+form that would name more than a maximum is skipped. Where the partitions themselves come from is
+ours to say, case by case:
 
-- A written subset is the union of what all observed writes of the application put there.
-- A read subset is the union over all observed reads, without what the application itself had put
-  there before the read: exactly the partitions from outside.
-- A read that nothing restricted, and that met only data from outside, makes the whole: no subset.
-- One read or write whose partitions are not known makes all of that side unknown: no subset, and a
-  degradation. An unpartitioned dataset has no subset.
-- What the application had put there before a read (*owned*): partitions that its writes replaced,
-  or made, or filled when nothing of others was in them; and once it had replaced or created the
-  whole dataset, every partition that it wrote since.
+1. Observed partitions. That the whole was read or written is an observation too: then no partition
+   that a path or a declaration names is claimed.
+2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
+   latter only those whose location Spark reports, where it reports any.
+3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be.
+4. Observed locations.
+5. Logical conditions: a gap-free run of dates; else the filters of all observed reads, or of the
+   one statement that read the dataset; else the declared ``where``.
+6. A description.
+
+Maxima cut what is said, never what is compared.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
+from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.subset import (
+    Condition,
+    Description,
+    Locations,
+    Partitions,
+    date_range,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+    from collections.abc import Callable, Iterable
 
-    from airflow_provider_sparklineage.datasets import DatasetName
-
-# Spark tells durations in ns and moments in ms, and takes the two at slightly different places.
-_SLACK = timedelta(milliseconds=20)
+    from airflow_provider_sparklineage.lineage.expected import Expected
+    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.partitioning import Dimension
 
 
 @dataclass(frozen=True)
-class Subset:
-    """Partitions of a dataset that were read or written; none of them is a legal subset."""
+class Limits:
+    """How many partitions and locations one condition may name; 0 skips the form."""
 
-    dimensions: tuple[Dimension, ...]
-    partitions: frozenset[Partition]
-
-    @property
-    def ordered(self) -> list[Partition]:
-        """The partitions in the order of their values."""
-        return sorted(self.partitions)
-
-    @property
-    def summary(self) -> str:
-        """Say the subset in a few words: one partition by its name, several by first and last."""
-        ordered = self.ordered
-        if not ordered:
-            return "no partition"
-        if len(ordered) == 1:
-            return str(ordered[0])
-        return f"{ordered[0]} … {ordered[-1]} ({len(ordered)} partitions)"
+    partitions: int = 100
+    locations: int = 100
 
 
-class UnknownPartitionsError(Exception):
-    """Raised when a subset cannot be told; the message is the reason, a clause."""
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of the part of a dataset that was touched on one side.
+
+    :param observed: whether what was touched was seen; then ``subset`` None is the whole
+    :param locations: untrimmed names that the listener reported; None is the whole, or unknown
+    :param filters: condition that all rows that were read or written fulfil
+    :param located: partition of an untrimmed name, or None
+    """
+
+    observed: bool
+    subset: Subset | None
+    locations: frozenset[str] | None
+    filters: Condition | None
+    expected: Expected | None
+    located: Callable[[str], Partition | None]
 
 
-class ObservedSubsets:
-    """Asked by merging what was observed of a dataset, as a whole or during one action."""
+@dataclass(frozen=True)
+class Meant:
+    """The part of a dataset that is meant.
 
-    def __init__(self, observations: Observations) -> None:
-        self._observations = observations
+    :param partitions: all of them; None where it is not told by partitions
+    :param condition: in the form that the hierarchy says; None is the whole, or unknown
+    :param skipped: how many partitions or locations were too many to be named; 0 if none
+    :param what: which of the two
+    """
 
-    def is_internal(
-        self, dataset: DatasetName, started: datetime, ended: datetime | None
-    ) -> bool | None:
-        """Whether an action read nothing but what the application had put there before.
-
-        :return: None where that was not observed
-        """
-        if not self._observations.writes.get(dataset):
-            return None
-        reads = _during(self._observations.reads.get(dataset, ()), started, ended)
-        if not reads or any(read.partitions is None for read in reads):
-            return None
-        outside = [self._outside(read) for read in reads]
-        if any(outside) and self._some_write_is_unknown(dataset, started):
-            return None
-        return not any(outside)
-
-    def is_whole_overwrite(
-        self, dataset: DatasetName, started: datetime, ended: datetime | None
-    ) -> bool | None:
-        """Whether an action replaced or created the whole dataset; None: not observed."""
-        writes = _during(self._observations.writes.get(dataset, ()), started, ended)
-        return all(w.mode in (WHOLE, CREATE) for w in writes) if writes else None
-
-    def was_read(self, dataset: DatasetName, started: datetime, ended: datetime | None) -> bool:
-        """Whether reads of a dataset were observed during an action."""
-        return bool(_during(self._observations.reads.get(dataset, ()), started, ended))
-
-    def was_written(self, dataset: DatasetName) -> bool:
-        """Whether any write of a dataset was observed."""
-        return bool(self._observations.writes.get(dataset))
-
-    def of_input(self, dataset: DatasetName) -> Subset | None:
-        """Give the partitions that were read from outside; None: the whole, or not observed.
-
-        :raise UnknownPartitionsError: if the partitions of some read are not known
-        """
-        reads = self._observations.reads.get(dataset, ())
-        _require_known(reads)
-        partitions: set[Partition] = set()
-        for read in reads:
-            outside = self._outside(read)
-            if read.whole and outside and outside == read.partitions:
-                return None
-            partitions |= outside
-        return _subset(reads, partitions)
-
-    def of_output(self, dataset: DatasetName) -> Subset | None:
-        """Give the partitions that were written; None: unpartitioned, or not observed.
-
-        :raise UnknownPartitionsError: if the partitions of some write are not known
-        """
-        writes = self._observations.writes.get(dataset, ())
-        _require_known(writes)
-        return _subset(writes, {p for write in writes for p in write.partitions or ()})
-
-    def _outside(self, read: Touch) -> frozenset[Partition]:
-        return (read.partitions or frozenset()) - self._owned(read.dataset, read.started)
-
-    def _owned(self, dataset: DatasetName, before: datetime) -> frozenset[Partition]:
-        owned: set[Partition] = set()
-        all_is_ours = False
-        for write in self._writes_before(dataset, before):
-            if write.mode in (WHOLE, CREATE):
-                all_is_ours = True
-                owned = set(write.partitions or ())
-            elif all_is_ours:
-                owned |= write.partitions or frozenset()
-            else:
-                owned |= write.owned
-        return frozenset(owned)
-
-    def _writes_before(self, dataset: DatasetName, before: datetime) -> list[Touch]:
-        writes = self._observations.writes.get(dataset, ())
-        ended = [w for w in writes if w.ended <= before + _SLACK]
-        return sorted(ended, key=lambda w: w.ended)
-
-    def _some_write_is_unknown(self, dataset: DatasetName, before: datetime) -> bool:
-        return any(w.partitions is None for w in self._writes_before(dataset, before))
+    condition: Condition | None = None
+    partitions: frozenset[Partition] | None = None
+    skipped: int = 0
+    what: str = "partitions"
 
 
-def _during(touches: Iterable[Touch], started: datetime, ended: datetime | None) -> list[Touch]:
-    """Choose the touches whose time overlaps that of an action."""
-    return [
-        t
-        for t in touches
-        if t.ended + _SLACK >= started and (ended is None or t.started <= ended + _SLACK)
-    ]
+def meant(evidence: Evidence, limits: Limits) -> Meant:
+    """Choose the condition that tells which part of a dataset was touched."""
+    expected = evidence.expected
+    partitions = _partitions(evidence)
+    skipped = 0
+    if partitions is not None:
+        if len(partitions) <= limits.partitions and limits.partitions:
+            return Meant(Partitions(partitions), partitions)
+        skipped = len(partitions)
+        if run := date_range(partitions, _format(evidence)):
+            return Meant(run, partitions, skipped)
+    elif evidence.locations is not None and not evidence.observed:
+        if len(evidence.locations) <= limits.locations and limits.locations:
+            return Meant(Locations(evidence.locations))
+        skipped = len(evidence.locations)
+    if evidence.filters is not None:
+        what = "partitions" if partitions is not None else "locations"
+        return Meant(evidence.filters, partitions, skipped, what)
+    if partitions is not None:
+        return Meant(Description(summary(partitions)), partitions, skipped)
+    if skipped and evidence.locations:
+        first, last = min(evidence.locations), max(evidence.locations)
+        text = f"{first} … {last} ({skipped} locations)"
+        return Meant(Description(text), None, skipped, "locations")
+    if expected is not None and not evidence.observed and expected.is_glob:
+        texts = [str(p) for p in sorted(expected.partitions or ())] or sorted(expected.locations)
+        return Meant(Description(", ".join(texts)))
+    return Meant()
 
 
-def _require_known(touches: Iterable[Touch]) -> None:
-    for touch in touches:
-        if touch.partitions is None:
-            raise UnknownPartitionsError(touch.why_unknown or "it could not be told which")
+def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
+    if evidence.observed:
+        return evidence.subset.partitions if evidence.subset else None
+    located = _located(evidence)
+    expected = evidence.expected
+    if expected is None or expected.partitions is None or expected.is_glob:
+        return located
+    if expected.kind is Kind.DECLARED or evidence.locations is None:
+        return expected.partitions
+    return expected.partitions & (located or frozenset()) or located
 
 
-def _subset(touches: Iterable[Touch], partitions: set[Partition]) -> Subset | None:
-    dimensions: dict[Dimension, None] = {}
-    for touch in touches:
-        dimensions |= dict.fromkeys(touch.dimensions)
-    if not dimensions or Partition() in partitions:
+def _located(evidence: Evidence) -> frozenset[Partition] | None:
+    """Turn locations into partitions; None unless each is one."""
+    if evidence.locations is None:
         return None
-    return Subset(tuple(dimensions), frozenset(partitions))
+    found = {evidence.located(location) for location in evidence.locations}
+    return None if None in found else frozenset(p for p in found if p is not None)
+
+
+def _format(evidence: Evidence) -> str:
+    dimensions: Iterable[Dimension] = ()
+    if evidence.subset is not None:
+        dimensions = evidence.subset.dimensions
+    elif evidence.expected is not None:
+        dimensions = evidence.expected.dimensions
+    return next((d.format for d in dimensions if d.format), "")
+
+
+def summary(partitions: Iterable[Partition]) -> str:
+    """Say partitions in a few words: one by its name, several by the first and the last."""
+    ordered = sorted(partitions)
+    if not ordered:
+        return "no partition"
+    if len(ordered) == 1:
+        return str(ordered[0])
+    return f"{ordered[0]} … {ordered[-1]} ({len(ordered)} partitions)"

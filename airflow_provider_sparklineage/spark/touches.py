@@ -39,6 +39,7 @@ class Touch:
     :param partitions: None where they are not known; the empty partition is all of a dataset that
         is not partitioned
     :param whole: of a read, that nothing restricted it to some partitions
+    :param filters: of a read, SQL predicates that all of its rows fulfil
     :param mode: of a write, as :class:`WriteRecord` has it
     :param owned: of a write, partitions that hold nothing but what this write put there
     :param why_unknown: the observer's reason for not knowing the partitions
@@ -50,6 +51,7 @@ class Touch:
     dimensions: tuple[Dimension, ...] = ()
     partitions: frozenset[Partition] | None = None
     whole: bool = False
+    filters: tuple[str, ...] = ()
     mode: str = ""
     owned: frozenset[Partition] = frozenset()
     why_unknown: str = ""
@@ -106,11 +108,14 @@ class _Tying:
         self.untied: set[str] = set()
 
     def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
+        filters = (*read.partition_filters, *read.data_filters, *read.pushed_filters)
         if read.layouts is None:
             for root in read.roots or [""]:
                 dataset = self._dataset(root, read.table)
                 if dataset is not None:
-                    touch = Touch(dataset, started, ended, why_unknown=read.cut)
+                    touch = Touch(
+                        dataset, started, ended, filters=filters, why_unknown=read.cut
+                    )
                     self.reads[dataset].append(touch)
             return
         unrestricted = not read.partition_filters and not read.pushed_filters
@@ -126,6 +131,7 @@ class _Tying:
                     dimensions,
                     partitions,
                     whole=unrestricted and bases <= roots and not _below_partitions(bases),
+                    filters=filters,
                 )
             )
 

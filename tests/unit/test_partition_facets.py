@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.subsets import Subset
+from airflow_provider_sparklineage.lineage.observed import Subset
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.events import ReadReport

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.lineage.subsets import ObservedSubsets, UnknownPartitionsError
+from airflow_provider_sparklineage.lineage.observed import ObservedSubsets, UnknownPartitionsError
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import Observations, Touch
 

@@ -1,0 +1,160 @@
+"""Expectations, bound to the datasets and sides that an application was seen to touch.
+
+Policy, case by case:
+
+- What is declared of a dataset and side stands alone; paths are then not asked.
+- A path has no side: it is expected of each side on which its dataset is observed. Several paths
+  of one dataset are united.
+- A table identifier is bound through the dataset's symlinks.
+- The run's partition key is expected of every output that has its dimensions, if nothing is
+  declared of the dataset itself.
+- Inferred dates are provenance only: they say where the values of observed partitions come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.moments import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.expectations import Expectation, Source
+    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.partitioning import Dimension, Partition
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of one dataset on one side.
+
+    :param kind: INFERRED if nothing is expected, and dates in the arguments explain what was seen
+    :param partitions: None where the whole is expected, or only what the other fields say
+    :param locations: untrimmed names, of paths that end in folders that are no named partition
+    """
+
+    kind: Kind
+    partitions: frozenset[Partition] | None = None
+    dimensions: tuple[Dimension, ...] = ()
+    locations: frozenset[str] = frozenset()
+    where: tuple[str, ...] = ()
+    is_glob: bool = False
+    sources: tuple[Source, ...] = ()
+
+
+class Expectations:
+    """All expectations of a task, asked dataset by dataset."""
+
+    def __init__(self, expectations: Iterable[Expectation] = ()) -> None:
+        self._all = tuple(expectations)
+        self._bound: set[Expectation] = set()
+
+    def of(
+        self,
+        dataset: DatasetName,
+        links: Collection[DatasetName],
+        side: Side,
+        observed: Subset | None,
+    ) -> Expected | None:
+        """Tell what is expected of a dataset on one side; None if nothing is.
+
+        :param links: the dataset's other names
+        :param observed: partitions that were seen, whose values inferred dates may explain
+        """
+        here = [e for e in self._all if e.side in (None, side)]
+        own = [e for e in here if self._is_about(e, dataset, links)]
+        self._bound |= set(own)
+        choices = (
+            [e for e in own if e.kind is Kind.DECLARED],
+            self._by_key(here, observed),
+            [e for e in own if e.kind is Kind.PATH],
+        )
+        said = next((c for c in choices if any(_says_something(e) for e in c)), [])
+        inferred = _explaining(here, observed)
+        known = {(source.field, source.value) for e in said for source in e.sources}
+        explaining = [s for s in inferred if (s.field, s.value) not in known]
+        if not said and not explaining:
+            return None
+        return _united(said, explaining)
+
+    def unbound_tables(self) -> list[str]:
+        """Tables that were declared and are none of the datasets that were asked for."""
+        return sorted({e.table for e in self._all if e.table and e not in self._bound})
+
+    @staticmethod
+    def _is_about(
+        expectation: Expectation, dataset: DatasetName, links: Collection[DatasetName]
+    ) -> bool:
+        if expectation.dataset is not None:
+            return expectation.dataset == dataset or expectation.dataset in links
+        if expectation.table:
+            wanted = expectation.table.replace("`", "").casefold().split(".")
+            names = [n.name.casefold().split(".") for n in (dataset, *links)]
+            return any(name[-len(wanted) :] == wanted for name in names)
+        return False
+
+    @staticmethod
+    def _by_key(here: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
+        """Find what the partition key says of an output with these dimensions."""
+        if observed is None:
+            return []
+        labels = {d.label for d in observed.dimensions}
+        return [
+            e
+            for e in here
+            if e.kind is Kind.DECLARED
+            and e.dataset is None
+            and not e.table
+            and {d.label for d in e.dimensions} <= labels
+        ]
+
+
+def _says_something(expectation: Expectation) -> bool:
+    return bool(
+        expectation.partitions is not None or expectation.where or expectation.location
+    )
+
+
+def _united(said: Sequence[Expectation], explaining: Sequence[Source]) -> Expected:
+    partitions: set[Partition] = set()
+    dimensions: dict[Dimension, None] = {}
+    for expectation in said:
+        partitions |= set(expectation.partitions or ())
+        dimensions |= dict.fromkeys(expectation.dimensions)
+    return Expected(
+        said[0].kind if said else Kind.INFERRED,
+        # One path to the whole of a dataset, and all of it is expected.
+        frozenset(partitions)
+        if said and all(e.partitions is not None for e in said)
+        else None,
+        tuple(dimensions),
+        frozenset(e.location for e in said if e.location),
+        tuple(dict.fromkeys(e.where for e in said if e.where)),
+        any(e.is_glob for e in said),
+        (*(source for e in said for source in e.sources), *explaining),
+    )
+
+
+def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[Source]:
+    """Find dates among the arguments that are values of the partitions that were seen."""
+    if observed is None or not observed.partitions:
+        return []
+    forms = {d.label: d.format for d in observed.dimensions}
+    labels: dict[str, str] = {}
+    for partition in observed.partitions:
+        for label, value in partition.values:
+            if moment := canonical(value, forms.get(label, "")):
+                labels.setdefault(moment, label)
+    explaining = []
+    for expectation in here:
+        if expectation.kind is not Kind.INFERRED:
+            continue
+        for source in expectation.sources:
+            label = labels.get(canonical(source.value) or "")
+            if label is not None and source.dimension in ("", label):
+                explaining.append(replace(source, dimension=label))
+    return explaining

@@ -1,0 +1,169 @@
+"""Observed partitions to the subset of each dataset that the application really read and wrote.
+
+Policy, case by case:
+
+- A written subset is the union of what all observed writes of the application put there.
+- A read subset is the union over all observed reads, without what the application itself had put
+  there before the read: exactly the partitions from outside.
+- A read that nothing restricted, and that met only data from outside, makes the whole: no subset.
+- One read or write whose partitions are not known makes all of that side unknown: no subset, and a
+  degradation. An unpartitioned dataset has no subset.
+- What the application had put there before a read (*owned*): partitions that its writes replaced,
+  or made, or filled when nothing of others was in them; and once it had replaced or created the
+  whole dataset, every partition that it wrote since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.subset import conjunction, disjunction
+from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.subset import Condition
+
+# Spark tells durations in ns and moments in ms, and takes the two at slightly different places.
+_SLACK = timedelta(milliseconds=20)
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Partitions of a dataset that were read or written; none of them is a legal subset."""
+
+    dimensions: tuple[Dimension, ...]
+    partitions: frozenset[Partition]
+
+
+class UnknownPartitionsError(Exception):
+    """Raised when a subset cannot be told; the message is the reason, a clause."""
+
+
+class ObservedSubsets:
+    """Asked by merging what was observed of a dataset, as a whole or during one action."""
+
+    def __init__(self, observations: Observations) -> None:
+        self._observations = observations
+
+    def is_internal(
+        self, dataset: DatasetName, started: datetime, ended: datetime | None
+    ) -> bool | None:
+        """Whether an action read nothing but what the application had put there before.
+
+        :return: None where that was not observed
+        """
+        if not self._observations.writes.get(dataset):
+            return None
+        reads = _during(self._observations.reads.get(dataset, ()), started, ended)
+        if not reads or any(read.partitions is None for read in reads):
+            return None
+        outside = [self._outside(read) for read in reads]
+        if any(outside) and self._some_write_is_unknown(dataset, started):
+            return None
+        return not any(outside)
+
+    def is_whole_overwrite(
+        self, dataset: DatasetName, started: datetime, ended: datetime | None
+    ) -> bool | None:
+        """Whether an action replaced or created the whole dataset; None: not observed."""
+        writes = _during(self._observations.writes.get(dataset, ()), started, ended)
+        return all(w.mode in (WHOLE, CREATE) for w in writes) if writes else None
+
+    def was_read(self, dataset: DatasetName, started: datetime, ended: datetime | None) -> bool:
+        """Whether reads of a dataset were observed during an action."""
+        return bool(_during(self._observations.reads.get(dataset, ()), started, ended))
+
+    def was_written(self, dataset: DatasetName) -> bool:
+        """Whether any write of a dataset was observed."""
+        return bool(self._observations.writes.get(dataset))
+
+    def filters(self, dataset: DatasetName) -> Condition | None:
+        """Give the condition that all rows fulfil that were read; None if there is none.
+
+        Reads are united: one without filters makes it none.
+        """
+        reads = self._observations.reads.get(dataset, ())
+        if not reads or not all(read.filters for read in reads):
+            return None
+        texts = dict.fromkeys(read.filters for read in reads)
+        return disjunction(conjunction(map(predicates.condition, filters)) for filters in texts)
+
+    def of_input(self, dataset: DatasetName) -> Subset | None:
+        """Give the partitions that were read from outside; None: the whole, or not observed.
+
+        :raise UnknownPartitionsError: if the partitions of some read are not known
+        """
+        reads = self._observations.reads.get(dataset, ())
+        _require_known(reads)
+        partitions: set[Partition] = set()
+        for read in reads:
+            outside = self._outside(read)
+            if read.whole and outside and outside == read.partitions:
+                return None
+            partitions |= outside
+        return _subset(reads, partitions)
+
+    def of_output(self, dataset: DatasetName) -> Subset | None:
+        """Give the partitions that were written; None: unpartitioned, or not observed.
+
+        :raise UnknownPartitionsError: if the partitions of some write are not known
+        """
+        writes = self._observations.writes.get(dataset, ())
+        _require_known(writes)
+        return _subset(writes, {p for write in writes for p in write.partitions or ()})
+
+    def _outside(self, read: Touch) -> frozenset[Partition]:
+        return (read.partitions or frozenset()) - self._owned(read.dataset, read.started)
+
+    def _owned(self, dataset: DatasetName, before: datetime) -> frozenset[Partition]:
+        owned: set[Partition] = set()
+        all_is_ours = False
+        for write in self._writes_before(dataset, before):
+            if write.mode in (WHOLE, CREATE):
+                all_is_ours = True
+                owned = set(write.partitions or ())
+            elif all_is_ours:
+                owned |= write.partitions or frozenset()
+            else:
+                owned |= write.owned
+        return frozenset(owned)
+
+    def _writes_before(self, dataset: DatasetName, before: datetime) -> list[Touch]:
+        writes = self._observations.writes.get(dataset, ())
+        ended = [w for w in writes if w.ended <= before + _SLACK]
+        return sorted(ended, key=lambda w: w.ended)
+
+    def _some_write_is_unknown(self, dataset: DatasetName, before: datetime) -> bool:
+        return any(w.partitions is None for w in self._writes_before(dataset, before))
+
+
+def _during(touches: Iterable[Touch], started: datetime, ended: datetime | None) -> list[Touch]:
+    """Choose the touches whose time overlaps that of an action."""
+    return [
+        t
+        for t in touches
+        if t.ended + _SLACK >= started and (ended is None or t.started <= ended + _SLACK)
+    ]
+
+
+def _require_known(touches: Iterable[Touch]) -> None:
+    for touch in touches:
+        if touch.partitions is None:
+            raise UnknownPartitionsError(touch.why_unknown or "it could not be told which")
+
+
+def _subset(touches: Iterable[Touch], partitions: set[Partition]) -> Subset | None:
+    dimensions: dict[Dimension, None] = {}
+    for touch in touches:
+        dimensions |= dict.fromkeys(touch.dimensions)
+    if not dimensions or Partition() in partitions:
+        return None
+    return Subset(tuple(dimensions), frozenset(partitions))
