@@ -10,7 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +80,37 @@ OPTIONS = (
         "directory of the user in the temporary folder.",
     ),
     Option(
+        "max_partitions",
+        "integer",
+        "100",
+        "1000",
+        "Partitions that the event names of one dataset; of more it says the range, the filter or "
+        "how many they were. 0: never name them.",
+    ),
+    Option(
+        "max_locations",
+        "integer",
+        "100",
+        "0",
+        "Locations that the event names of one dataset, where partitions are not known. 0: never.",
+    ),
+    Option(
+        "partitioning",
+        "string",
+        "",
+        "/etc/airflow/partitioning.yaml",
+        "How the organisation partitions its datasets: a YAML file of rules, or the rules "
+        "themselves.",
+    ),
+    Option(
+        "emit_bare_partitions_facet",
+        "boolean",
+        "False",
+        "True",
+        "Say the partitioning of outputs also in a dataset facet `partitions`, as OpenLineage's "
+        "partitioning proposal has it.",
+    ),
+    Option(
         "keep_captures",
         "string",
         "degraded",
@@ -116,6 +149,10 @@ class Settings:
     observe: bool = True
     listener_jar: Path | None = None
     capture_location: Path = field(default_factory=default_capture_location)
+    max_partitions: int = 100
+    max_locations: int = 100
+    partitioning: PartitionRules = NO_RULES
+    emit_bare_partitions_facet: bool = False
     keep_captures: KeepCaptures = KeepCaptures.DEGRADED
     capture_retention: timedelta = timedelta(days=7)
     collect_timeout: timedelta = timedelta(seconds=30)
@@ -140,12 +177,17 @@ def resolve(
     """
     jar = option("listener_jar")
     location = option("capture_location")
+    partitioning = option("partitioning")
     return Settings(
         disabled=_boolean(option, "disabled"),
         strict=_boolean(option, "strict") if strict is None else strict,
         observe=_boolean(option, "observe", "true") if observe is None else observe,
         listener_jar=Path(jar).expanduser() if jar else None,
         capture_location=_absolute(location) if location else default_capture_location(),
+        max_partitions=int(_number(option, "max_partitions", 100)),
+        max_locations=int(_number(option, "max_locations", 100)),
+        partitioning=rules.load(partitioning) if partitioning else NO_RULES,
+        emit_bare_partitions_facet=_boolean(option, "emit_bare_partitions_facet"),
         keep_captures=_choice(option, "keep_captures"),
         capture_retention=timedelta(days=_number(option, "capture_retention", 7)),
         collect_timeout=timedelta(seconds=_number(option, "collect_timeout", 30)),

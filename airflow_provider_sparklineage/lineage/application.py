@@ -76,6 +76,8 @@ class Action:
     sql: str = ""
     properties: Mapping[str, frozenset[str]] = field(default_factory=dict)
     error: str = ""
+    moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
+    """Datasets under the listener's name, where rules name them otherwise."""
 
     @property
     def label(self) -> str:

@@ -52,7 +52,6 @@ from airflow_provider_sparklineage.lineage.history import (
     lifecycle,
     overwrites_whole,
 )
-from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
@@ -104,11 +103,11 @@ def merge(
 
     :param observations: what the observer saw; None where there was none
     :param expectations: what templates and declarations say
-    :param rules: how the organisation partitions its datasets
+    :param rules: how the organisation partitions its datasets; they have named them already
     :param limits: how many partitions and locations the event may name
     :param expired: asked before each action; when it says True, the rest is left out, and said
     """
-    application = repaired(relocated(application, rules))
+    application = repaired(application)
     merging = _Merging(outcome, observations, Telling(expectations, rules, limits))
     for number, action in enumerate(application.actions):
         if expired():
@@ -389,7 +388,8 @@ def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
     """Find the input that a name in column lineage means: itself, else the longest one above it."""
     names = {d.name for d in action.inputs}
 
-    def relocate(name: DatasetName) -> DatasetName:
+    def relocate(said: DatasetName) -> DatasetName:
+        name = action.moved.get(said, said)
         if name in names or not _FILE.search(name.name):
             return name
         above = [

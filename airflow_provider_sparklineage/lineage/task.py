@@ -6,12 +6,15 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
+from airflow_provider_sparklineage.lineage.relocation import relocated
+from airflow_provider_sparklineage.lineage.subsets import Limits
+from airflow_provider_sparklineage.rules import PartitionRules
 from airflow_provider_sparklineage.spark.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie
 
@@ -29,15 +32,20 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
+    rules = PartitionRules.of(manifest.partitioning)
     application = accumulate(bundle.events(expired), manifest.application_run_id)
-    observations, met_observing = _observed(bundle, application)
+    application = relocated(application, rules)
+    observations, met_observing = _observed(bundle, application, rules)
     lineage = merge(
         application,
         outcome_of(bundle, application),
-        declared_inputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_inputs],
+        declared_inputs=manifest.declared_inputs,
         expired=expired,
-        declared_outputs=[DatasetName(d.namespace, d.name) for d in manifest.declared_outputs],
+        declared_outputs=manifest.declared_outputs,
         observations=observations,
+        expectations=manifest.expectations,
+        rules=rules,
+        limits=Limits(manifest.max_partitions, manifest.max_locations),
     )
     known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
     met = [] if known else _incomplete(application)
@@ -47,7 +55,6 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
         *_read_troubles(bundle.report, application),
         *met_observing,
         *lineage.degradations,
-        *facets.partition_cuts(lineage),
     ]
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
@@ -55,7 +62,7 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
 
 
 def _observed(
-    bundle: CaptureBundle, application: SparkApplication
+    bundle: CaptureBundle, application: SparkApplication, rules: PartitionRules
 ) -> tuple[Observations | None, list[Degradation]]:
     """Read what the observer wrote; None if there was no observer that did."""
     report = ObservationReport()
@@ -75,7 +82,7 @@ def _observed(
     identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
     for dataset in datasets:
         identities[dataset.name] |= symlinks(dataset)
-    observations = tie(records, identities)
+    observations = tie(records, identities, Naming.of(bundle.manifest.naming), rules)
     return observations, _observation_troubles(report, observations)
 
 
@@ -124,6 +131,7 @@ def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
         else (application and application.namespace) or "default",
         job_name=job.name if job else (application and application.job_name) or "unknown",
         event_time=time.isoformat() if time else "1970-01-01T00:00:00+00:00",
+        bare_partitions=manifest.bare_partitions,
     )
 
 

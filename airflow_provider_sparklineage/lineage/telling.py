@@ -10,6 +10,7 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.expected import Expectations
 from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, meant
+from airflow_provider_sparklineage.partitioning import split_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,8 +69,11 @@ class Telling:
 
     def _locator(self, name: DatasetName) -> Callable[[str], Partition | None]:
         def located(location: str) -> Partition | None:
-            place = self._rules.place(name._replace(name=location))
-            return place.partition if place.dataset == name else None
+            found = self._rules.resolve(name._replace(name=location))
+            if found is not None and found[0] == name and found[1].values:
+                return found[1]
+            base, partition = split_path(location)
+            return partition if partition.values and base == name.name.rstrip("/") else None
 
         return located
 

@@ -37,7 +37,6 @@ from airflow_provider_sparklineage.settings import KeepCaptures, Settings
 from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
-    DeclaredDataset,
     ManifestDegradation,
 )
 from airflow_provider_sparklineage.spark.conf import (
@@ -53,8 +52,8 @@ from airflow_provider_sparklineage.spark.conf import (
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
+    from airflow_provider_sparklineage.operators.declared import Declared
 
 log = logging.getLogger(__name__)
 
@@ -82,24 +81,20 @@ class Attempt:
     def __init__(self, settings: Settings, bundle: CaptureBundle) -> None:
         self.settings = settings
         self.bundle = bundle
+        self.spark_properties: dict[str, str] | None = None
+        """All that the job is submitted with; None where that could not be found out."""
         self._properties_file: Path | None = None
         self._killed_at: float | None = None
 
     # --- before -----------------------------------------------------------------------------------
 
     @classmethod
-    def begin(
-        cls,
-        context: Context,
-        settings: Settings,
-        declared_inputs: tuple[DatasetName, ...],
-        declared_outputs: tuple[DatasetName, ...],
-    ) -> Attempt:
+    def begin(cls, context: Context, settings: Settings) -> Attempt:
         """Make the capture bundle of a try; if that fails, go on without one (or raise, if strict).
 
         :raise CaptureError: if the bundle cannot be made and ``settings.strict``
         """
-        manifest = manifest_of(context, settings, declared_inputs, declared_outputs)
+        manifest = manifest_of(context, settings)
         try:
             if settings.capture_location.is_dir():
                 capture.sweep(
@@ -157,6 +152,7 @@ class Attempt:
         else:
             file_properties = found.defaults(env)
         before = replace(submission, file_properties=file_properties)
+        self.spark_properties = {key: before.value(key) or "" for key in before.keys()}
         deploy_mode = target.deploy_mode or before.value("spark.submit.deployMode")
         if deploy_mode == "cluster":
             msg = (
@@ -187,6 +183,17 @@ class Attempt:
             },
         )
         return after
+
+    def declare(self, declared: Declared) -> None:
+        """Note what the task says of its datasets."""
+        self._note(
+            declared_inputs=declared.inputs,
+            declared_outputs=declared.outputs,
+            expectations=declared.expectations,
+            naming=dict(declared.naming),
+        )
+        for problem in declared.problems:
+            self.degrade(DegradationCode.DECLARATION_UNUSABLE, problem)
 
     def _observation(self, submission: Submission) -> Observation | None:
         """Put the observer into the bundle; where that is not possible, lineage goes on without."""
@@ -272,16 +279,20 @@ class Attempt:
         try:
             self._note(ended=datetime.now(UTC), outcome=str(outcome))
             lineage = task_lineage(self.bundle, self._expiry())
-            parts = facets.parts(lineage, self.bundle.report)
+            parts = self._parts(lineage)
         except (Exception, AirflowTaskTimeout) as error:
             log.debug("Collecting lineage failed.", exc_info=True)
             self.degrade(*_reason(error))
             lineage = self._without(outcome)
-            parts = facets.parts(lineage, self.bundle.report)
+            parts = self._parts(lineage)
         # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
         with suppress(Exception, AirflowTaskTimeout):
             self._clean_up(lineage)
         return parts
+
+    def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
+        bare = self.settings.emit_bare_partitions_facet
+        return facets.parts(lineage, self.bundle.report, bare_partitions=bare)
 
     def _expiry(self) -> Any:
         begun = time.monotonic()
@@ -298,15 +309,10 @@ class Attempt:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""
         manifest = self.bundle.manifest
 
-        def declared(entries: tuple[DeclaredDataset, ...]) -> tuple[LineageDataset, ...]:
-            from airflow_provider_sparklineage.datasets import DatasetName
-
-            return tuple(LineageDataset(DatasetName(d.namespace, d.name)) for d in entries)
-
         return TaskLineage(
             outcome,
-            declared(manifest.declared_inputs),
-            declared(manifest.declared_outputs),
+            tuple(LineageDataset(name) for name in manifest.declared_inputs),
+            tuple(LineageDataset(name) for name in manifest.declared_outputs),
             degradations=tuple(
                 Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations
             ),

@@ -1,53 +1,179 @@
-"""What a DAG author declared (``inlets``, ``outlets``, ``reads``, ``writes``) to dataset names."""
+"""What a task says of itself (declarations, templates, partition key) to names and expectations."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import Asset
 from openlineage.client.event_v2 import Dataset
 
-from airflow_provider_sparklineage.datasets import DatasetName, from_uri
+from airflow_provider_sparklineage import expectations
+from airflow_provider_sparklineage.datasets import DatasetName, Naming
+from airflow_provider_sparklineage.exceptions import DeclarationError
+from airflow_provider_sparklineage.expectations import DatasetSubset, Expectation, Side
+from airflow_provider_sparklineage.references import FILE_SCHEMES, references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.templates import TracedText
 
 log = logging.getLogger(__name__)
 
-# Schemes that Spark reads as files; all others are for the provider of the scheme to name.
-_FILE_SCHEMES = frozenset(
-    "file s3 s3a s3n gs abfs abfss wasb wasbs hdfs viewfs dbfs".split()  # noqa: SIM905  (reads better)
-)
 
+@dataclass(frozen=True)
+class Declared:
+    """What is known of a task's datasets before its job runs.
 
-def dataset_names(entries: Iterable[object]) -> tuple[DatasetName, ...]:
-    """Name declared datasets as the Spark listener would; log and leave out what has no name.
-
-    :param entries: URIs and absolute paths, assets, OpenLineage datasets, or what Airflow's
-        OpenLineage provider converts from ``inlets`` and ``outlets``
+    :param problems: sentences on what cannot be understood
+    :param naming: Spark properties that change how the listener names datasets
     """
-    names: dict[DatasetName, None] = {}
-    for entry in entries:
-        if isinstance(entry, str) and ("{{" in entry or "{%" in entry):
-            continue  # its template could not be rendered, so it names nothing
-        name = _name(entry)
-        if name is None:
-            log.info("No OpenLineage dataset is known for the declared %r; it is left out.", entry)
+
+    inputs: tuple[DatasetName, ...] = ()
+    outputs: tuple[DatasetName, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    problems: tuple[str, ...] = ()
+    naming: Mapping[str, str] = field(default_factory=dict)
+
+
+def declared(
+    operator: Any,
+    texts: Sequence[TracedText],
+    rules: PartitionRules,
+    partition_key: str | None = None,
+    naming: Mapping[str, str] | None = None,
+) -> Declared:
+    """Tell what an operator with rendered fields says of its datasets.
+
+    :param texts: its traced texts
+    :param partition_key: of the run
+    :param naming: Spark properties of the submission; None: those that the operator has itself
+    """
+    conf = {str(k): str(v) for k, v in (operator.conf or {}).items()}
+    own_naming = naming_properties(conf if naming is None else naming)
+    mirrored = Naming.of(own_naming)
+    found = _Finding(mirrored, rules, texts)
+    inputs = [*_identities(operator.inlets), *found.add("reads", operator.reads, Side.READ)]
+    outputs = [*_identities(operator.outlets), *found.add("writes", operator.writes, Side.WRITE)]
+    own = [t for t in texts if not t.field.startswith(("reads", "writes"))]
+    found.expectations += expectations.from_arguments(own, mirrored, rules)
+    found.add_key(partition_key, operator.partition_key_dimensions)
+    return Declared(
+        tuple(dict.fromkeys(inputs)),
+        tuple(dict.fromkeys(outputs)),
+        tuple(found.expectations),
+        tuple(found.problems),
+        own_naming,
+    )
+
+
+def naming_properties(conf: Mapping[str, str]) -> dict[str, str]:
+    """Choose the Spark properties that change how the listener names datasets."""
+    return {k: v for k, v in conf.items() if k.startswith("spark.openlineage.dataset.")}
+
+
+class _Finding:
+    def __init__(
+        self, naming: Naming, rules: PartitionRules, texts: Sequence[TracedText]
+    ) -> None:
+        self._naming = naming
+        self._rules = rules
+        self._texts = texts
+        self.expectations: list[Expectation] = []
+        self.problems: list[str] = []
+        if naming.unknown:
+            self.problems.append(
+                "Datasets cannot be named here as the listener names them, because of "
+                f"{', '.join(naming.unknown)}; expected partitions may not meet their datasets."
+            )
+
+    def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
+        """Add ``reads`` or ``writes``; return the datasets that have a name."""
+        names = []
+        for number, entry in enumerate(_listed(entries)):
+            subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
+            if _is_unrendered(subset):
+                continue  # its template could not be rendered, so it names nothing
+            texts = [t for t in self._texts if t.field.startswith(f"{name}[{number}]")]
+            try:
+                identity = self._add(subset, side, texts)
+            except DeclarationError as error:
+                self.problems.append(f"{name}[{number}]: {error}")
+                continue
+            if isinstance(identity, DatasetName):
+                names.append(identity)
+        return names
+
+    def _add(
+        self, subset: DatasetSubset, side: Side, texts: Sequence[TracedText]
+    ) -> DatasetName | str | None:
+        identity: DatasetName | str | None
+        if not isinstance(subset.dataset, str):
+            identity = _identity(subset.dataset)
+        elif named := references(subset.dataset, self._naming, self._rules):
+            identity = named[0].dataset
+            if named[0].partition.values and subset.partitions is None:
+                subset = replace(subset, partitions=named[0].partition.as_dict())
         else:
-            names[name] = None
-    return tuple(names)
+            identity = _table(subset.dataset)
+        if identity is None:
+            log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
+            return None
+        self.expectations.append(
+            expectations.declared(side, identity, subset, texts, self._rules)
+        )
+        return identity
+
+    def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
+        if not key or not dimensions:
+            return
+        try:
+            self.expectations += expectations.from_partition_key(key, dimensions)
+        except DeclarationError as error:
+            self.problems.append(str(error))
 
 
-def _name(entry: object) -> DatasetName | None:
-    if isinstance(entry, str):
-        return from_uri(entry)
+# catalog.namespace.table, with or without backquotes
+_TABLE = re.compile(r"(`[^`]+`|[\w-]+)(\.(`[^`]+`|[\w-]+)){0,3}")
+
+
+def _table(text: str) -> str:
+    if not _TABLE.fullmatch(text.strip()):
+        msg = (
+            f"{text!r} names no dataset; it must be a URI that Spark reads (s3a://…, file:///…), "
+            "an absolute path, a table (schema.table) or an asset."
+        )
+        raise DeclarationError(msg)
+    return text.strip()
+
+
+def _is_unrendered(subset: DatasetSubset) -> bool:
+    return subset.template is None and any(mark in repr(subset) for mark in ("{{", "{%"))
+
+
+def _identities(entries: Iterable[object]) -> list[DatasetName]:
+    """Name ``inlets`` or ``outlets``: they give identity, and no part of a dataset."""
+    names = []
+    for entry in entries:
+        name = _identity(entry)
+        if name is None:
+            log.info("No OpenLineage dataset is known for %r; it is left out.", entry)
+        else:
+            names.append(name)
+    return names
+
+
+def _identity(entry: object) -> DatasetName | None:
     if isinstance(entry, Dataset):
         return DatasetName(entry.namespace, entry.name)
     if isinstance(entry, Asset):
-        if urlsplit(entry.uri).scheme in _FILE_SCHEMES:
-            return from_uri(entry.uri)
+        if urlsplit(entry.uri).scheme in FILE_SCHEMES:
+            return Naming().name(entry.uri)
         from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 
         found = translate_airflow_asset(entry, None)
@@ -56,3 +182,9 @@ def _name(entry: object) -> DatasetName | None:
 
         found = ExtractorManager.convert_to_ol_dataset(entry)
     return DatasetName(found.namespace, found.name) if found is not None else None
+
+
+def _listed(value: object) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple, set)) else [value]

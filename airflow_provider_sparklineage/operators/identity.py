@@ -14,26 +14,15 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 
 from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import (
-    DeclaredDataset,
-    JobName,
-    Manifest,
-    TaskIdentity,
-)
+from airflow_provider_sparklineage.spark.capture import JobName, Manifest, TaskIdentity
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.settings import Settings
 
 
-def manifest_of(
-    context: Context,
-    settings: Settings,
-    declared_inputs: tuple[DatasetName, ...],
-    declared_outputs: tuple[DatasetName, ...],
-) -> Manifest:
+def manifest_of(context: Context, settings: Settings) -> Manifest:
     """Make the manifest of a try that begins; nothing in it is a secret."""
     ti: Any = context["ti"]
     run_id = str(lineage_run_id(ti))
@@ -53,8 +42,10 @@ def manifest_of(
         run_id=run_id,
         worker=capture.this_worker(),
         started=datetime.now(UTC),
-        declared_inputs=tuple(DeclaredDataset(*name) for name in declared_inputs),
-        declared_outputs=tuple(DeclaredDataset(*name) for name in declared_outputs),
+        partitioning=settings.partitioning.documents(),
+        max_partitions=settings.max_partitions,
+        max_locations=settings.max_locations,
+        bare_partitions=settings.emit_bare_partitions_facet,
         versions=_versions(),
         settings=settings.described(),
     )

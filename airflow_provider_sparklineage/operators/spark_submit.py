@@ -112,14 +112,13 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators.attempt import Attempt
 
         try:
-            resolved = settings.resolve(_option, strict=self.strict, observe=self.observe)
+            resolved = self._settings()
             wrong = None
         except SettingsError as error:
             if self.strict:
                 raise
             resolved, wrong = settings.Settings(), error
-        declared = self._declared("inputs"), self._declared("outputs")
-        attempt = Attempt.begin(context, resolved, *declared)
+        attempt = Attempt.begin(context, resolved)
         try:
             if wrong is None:
                 self._inject(attempt, context)
@@ -130,6 +129,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
                 attempt.abandon()
                 raise
             attempt.without_capture(error)
+        attempt.declare(self._declared(context, resolved.partitioning, attempt.spark_properties))
         return attempt
 
     def _inject(self, attempt: Attempt, context: Context) -> None:
@@ -164,13 +164,22 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         operator.env_vars = dict(after.env_vars) or operator.env_vars
         operator.properties_file = properties_file or operator.properties_file
 
-    def _declared(self, side: str) -> tuple[DatasetName, ...]:
-        from airflow_provider_sparklineage.operators.declared import dataset_names
+    def _declared(
+        self,
+        context: Mapping[str, Any],
+        rules: PartitionRules,
+        spark_properties: Mapping[str, str] | None = None,
+    ) -> Declared:
+        """Tell what is known of the task's datasets before the job runs; never raises."""
+        from airflow_provider_sparklineage.operators.declared import Declared, declared
 
-        operator: Any = self
-        if side == "inputs":
-            return dataset_names([*operator.inlets, *_listed(self.reads)])
-        return dataset_names([*operator.outlets, *_listed(self.writes)])
+        try:
+            return declared(
+                self, self._traces or (), rules, context.get("partition_key"), spark_properties
+            )
+        except Exception as error:
+            log.debug("Declarations cannot be understood.", exc_info=True)
+            return Declared(problems=(f"{type(error).__name__}: {error}",))
 
     # --- OpenLineage ------------------------------------------------------------------------------
     # Airflow takes its default extractor for every operator that has one of these as a callable.
@@ -196,26 +205,36 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         """Hook of Airflow's OpenLineage provider: what had been done until the try failed."""
         return self._facets_at_end if self._has_lineage() else None
 
+    def _settings(self) -> settings.Settings:
+        return settings.resolve(_option, strict=self.strict, observe=self.observe)
+
     def _has_lineage(self) -> bool:
         """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
         if not self.lineage:
             return False
         try:
-            return not settings.resolve(_option, strict=self.strict, observe=self.observe).disabled
+            return not self._settings().disabled
         except SettingsError:
             return True
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.lineage import facets
-        from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-        from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+        from airflow_provider_sparklineage.lineage.task import declared_lineage
 
-        declared = TaskLineage(
-            Outcome.COMPLETE,
-            tuple(LineageDataset(name) for name in self._declared("inputs")),
-            tuple(LineageDataset(name) for name in self._declared("outputs")),
+        try:
+            resolved = self._settings()
+        except SettingsError:
+            resolved = settings.Settings()
+        declared = self._declared(_current_context(), resolved.partitioning)
+        lineage = declared_lineage(
+            declared.inputs,
+            declared.outputs,
+            declared.expectations,
+            resolved.partitioning,
+            Limits(resolved.max_partitions, resolved.max_locations),
         )
-        return _operator_lineage(facets.parts(declared))
+        bare = resolved.emit_bare_partitions_facet
+        return _operator_lineage(facets.parts(lineage, bare_partitions=bare))
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         if self._collected is None:  # execute() did not get as far as submitting
@@ -232,12 +251,6 @@ def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
         run_facets=parts.run_facets,
         job_facets=parts.job_facets,
     )
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple, set)) else [value]
 
 
 def _option(name: str) -> str | None:

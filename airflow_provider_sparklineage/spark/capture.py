@@ -23,11 +23,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, read_events
 from airflow_provider_sparklineage.spark.observations import (
     ObservationRecord,
@@ -55,13 +57,6 @@ class TaskIdentity(msgspec.Struct, frozen=True):
 
 class JobName(msgspec.Struct, frozen=True):
     """OpenLineage job of the task."""
-
-    namespace: str
-    name: str
-
-
-class DeclaredDataset(msgspec.Struct, frozen=True):
-    """A dataset of ``inlets``, ``outlets``, ``reads`` or ``writes``, in the listener's naming."""
 
     namespace: str
     name: str
@@ -96,8 +91,19 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: datetime | None = None
     outcome: str = ""
     """COMPLETE or FAIL once the try has ended; empty while it runs or if its worker was killed."""
-    declared_inputs: tuple[DeclaredDataset, ...] = ()
-    declared_outputs: tuple[DeclaredDataset, ...] = ()
+    declared_inputs: tuple[DatasetName, ...] = ()
+    """Datasets of ``inlets`` and ``reads``, as the listener names them."""
+    declared_outputs: tuple[DatasetName, ...] = ()
+    """Datasets of ``outlets`` and ``writes``."""
+    expectations: tuple[Expectation, ...] = ()
+    """What templates and declarations say is read and written."""
+    naming: dict[str, str] = {}
+    """Spark properties of the user's own that change how datasets are named."""
+    partitioning: list[dict[str, Any]] = []
+    """The organisation's rules."""
+    max_partitions: int = 100
+    max_locations: int = 100
+    bare_partitions: bool = False
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}

@@ -1,0 +1,68 @@
+"""Datasets that the organisation's rules name otherwise than the listener does.
+
+The listener trims the folders of a path that it takes for partitions. A rule with a layout can know
+of more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is renamed
+on every side and in column lineage, and what it was called is kept as a location.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.application import (
+        Action,
+        ActionDataset,
+        SparkApplication,
+    )
+    from airflow_provider_sparklineage.rules import PartitionRules
+
+
+def relocated(application: SparkApplication, rules: PartitionRules) -> SparkApplication:
+    """Rename the datasets of an application that rules know; the same application if none does."""
+    names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
+    moved: dict[DatasetName, DatasetName] = {}
+    for name in names:
+        found = rules.resolve(name)
+        if found is not None and found[0] != name:
+            moved[name] = found[0]
+    if not moved:
+        return application
+    return replace(application, actions=tuple(_action(a, moved) for a in application.actions))
+
+
+def _action(action: Action, moved: Mapping[DatasetName, DatasetName]) -> Action:
+    return replace(
+        action,
+        inputs=_joined(action.inputs, moved),
+        outputs=_joined(action.outputs, moved),
+        moved={**action.moved, **moved},
+    )
+
+
+def _joined(
+    datasets: Iterable[ActionDataset], moved: Mapping[DatasetName, DatasetName]
+) -> tuple[ActionDataset, ...]:
+    """Rename, and join those that were several folders of one dataset."""
+    found: dict[DatasetName, ActionDataset] = {}
+    for dataset in datasets:
+        name = moved.get(dataset.name, dataset.name)
+        locations = dataset.locations
+        if name != dataset.name:
+            locations = locations or frozenset({dataset.name.name})
+        known = found.get(name)
+        if known is None:
+            found[name] = replace(dataset, name=name, locations=locations)
+            continue
+        whole = known.locations is None or locations is None
+        found[name] = replace(
+            known,
+            facets={**known.facets, **dataset.facets},
+            side_facets={**known.side_facets, **dataset.side_facets},
+            locations=None if whole else (known.locations or frozenset()) | (locations or frozenset()),
+        )
+    return tuple(found[name] for name in sorted(found))
