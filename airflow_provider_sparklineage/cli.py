@@ -1,6 +1,7 @@
 """The ``sparklineage`` command; the same commands are under ``airflow sparklineage``.
 
-Nothing here imports Airflow, but :func:`airflow_commands`, which Airflow itself calls. Exit codes:
+Nothing here imports Airflow, but `explain` for its macros, and :func:`airflow_commands`, which
+Airflow itself calls and in which `explain` takes a task instead of templates. Exit codes:
 0 done, 1 done with notes under ``--strict`` or not done, 2 unusable input.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from airflow.cli.cli_config import CLICommand
 
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.operators.dry_run import Run
 
 
 class Argument(NamedTuple):
@@ -83,6 +85,78 @@ def _show(args: argparse.Namespace) -> int:
     return 1 if args.strict and missing else 0
 
 
+# --- explain --------------------------------------------------------------------------------------
+
+
+def _explain_texts(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import expectations, explain, rules
+    from airflow_provider_sparklineage.datasets import Naming
+    from airflow_provider_sparklineage.lineage.subsets import Limits
+    from airflow_provider_sparklineage.operators import dry_run
+
+    known = rules.load(args.rules) if args.rules else rules.NO_RULES
+    run = _run_of(args)
+    texts = [
+        traced
+        for number, text in enumerate(args.text)
+        for traced in dry_run.trace_text(text, number, run)
+    ]
+    found = expectations.from_arguments(texts, Naming(), known)
+    return _print_explanation(args, explain.explanation("", texts, found, Limits()))
+
+
+def _explain_task(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import explain, rules, settings
+    from airflow_provider_sparklineage.lineage.subsets import Limits
+    from airflow_provider_sparklineage.operators import dry_run
+    from airflow_provider_sparklineage.operators.spark_submit import option
+
+    resolved = settings.resolve(option)
+    known = rules.load(args.rules) if args.rules else resolved.partitioning
+    task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
+    document = explain.explanation(
+        task.subject,
+        task.texts,
+        task.declared.expectations,
+        Limits(resolved.max_partitions, resolved.max_locations),
+        task.declared.problems,
+    )
+    return _print_explanation(args, document)
+
+
+def _run_of(args: argparse.Namespace) -> Run:
+    from airflow_provider_sparklineage.operators import dry_run
+
+    ends = [args.data_interval_start, args.data_interval_end]
+    if any(ends) and not all(ends):
+        msg = "Give --data-interval-start and --data-interval-end together."
+        raise UnusableInputError(msg)
+    if any(ends) and not args.logical_date:
+        msg = "A run with a data interval has a logical date; give --logical-date as well."
+        raise UnusableInputError(msg)
+    if not args.logical_date and not args.partition_key:
+        msg = "Give --logical-date, or --partition-key for the run of a partition."
+        raise UnusableInputError(msg)
+    interval = tuple(dry_run.moment(end) for end in ends) if all(ends) else None
+    return dry_run.Run(
+        dry_run.moment(args.logical_date) if args.logical_date else None,
+        interval,  # type: ignore[arg-type]  # two of them
+        args.partition_key,
+        dry_run.moment(args.partition_date) if args.partition_date else None,
+        getattr(args, "map_index", -1),
+    )
+
+
+def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> int:
+    from airflow_provider_sparklineage import explain
+
+    if args.json:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        explain.print_explanation(document, sys.stdout)
+    return 1 if document["problems"] else 0
+
+
 # --- schema, fetch-listener -----------------------------------------------------------------------
 
 
@@ -143,6 +217,56 @@ _STRICT = Argument(
     {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
 )
 
+_RUN = (
+    Argument(
+        ("--logical-date",),
+        {"metavar": "TIME", "help": "logical date of the run, e.g. 2024-05-06; UTC without a zone"},
+    ),
+    Argument(
+        ("--data-interval-start",),
+        {"metavar": "TIME", "help": "start of the data interval; by default the logical date"},
+    ),
+    Argument(
+        ("--data-interval-end",),
+        {"metavar": "TIME", "help": "end of the data interval; by default the logical date"},
+    ),
+    Argument(("--partition-key",), {"metavar": "KEY", "help": "key of the run of a partition"}),
+    Argument(("--partition-date",), {"metavar": "TIME", "help": "date of the run of a partition"}),
+    Argument(("--rules",), {"metavar": "FILE", "help": "YAML file of partitioning rules to go by"}),
+    Argument(("--json",), {"action": "store_true", "help": "print the explanation as JSON"}),
+)
+
+_EXPLAIN = Command(
+    "explain",
+    "Show which datasets and partitions templates mean for a run, and what made each value",
+    _explain_texts,
+    (
+        Argument(
+            ("text",),
+            {
+                "nargs": "+",
+                "metavar": "TEMPLATE",
+                "help": "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'",
+            },
+        ),
+        *_RUN,
+    ),
+)
+_EXPLAIN_TASK = Command(
+    "explain",
+    "Show which datasets and partitions a task is meant to touch in a run, before it runs",
+    _explain_task,
+    (
+        Argument(("dag_id",), {"metavar": "DAG_ID", "help": "id of the DAG"}),
+        Argument(("task_id",), {"metavar": "TASK_ID", "help": "id of the task"}),
+        Argument(
+            ("--map-index",),
+            {"type": int, "default": -1, "metavar": "N", "help": "which instance of a mapped task"},
+        ),
+        *_RUN,
+    ),
+)
+
 COMMANDS = (
     Command(
         "merge",
@@ -177,6 +301,7 @@ COMMANDS = (
             _STRICT,
         ),
     ),
+    _EXPLAIN,
     Command(
         "schema",
         "Print a JSON Schema of what this package writes; without a name, list them",
@@ -254,7 +379,9 @@ def airflow_commands() -> list[CLICommand]:
         GroupCommand(
             name="sparklineage",
             help="Lineage of Spark jobs",
-            subcommands=tuple(action(command) for command in COMMANDS),
+            subcommands=tuple(
+                action(_EXPLAIN_TASK if command is _EXPLAIN else command) for command in COMMANDS
+            ),
         )
     ]
 

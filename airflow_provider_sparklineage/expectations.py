@@ -459,7 +459,9 @@ def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expect
     :raise DeclarationError: if the key does not fit
     """
     values = _key_values(key, dimensions)
-    template = dimensions if isinstance(dimensions, str) else "|".join(f"{{{d}}}" for d in dimensions)
+    template = (
+        dimensions if isinstance(dimensions, str) else "|".join(f"{{{d}}}" for d in dimensions)
+    )
 
     def source(kind: Kind, label: str, value: str) -> Source:
         key = ("partition_key",)
@@ -474,9 +476,7 @@ def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expect
             sources=tuple(source(Kind.DECLARED, *value) for value in values),
         ),
         *(
-            Expectation(
-                Kind.INFERRED, Side.READ, sources=(source(Kind.INFERRED, label, value),)
-            )
+            Expectation(Kind.INFERRED, Side.READ, sources=(source(Kind.INFERRED, label, value),))
             for label, value in values
         ),
     ]
@@ -496,8 +496,7 @@ def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, st
         )
         raise DeclarationError(msg)
     pattern = "".join(
-        re.escape(part) if number % 2 == 0 else "(.+?)"
-        for number, part in enumerate(parts)
+        re.escape(part) if number % 2 == 0 else "(.+?)" for number, part in enumerate(parts)
     )
     match = re.fullmatch(pattern, key, re.DOTALL)
     if match is None:

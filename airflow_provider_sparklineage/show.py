@@ -21,31 +21,35 @@ _MAX_LOCATIONS = 3
 _MAX_INDIRECT = 8
 
 
+def console(file: IO[str]) -> Console:
+    """Make a console; colours and the terminal's width only where ``file`` is one."""
+    made = Console(file=file, highlight=False, emoji=False)
+    if made.is_terminal:
+        return made
+    return Console(file=file, highlight=False, emoji=False, width=_PLAIN_WIDTH, no_color=True)
+
+
 def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
-    """Print a merged event; colours and the terminal's width only where ``file`` is one."""
-    console = Console(file=file, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(
-            file=file, highlight=False, emoji=False, width=_PLAIN_WIDTH, no_color=True
-        )
+    """Print a merged event."""
+    out = console(file)
     labels = _labels(event)
     job, run = event["job"], event["run"]
     colour = "green" if event["eventType"] == "COMPLETE" else "red"
-    console.rule(f"[bold]{escape(job['name'])}[/]", align="left")
-    console.print(f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {run['runId']}")
-    _print_datasets(console, "Inputs", event.get("inputs") or [], labels)
-    _print_datasets(console, "Outputs", event.get("outputs") or [], labels)
+    out.rule(f"[bold]{escape(job['name'])}[/]", align="left")
+    out.print(f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {run['runId']}")
+    _print_datasets(out, "Inputs", event.get("inputs") or [], labels)
+    _print_datasets(out, "Outputs", event.get("outputs") or [], labels)
     for output in event.get("outputs") or []:
-        _print_columns(console, output, labels)
+        _print_columns(out, output, labels)
     missing = degradations(event)
     if missing:
-        console.print("\n[bold]Missing or assumed[/]")
+        out.print("\n[bold]Missing or assumed[/]")
         for entry in missing:
-            console.print(
+            out.print(
                 f"  [yellow]{entry['code']}[/]  {escape(entry['message'])}",
-                soft_wrap=not console.is_terminal,
+                soft_wrap=not out.is_terminal,
             )
-    console.print()
+    out.print()
 
 
 def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -95,7 +99,7 @@ def _name(dataset: Mapping[str, Any]) -> DatasetName:
 
 
 def _print_datasets(
-    console: Console,
+    out: Console,
     title: str,
     datasets: list[Mapping[str, Any]],
     labels: Mapping[DatasetName, str],
@@ -108,9 +112,9 @@ def _print_datasets(
         table.add_row(
             f"  [cyan]{escape(labels[name])}[/]", escape(str(name)), escape(_facts(dataset))
         )
-    console.print(f"\n[bold]{title}[/]{'' if datasets else ' none'}")
+    out.print(f"\n[bold]{title}[/]{'' if datasets else ' none'}")
     if datasets:
-        console.print(table)
+        out.print(table)
 
 
 def _facts(dataset: Mapping[str, Any]) -> str:
@@ -122,6 +126,11 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     partitions = condition.get("partitions")
     if partitions is not None:
         facts.append(_partitions(dataset, partitions))
+    if condition.get("type") in ("compare", "binary"):
+        facts.append(_condition(condition))
+    described = sides.get("sparkLineage_subsetDescription") or {}
+    if described.get("description"):
+        facts.append(str(described["description"]))
     locations = [str(location) for location in condition.get("locations") or ()]
     if locations:
         ends = [_below(dataset["name"], location) for location in locations]
@@ -131,6 +140,29 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     if statistics.get("rowCount") is not None:
         facts.append(f"{statistics['rowCount']} rows")
     return "; ".join(facts)
+
+
+_SIGNS = {
+    "EQUAL": "=",
+    "GREATER_THAN": ">",
+    "GREATER_EQUAL_THAN": ">=",
+    "LESS_THAN": "<",
+    "LESS_EQUAL_THAN": "<=",
+}
+
+
+def _condition(condition: Mapping[str, Any]) -> str:
+    """Write a condition as one would in SQL."""
+    if condition.get("type") == "binary":
+        left, right = (_condition(condition[side]) for side in ("left", "right"))
+        return f"({left} {condition['operator']} {right})"
+    if condition.get("type") == "compare":
+        left, right = (
+            condition[s].get("field") or condition[s].get("value") for s in ("left", "right")
+        )
+        sign = _SIGNS.get(condition["comparison"], condition["comparison"])
+        return f"{left} {sign} {right}"
+    return str(condition.get("type"))
 
 
 def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]]) -> str:
@@ -152,7 +184,7 @@ def _below(name: str, location: str) -> str:
 
 
 def _print_columns(
-    console: Console, output: Mapping[str, Any], labels: Mapping[DatasetName, str]
+    out: Console, output: Mapping[str, Any], labels: Mapping[DatasetName, str]
 ) -> None:
     facets = output.get("facets") or {}
     fields = (facets.get("schema") or {}).get("fields") or []
@@ -162,7 +194,7 @@ def _print_columns(
     names = [*types, *(name for name in sources if name not in types)]
     if not names:
         return
-    console.print(f"\n[bold]Columns of {escape(labels[_name(output)])}[/]")
+    out.print(f"\n[bold]Columns of {escape(labels[_name(output)])}[/]")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -171,7 +203,7 @@ def _print_columns(
         made_of = (sources.get(name) or {}).get("inputFields") or ()
         said = ", ".join(_source(s, labels) for s in made_of) or "[yellow]sources unknown[/]"
         table.add_row(f"  {escape(name)}", f"[dim]{escape(types.get(name, ''))}[/]", said)
-    console.print(table)
+    out.print(table)
     everything = [_source(s, labels) for s in lineage.get("dataset") or ()]
     if everything:
         more = (
@@ -179,9 +211,9 @@ def _print_columns(
             if len(everything) > _MAX_INDIRECT
             else ""
         )
-        console.print(
+        out.print(
             f"  all of them by {', '.join(everything[:_MAX_INDIRECT])}{more}",
-            soft_wrap=not console.is_terminal,
+            soft_wrap=not out.is_terminal,
         )
 
 

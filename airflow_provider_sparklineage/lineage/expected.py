@@ -114,9 +114,7 @@ class Expectations:
 
 
 def _says_something(expectation: Expectation) -> bool:
-    return bool(
-        expectation.partitions is not None or expectation.where or expectation.location
-    )
+    return bool(expectation.partitions is not None or expectation.where or expectation.location)
 
 
 def _united(said: Sequence[Expectation], explaining: Sequence[Source]) -> Expected:
@@ -128,9 +126,7 @@ def _united(said: Sequence[Expectation], explaining: Sequence[Source]) -> Expect
     return Expected(
         said[0].kind if said else Kind.INFERRED,
         # One path to the whole of a dataset, and all of it is expected.
-        frozenset(partitions)
-        if said and all(e.partitions is not None for e in said)
-        else None,
+        frozenset(partitions) if said and all(e.partitions is not None for e in said) else None,
         tuple(dimensions),
         frozenset(e.location for e in said if e.location),
         tuple(dict.fromkeys(e.where for e in said if e.where)),

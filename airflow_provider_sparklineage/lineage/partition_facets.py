@@ -307,9 +307,8 @@ def check_facet(
 def _checked(dataset: LineageDataset) -> dict[str, Any]:
     expected = dataset.expected
     label = dataset.name.name.rstrip("/").rpartition("/")[2]
-    what = to_text(dataset.meant.condition) if dataset.meant.condition else "partitions not known"
-    if dataset.observed and dataset.meant.condition is None:
-        what = "all of it"
+    unknown = "all of it" if dataset.observed else "partitions not known"
+    what = dataset.meant.summary or unknown
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
         "summary": f"{label} {what}",

@@ -63,6 +63,8 @@ def _joined(
             known,
             facets={**known.facets, **dataset.facets},
             side_facets={**known.side_facets, **dataset.side_facets},
-            locations=None if whole else (known.locations or frozenset()) | (locations or frozenset()),
+            locations=None
+            if whole
+            else (known.locations or frozenset()) | (locations or frozenset()),
         )
     return tuple(found[name] for name in sorted(found))

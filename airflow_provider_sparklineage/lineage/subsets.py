@@ -31,6 +31,7 @@ from airflow_provider_sparklineage.subset import (
     Locations,
     Partitions,
     date_range,
+    to_text,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +82,13 @@ class Meant:
     partitions: frozenset[Partition] | None = None
     skipped: int = 0
     what: str = "partitions"
+
+    @property
+    def summary(self) -> str:
+        """Say it in a few words; empty for the whole, or what is not known."""
+        if self.partitions is not None:
+            return summary(self.partitions)
+        return to_text(self.condition) if self.condition else ""
 
 
 def meant(evidence: Evidence, limits: Limits) -> Meant:

@@ -6,21 +6,25 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming
+from airflow_provider_sparklineage.datasets import Naming
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
-from airflow_provider_sparklineage.lineage.dataset import symlinks
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.subsets import Limits
+from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.rules import PartitionRules
 from airflow_provider_sparklineage.spark.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.spark.capture import CaptureBundle
     from airflow_provider_sparklineage.spark.events import ReadReport
 
@@ -59,6 +63,26 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     return replace(lineage, degradations=tuple(degradations))
+
+
+def declared_lineage(
+    inputs: Iterable[DatasetName],
+    outputs: Iterable[DatasetName],
+    expectations: Iterable[Expectation],
+    rules: PartitionRules,
+    limits: Limits,
+) -> TaskLineage:
+    """Give the lineage of a task of which nothing was collected (yet): what is declared.
+
+    A path among the arguments has no side, so nothing is made of those before Spark has spoken.
+    """
+    said = [e for e in expectations if e.kind is Kind.DECLARED]
+    telling = Telling(said, rules, limits)
+    return TaskLineage(
+        Outcome.COMPLETE,
+        tuple(telling.told(LineageDataset(n), Side.READ, None) for n in sorted(set(inputs))),
+        tuple(telling.told(LineageDataset(n), Side.WRITE, None) for n in sorted(set(outputs))),
+    )
 
 
 def _observed(

@@ -29,9 +29,9 @@ from airflow.providers.openlineage.plugins.macros import (
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
 from airflow_provider_sparklineage.lineage import facets
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.lineage.subsets import Limits
+from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.settings import KeepCaptures, Settings
 from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
@@ -309,14 +309,15 @@ class Attempt:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""
         manifest = self.bundle.manifest
 
-        return TaskLineage(
-            outcome,
-            tuple(LineageDataset(name) for name in manifest.declared_inputs),
-            tuple(LineageDataset(name) for name in manifest.declared_outputs),
-            degradations=tuple(
-                Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations
-            ),
+        lineage = declared_lineage(
+            manifest.declared_inputs,
+            manifest.declared_outputs,
+            manifest.expectations,
+            self.settings.partitioning,
+            Limits(manifest.max_partitions, manifest.max_locations),
         )
+        known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
+        return replace(lineage, outcome=outcome, degradations=(*known, *lineage.degradations))
 
     def _clean_up(self, lineage: TaskLineage) -> None:
         """Keep or remove the bundle, and say once what needs a person's attention."""

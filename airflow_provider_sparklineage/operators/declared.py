@@ -78,9 +78,7 @@ def naming_properties(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Finding:
-    def __init__(
-        self, naming: Naming, rules: PartitionRules, texts: Sequence[TracedText]
-    ) -> None:
+    def __init__(self, naming: Naming, rules: PartitionRules, texts: Sequence[TracedText]) -> None:
         self._naming = naming
         self._rules = rules
         self._texts = texts
@@ -124,9 +122,7 @@ class _Finding:
         if identity is None:
             log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
             return None
-        self.expectations.append(
-            expectations.declared(side, identity, subset, texts, self._rules)
-        )
+        self.expectations.append(expectations.declared(side, identity, subset, texts, self._rules))
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:

@@ -14,14 +14,15 @@ from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.exceptions import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
+    from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.rules import PartitionRules
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,11 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         :class:`SparkLineageSubmitOperator` for what it does.
 
     :param lineage: False gives exactly the operator without this mixin.
-    :param reads: URIs, paths or assets that the job reads although Spark cannot report it.
-        (templated)
-    :param writes: URIs, paths or assets that the job writes although Spark cannot report it.
-        (templated)
+    :param reads: What the job is meant to read: URIs, paths, tables, assets, or a
+        :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
+    :param writes: What the job is meant to write, likewise. (templated)
+    :param partition_key_dimensions: Partition columns that the run's partition key stands for:
+        ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
@@ -66,6 +68,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         writes: Sequence[Any] = (),
         strict: bool | None = None,
         observe: bool | None = None,
+        partition_key_dimensions: str | Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -74,6 +77,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.writes = writes
         self.strict = strict
         self.observe = observe
+        self.partition_key_dimensions = partition_key_dimensions
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
 
@@ -129,7 +133,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
                 attempt.abandon()
                 raise
             attempt.without_capture(error)
-        attempt.declare(self._declared(context, resolved.partitioning, attempt.spark_properties))
+        key = context.get("partition_key")
+        attempt.declare(self._declared(resolved.partitioning, key, attempt.spark_properties))
         return attempt
 
     def _inject(self, attempt: Attempt, context: Context) -> None:
@@ -166,17 +171,15 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def _declared(
         self,
-        context: Mapping[str, Any],
         rules: PartitionRules,
+        partition_key: str | None = None,
         spark_properties: Mapping[str, str] | None = None,
     ) -> Declared:
         """Tell what is known of the task's datasets before the job runs; never raises."""
         from airflow_provider_sparklineage.operators.declared import Declared, declared
 
         try:
-            return declared(
-                self, self._traces or (), rules, context.get("partition_key"), spark_properties
-            )
+            return declared(self, self._traces or (), rules, partition_key, spark_properties)
         except Exception as error:
             log.debug("Declarations cannot be understood.", exc_info=True)
             return Declared(problems=(f"{type(error).__name__}: {error}",))
@@ -206,7 +209,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _settings(self) -> settings.Settings:
-        return settings.resolve(_option, strict=self.strict, observe=self.observe)
+        return settings.resolve(option, strict=self.strict, observe=self.observe)
 
     def _has_lineage(self) -> bool:
         """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
@@ -219,13 +222,14 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.lineage import facets
+        from airflow_provider_sparklineage.lineage.subsets import Limits
         from airflow_provider_sparklineage.lineage.task import declared_lineage
 
         try:
             resolved = self._settings()
         except SettingsError:
             resolved = settings.Settings()
-        declared = self._declared(_current_context(), resolved.partitioning)
+        declared = self._declared(resolved.partitioning)
         lineage = declared_lineage(
             declared.inputs,
             declared.outputs,
@@ -253,7 +257,7 @@ def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
     )
 
 
-def _option(name: str) -> str | None:
+def option(name: str) -> str | None:
     value = airflow_conf.get(settings.SECTION, name, fallback=None)
     return None if value is None else str(value)
 
@@ -274,10 +278,11 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         further arguments.
 
     :param lineage: False gives exactly the stock SparkSubmitOperator.
-    :param reads: URIs, paths or assets that the job reads although Spark cannot report it.
-        (templated)
-    :param writes: URIs, paths or assets that the job writes although Spark cannot report it.
-        (templated)
+    :param reads: What the job is meant to read: URIs, paths, tables, assets, or a
+        :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
+    :param writes: What the job is meant to write, likewise. (templated)
+    :param partition_key_dimensions: Partition columns that the run's partition key stands for:
+        ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;

@@ -113,9 +113,7 @@ class _Tying:
             for root in read.roots or [""]:
                 dataset = self._dataset(root, read.table)
                 if dataset is not None:
-                    touch = Touch(
-                        dataset, started, ended, filters=filters, why_unknown=read.cut
-                    )
+                    touch = Touch(dataset, started, ended, filters=filters, why_unknown=read.cut)
                     self.reads[dataset].append(touch)
             return
         unrestricted = not read.partition_filters and not read.pushed_filters

@@ -1,0 +1,195 @@
+"""Templates rendered for a run that does not take place: what ``explain`` needs of Airflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pendulum
+from airflow.sdk.definitions._internal.templater import create_template_env
+from airflow.sdk.execution_time.context import (
+    ConnectionAccessor,
+    MacrosAccessor,
+    VariableAccessor,
+)
+
+from airflow_provider_sparklineage.exceptions import UnusableInputError
+from airflow_provider_sparklineage.templates import TracedText, trace_all
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.rules import PartitionRules
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run that templates are rendered for; times are aware.
+
+    :param logical_date: None for a run of a partition, or one started by hand without a date
+    :param interval: data interval; None: what the DAG's timetable says, else the logical date
+    """
+
+    logical_date: datetime | None = None
+    interval: tuple[datetime, datetime] | None = None
+    partition_key: str | None = None
+    partition_date: datetime | None = None
+    map_index: int = -1
+
+    def context(self, **known: Any) -> dict[str, Any]:
+        """Make the template context; variables that such a run has not are not in it."""
+        start, end = self.interval or (self.logical_date, self.logical_date)
+        run_after = self.logical_date or self.partition_date or pendulum.datetime(1970, 1, 1)
+        run_id = f"explained__{run_after.isoformat()}"
+        dag_run = SimpleNamespace(
+            run_id=run_id,
+            run_after=run_after,
+            run_type="manual",
+            logical_date=self.logical_date,
+            data_interval_start=start,
+            data_interval_end=end,
+            partition_key=self.partition_key,
+            partition_date=self.partition_date,
+            conf={},
+        )
+        context: dict[str, Any] = {
+            "run_id": run_id,
+            "dag_run": dag_run,
+            "macros": MacrosAccessor(),
+            "params": {},
+            "var": {
+                "json": VariableAccessor(deserialize_json=True),
+                "value": VariableAccessor(deserialize_json=False),
+            },
+            "conn": ConnectionAccessor(),
+            "partition_key": self.partition_key,
+            "partition_date": self.partition_date,
+            **known,
+        }
+        ti = SimpleNamespace(
+            run_id=run_id, map_index=self.map_index, try_number=1, dag_run=dag_run, **_names(known)
+        )
+        context |= {"ti": ti, "task_instance": ti}
+        if self.logical_date is not None:
+            ts = self.logical_date.isoformat()
+            ds = ts[:10]
+            context |= {
+                "logical_date": self.logical_date,
+                "ds": ds,
+                "ds_nodash": ds.replace("-", ""),
+                "ts": ts,
+                "ts_nodash": self.logical_date.strftime("%Y%m%dT%H%M%S"),
+                "ts_nodash_with_tz": ts.replace("-", "").replace(":", ""),
+                "data_interval_start": start,
+                "data_interval_end": end,
+            }
+        return context
+
+
+def _names(known: dict[str, Any]) -> dict[str, str]:
+    task = known.get("task")
+    return {"dag_id": task.dag_id, "task_id": task.task_id} if task is not None else {}
+
+
+def moment(text: str) -> datetime:
+    """Read a date or time of the command line, in UTC if it names no zone.
+
+    :raise UnusableInputError: if it is none
+    """
+    try:
+        parsed = pendulum.parse(text, tz="UTC", exact=False)
+    except (ValueError, TypeError) as error:
+        msg = f"{text!r} is no date or time; write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
+        raise UnusableInputError(msg) from error
+    if not isinstance(parsed, datetime):
+        msg = f"{text!r} is a span of time, and a moment is needed."
+        raise UnusableInputError(msg)
+    return parsed
+
+
+def trace_text(text: str, number: int, run: Run) -> list[TracedText]:
+    """Render a template for a run and trace it.
+
+    :raise UnusableInputError: if it cannot be rendered, naming what such a run has not
+    """
+    environment = create_template_env()
+    context = run.context()
+    try:
+        rendered = environment.from_string(text).render(context)
+    except Exception as error:
+        msg = f"{text!r} cannot be rendered: {error}. {_HINT}"
+        raise UnusableInputError(msg) from error
+    return trace_all(f"text[{number}]", text, rendered, environment, context)
+
+
+_HINT = (
+    "A run with a logical date has ds, ts, logical_date and data_interval_start/_end; a run of a "
+    "partition has partition_key and partition_date; give --logical-date or --partition-key."
+)
+
+
+@dataclass(frozen=True)
+class ExplainedTask:
+    """A task of a DAG, rendered and not run."""
+
+    subject: str
+    texts: tuple[TracedText, ...]
+    declared: Declared
+
+
+def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> ExplainedTask:
+    """Render a task as the task runner would, and tell what it expects.
+
+    :raise UnusableInputError: if there is no such task, it has no lineage, or cannot be rendered
+    """
+    from airflow.exceptions import AirflowException
+    from airflow.utils.cli import get_bagged_dag
+
+    from airflow_provider_sparklineage.operators.declared import declared
+    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageMixin
+
+    try:
+        dag = get_bagged_dag(None, dag_id)
+        task = dag.get_task(task_id)
+    except AirflowException as error:
+        raise UnusableInputError(str(error)) from error
+    operator_class: Any = getattr(task, "operator_class", type(task))
+    if not issubclass(operator_class, SparkLineageMixin):
+        msg = f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage."
+        raise UnusableInputError(msg)
+    if run.interval is None and run.logical_date is not None:
+        run = _with_interval(run, dag)
+    mapped = operator_class is not type(task)
+    if mapped and run.map_index < 0:
+        run = Run(run.logical_date, run.interval, run.partition_key, run.partition_date, 0)
+    params = {name: dag.params[name] for name in dag.params} | dict(getattr(task, "params", {}))
+    copy: Any = task.prepare_for_execution()
+    context = run.context(dag=dag, task=copy, params=params, inlets=[], outlets=[])
+    try:
+        copy.render_template_fields(context)
+    except Exception as error:
+        msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}. {_HINT}"
+        raise UnusableInputError(msg) from error
+    operator: Any = context["task"]
+    texts = tuple(operator.traces or ())
+    subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
+    return ExplainedTask(subject, texts, declared(operator, texts, rules, run.partition_key))
+
+
+def _with_interval(run: Run, dag: Any) -> Run:
+    from airflow.models.dag import infer_automated_data_interval
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
+    try:
+        interval = infer_automated_data_interval(timetable, run.logical_date)
+    except (ValueError, TypeError, NotImplementedError):
+        return run  # a timetable that makes no intervals of dates
+    return Run(
+        run.logical_date,
+        (interval.start, interval.end),
+        run.partition_key,
+        run.partition_date,
+        run.map_index,
+    )
