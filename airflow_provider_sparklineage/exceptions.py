@@ -4,6 +4,7 @@
 
     SparkLineageError
     ├── SettingsError        a setting has an impossible value
+    │   └── RulesError       so has a key of the partitioning rules
     ├── DeclarationError     a declaration of what a task reads or writes cannot be understood
     ├── ListenerError        no usable listener jar for this Spark
     ├── CaptureError         a capture bundle cannot be made or read
@@ -22,6 +23,10 @@ class SparkLineageError(Exception):
 
 class SettingsError(SparkLineageError):
     """Raised when an operator argument or a ``[sparklineage]`` option has an impossible value."""
+
+
+class RulesError(SettingsError):
+    """Raised when the organisation's partitioning rules are wrong; names file, line and key."""
 
 
 class DeclarationError(SparkLineageError):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.exceptions import DeclarationError
-from airflow_provider_sparklineage.moments import canonical
+from airflow_provider_sparklineage.moments import canonical, form_of
 from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.references import Reference, references
 
@@ -72,14 +72,14 @@ class PartitionRange:
         ):
             msg = f"{self}: the step must be an ISO 8601 duration such as P1D, PT1H or P1M."
             raise DeclarationError(msg)
-        form = next((f for f in _RANGE_FORMS if _fits(self.start, f) and _fits(self.end, f)), None)
+        form = form_of(self.start, self.end)
         if form is None:
             msg = (
                 f"{self}: start and end must be dates or times that are spelled alike, such as "
                 "2024-05-01 and 2024-06-01."
             )
             raise DeclarationError(msg)
-        values = []
+        values: list[str] = []
         first = pendulum.instance(datetime.strptime(self.start, form), tz="UTC")  # noqa: DTZ007
         end = pendulum.instance(datetime.strptime(self.end, form), tz="UTC")  # noqa: DTZ007
         for number in itertools.count():
@@ -99,34 +99,6 @@ class PartitionRange:
 
     def __str__(self) -> str:
         return f"PartitionRange({self.dimension!r}, {self.start!r}, {self.end!r}, {self.step!r})"
-
-
-_RANGE_FORMS = (
-    "%Y-%m-%d",
-    "%Y%m%d",
-    "%Y-%m",
-    "%Y%m",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S%z",
-    "%Y-%m-%dT%H:%M",
-    "%Y-%m-%dT%H",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%d %H",
-    "%Y-%m-%d-%H",
-    "%Y%m%d%H",
-    "%Y",
-)
-
-
-def _fits(text: str, form: str) -> bool:
-    try:
-        parsed = datetime.strptime(text, form)  # noqa: DTZ007  (only whether it can be read)
-    except (ValueError, TypeError):
-        return False
-    # strptime takes 2024-5-6 for %Y-%m-%d, and 2024011 for %Y%m%d.
-    return form.endswith("%z") or (
-        parsed.strftime(form.replace("%Y", f"{parsed.year:04d}")) == text
-    )
 
 
 @dataclass(frozen=True)
@@ -261,11 +233,6 @@ class Expectation:
     is_glob: bool = False
     dimensions: tuple[Dimension, ...] = ()
     sources: tuple[Source, ...] = ()
-
-    @property
-    def subject(self) -> str:
-        """What the statement is about, for messages."""
-        return self.table or (str(self.dataset) if self.dataset else "any dataset")
 
 
 def from_arguments(

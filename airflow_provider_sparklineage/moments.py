@@ -56,6 +56,40 @@ def canonical(text: str, form: str = "") -> str | None:
     return None
 
 
+# In the order in which they are tried; each text fits one, but for 202405, which is a month.
+_KNOWN_FORMS = (
+    "%Y-%m-%d",
+    "%Y%m%d",
+    "%Y-%m",
+    "%Y%m",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%d %H",
+    "%Y-%m-%d-%H",
+    "%Y%m%d%H",
+    "%Y",
+)
+
+
+def form_of(*texts: str) -> str | None:
+    """Tell how times are spelled, as a strptime format; None if they are not all spelled alike."""
+    return next((form for form in _KNOWN_FORMS if all(_fits(t, form) for t in texts)), None)
+
+
+def _fits(text: str, form: str) -> bool:
+    try:
+        parsed = datetime.strptime(text, form)  # noqa: DTZ007  (only whether it can be read)
+    except (ValueError, TypeError):
+        return False
+    # strptime takes 2024-5-6 for %Y-%m-%d, and 2024011 for %Y%m%d.
+    return form.endswith("%z") or (
+        parsed.strftime(form.replace("%Y", f"{parsed.year:04d}")) == text
+    )
+
+
 def precision(form: str) -> str:
     """Give the ISO 8601 spelling, as a strftime format, of the precision that a format has."""
     used = set(_DIRECTIVE.findall(form))

@@ -150,7 +150,7 @@ def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[So
         if expectation.kind is not Kind.INFERRED:
             continue
         for source in expectation.sources:
-            label = labels.get(canonical(source.value) or "")
-            if label is not None and source.dimension in ("", label):
-                explaining.append(replace(source, dimension=label))
+            found = labels.get(canonical(source.value) or "")
+            if found is not None and source.dimension in ("", found):
+                explaining.append(replace(source, dimension=found))
     return explaining

@@ -55,6 +55,7 @@ from airflow_provider_sparklineage.lineage.history import (
 from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.partitioning import Partition
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.subset import Condition, disjunction
 from airflow_provider_sparklineage.lineage.observed import (
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.observed import Subset
 
 
 class Outcome(StrEnum):
@@ -162,7 +164,8 @@ class _Merging:
         self._undone: set[DatasetName] = set()
         self._unobserved: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
-        self._statements: dict[DatasetName, set[str]] = {}
+        self._reading: dict[DatasetName, set[str]] = {}
+        self._writing: dict[DatasetName, set[str]] = {}
         self._schemas: dict[DatasetName, frozenset[str]] = {}
 
     def note(
@@ -183,7 +186,7 @@ class _Merging:
             for d in action.inputs
         }
         for dataset in action.inputs:
-            self._statements.setdefault(dataset.name, set()).add(action.sql)
+            self._reading.setdefault(dataset.name, set()).add(action.sql)
             self._add_input(action, dataset, origins[dataset.name])
         if action.state is not ActionState.COMPLETE:
             self._note_undone(action)
@@ -191,6 +194,7 @@ class _Merging:
         lineages = {d.name: self._composed(action, d, origins) for d in action.outputs}
         for dataset in action.outputs:
             self._add_output(dataset)
+            self._writing.setdefault(dataset.name, set()).add(action.sql)
             said, composed = lineages[dataset.name]
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
             if whole is None:
@@ -332,20 +336,24 @@ class _Merging:
 
     def told(self, dataset: LineageDataset, side: Side) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said."""
-        filters = None
-        if side is Side.READ:
-            filters = self._observed.filters(dataset.name) if dataset.observed else None
-            filters = filters or self._said_in_sql(dataset.name)
+        name = dataset.name
+        if side is Side.WRITE:
+            return self.telling.told(dataset, side, stated=self._stated_in_sql(name))
+        filters = self._observed.filters(name) if dataset.observed else self._filter_in_sql(name)
         return self.telling.told(dataset, side, filters)
 
-    def _said_in_sql(self, name: DatasetName) -> Condition | None:
+    def _filter_in_sql(self, name: DatasetName) -> Condition | None:
         """Read the filter of the statements that read a dataset, if each reads no other."""
-        conditions = [
-            predicates.where(statement) if statement else None
-            for statement in sorted(self._statements.get(name, ()))
-        ]
+        statements = sorted(self._reading.get(name, ()))
+        conditions = [predicates.where(s) if s else None for s in statements]
         known = [c for c in conditions if c is not None]
         return disjunction(known) if known and len(known) == len(conditions) else None
+
+    def _stated_in_sql(self, name: DatasetName) -> frozenset[Partition] | None:
+        """Read the static partitions of the statements that wrote a dataset, if each has some."""
+        statements = self._writing.get(name, ())
+        parts = [predicates.static_partition(s) if s else () for s in statements]
+        return frozenset(map(Partition, parts)) if parts and all(parts) else None
 
     def _note_gaps(self, dataset: LineageDataset, lineage: ColumnLineage) -> None:
         if not lineage.fields:

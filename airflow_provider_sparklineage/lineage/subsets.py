@@ -1,4 +1,4 @@
-"""Which part of a dataset is meant: one condition per dataset and side, by the proposal's hierarchy.
+"""Which part of a dataset is meant: one condition per side, by the proposal's hierarchy.
 
 The partitioning proposal of OpenLineage (seed of the ``subset`` facet) says in which form a subset
 is to be told: partitions, else physical locations, else logical conditions, else a description. A
@@ -9,7 +9,8 @@ ours to say, case by case:
    that a path or a declaration names is claimed.
 2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
    latter only those whose location Spark reports, where it reports any.
-3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be.
+3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be;
+   or the static partitions of the statements that wrote the dataset.
 4. Observed locations.
 5. Logical conditions: a gap-free run of dates; else the filters of all observed reads, or of the
    one statement that read the dataset; else the declared ``where``.
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.moments import form_of
 from airflow_provider_sparklineage.subset import (
     Condition,
     Description,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.expected import Expected
     from airflow_provider_sparklineage.lineage.observed import Subset
-    from airflow_provider_sparklineage.partitioning import Dimension
+    from airflow_provider_sparklineage.partitioning import Dimension, Partition
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Evidence:
     :param observed: whether what was touched was seen; then ``subset`` None is the whole
     :param locations: untrimmed names that the listener reported; None is the whole, or unknown
     :param filters: condition that all rows that were read or written fulfil
+    :param stated: static partitions of all the statements that wrote the dataset
     :param located: partition of an untrimmed name, or None
     """
 
@@ -66,6 +68,7 @@ class Evidence:
     filters: Condition | None
     expected: Expected | None
     located: Callable[[str], Partition | None]
+    stated: frozenset[Partition] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
         if len(partitions) <= limits.partitions and limits.partitions:
             return Meant(Partitions(partitions), partitions)
         skipped = len(partitions)
-        if run := date_range(partitions, _format(evidence)):
+        if run := _run(partitions, evidence):
             return Meant(run, partitions, skipped)
     elif evidence.locations is not None and not evidence.observed:
         if len(evidence.locations) <= limits.locations and limits.locations:
@@ -116,8 +119,11 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
         text = f"{first} … {last} ({skipped} locations)"
         return Meant(Description(text), None, skipped, "locations")
     if expected is not None and not evidence.observed and expected.is_glob:
-        texts = [str(p) for p in sorted(expected.partitions or ())] or sorted(expected.locations)
-        return Meant(Description(", ".join(texts)))
+        globs = [
+            "/".join(f"{label}={value}" for label, value in partition.values)
+            for partition in sorted(expected.partitions or ())
+        ]
+        return Meant(Description(", ".join(globs or sorted(expected.locations))))
     return Meant()
 
 
@@ -136,18 +142,32 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
 def _located(evidence: Evidence) -> frozenset[Partition] | None:
     """Turn locations into partitions; None unless each is one."""
     if evidence.locations is None:
-        return None
+        return evidence.stated
     found = {evidence.located(location) for location in evidence.locations}
     return None if None in found else frozenset(p for p in found if p is not None)
 
 
-def _format(evidence: Evidence) -> str:
+def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | None:
+    """Tell partitions as a gap-free run of times, by the format of the one value that varies."""
     dimensions: Iterable[Dimension] = ()
     if evidence.subset is not None:
         dimensions = evidence.subset.dimensions
     elif evidence.expected is not None:
         dimensions = evidence.expected.dimensions
-    return next((d.format for d in dimensions if d.format), "")
+    formats = {d.label: d.format for d in dimensions}
+    first, last = min(partitions, default=None), max(partitions, default=None)
+    if first is None or last is None or [k for k, _ in first.values] != [k for k, _ in last.values]:
+        return None
+    varying = [
+        (label, one, other)
+        for (label, one), (_, other) in zip(first.values, last.values, strict=True)
+        if one != other
+    ]
+    if len(varying) != 1:
+        return None
+    label, one, other = varying[0]
+    form = formats.get(label) or form_of(one, other)
+    return date_range(partitions, form) if form else None
 
 
 def summary(partitions: Iterable[Partition]) -> str:

@@ -80,8 +80,8 @@ def declared_lineage(
     telling = Telling(said, rules, limits)
     return TaskLineage(
         Outcome.COMPLETE,
-        tuple(telling.told(LineageDataset(n), Side.READ, None) for n in sorted(set(inputs))),
-        tuple(telling.told(LineageDataset(n), Side.WRITE, None) for n in sorted(set(outputs))),
+        tuple(telling.told(LineageDataset(n), Side.READ) for n in sorted(set(inputs))),
+        tuple(telling.told(LineageDataset(n), Side.WRITE) for n in sorted(set(outputs))),
     )
 
 

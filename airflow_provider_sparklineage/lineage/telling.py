@@ -37,11 +37,16 @@ class Telling:
         self._cuts: list[Degradation] = []
 
     def told(
-        self, dataset: LineageDataset, side: Side, filters: Condition | None
+        self,
+        dataset: LineageDataset,
+        side: Side,
+        filters: Condition | None = None,
+        stated: frozenset[Partition] | None = None,
     ) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said.
 
         :param filters: condition that all rows fulfil which were read
+        :param stated: static partitions of all the statements that wrote it
         """
         links = symlinks(dataset)
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
@@ -53,6 +58,7 @@ class Telling:
                 filters=filters,
                 expected=expected,
                 located=self._locator(dataset.name),
+                stated=stated,
             ),
             self._limits,
         )

@@ -152,7 +152,7 @@ class Attempt:
         else:
             file_properties = found.defaults(env)
         before = replace(submission, file_properties=file_properties)
-        self.spark_properties = {key: before.value(key) or "" for key in before.keys()}
+        self.spark_properties = {key: before.value(key) or "" for key in sorted(before.keys())}
         deploy_mode = target.deploy_mode or before.value("spark.submit.deployMode")
         if deploy_mode == "cluster":
             msg = (

@@ -84,10 +84,10 @@ class _Finding:
         self._texts = texts
         self.expectations: list[Expectation] = []
         self.problems: list[str] = []
-        if naming.unknown:
+        if unmirrored := [*naming.unknown_trimmers, *filter(None, [naming.unusable_pattern])]:
             self.problems.append(
                 "Datasets cannot be named here as the listener names them, because of "
-                f"{', '.join(naming.unknown)}; expected partitions may not meet their datasets."
+                f"{', '.join(unmirrored)}; expected partitions may not meet their datasets."
             )
 
     def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -98,7 +98,7 @@ def moment(text: str) -> datetime:
     :raise UnusableInputError: if it is none
     """
     try:
-        parsed = pendulum.parse(text, tz="UTC", exact=False)
+        parsed: object = pendulum.parse(text, tz="UTC", exact=False)
     except (ValueError, TypeError) as error:
         msg = f"{text!r} is no date or time; write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
         raise UnusableInputError(msg) from error
@@ -143,7 +143,7 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
 
     :raise UnusableInputError: if there is no such task, it has no lineage, or cannot be rendered
     """
-    from airflow.exceptions import AirflowException
+    from airflow.sdk.exceptions import AirflowException
     from airflow.utils.cli import get_bagged_dag
 
     from airflow_provider_sparklineage.operators.declared import declared
@@ -158,11 +158,10 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
     if not issubclass(operator_class, SparkLineageMixin):
         msg = f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage."
         raise UnusableInputError(msg)
-    if run.interval is None and run.logical_date is not None:
-        run = _with_interval(run, dag)
+    run = _with_interval(run, dag)
     mapped = operator_class is not type(task)
     if mapped and run.map_index < 0:
-        run = Run(run.logical_date, run.interval, run.partition_key, run.partition_date, 0)
+        run = replace(run, map_index=0)
     params = {name: dag.params[name] for name in dag.params} | dict(getattr(task, "params", {}))
     copy: Any = task.prepare_for_execution()
     context = run.context(dag=dag, task=copy, params=params, inlets=[], outlets=[])
@@ -178,18 +177,15 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
 
 
 def _with_interval(run: Run, dag: Any) -> Run:
+    """Take the data interval that the DAG's timetable has for the logical date."""
     from airflow.models.dag import infer_automated_data_interval
     from airflow.serialization.serialized_objects import DagSerialization
 
+    if run.interval is not None or run.logical_date is None:
+        return run
     timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
     try:
         interval = infer_automated_data_interval(timetable, run.logical_date)
     except (ValueError, TypeError, NotImplementedError):
         return run  # a timetable that makes no intervals of dates
-    return Run(
-        run.logical_date,
-        (interval.start, interval.end),
-        run.partition_key,
-        run.partition_date,
-        run.map_index,
-    )
+    return replace(run, interval=(interval.start, interval.end))

@@ -258,6 +258,7 @@ def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
 
 
 def option(name: str) -> str | None:
+    """Read an option of the ``[sparklineage]`` section; None if it is not set."""
     value = airflow_conf.get(settings.SECTION, name, fallback=None)
     return None if value is None else str(value)
 

@@ -1,0 +1,130 @@
+"""Expectations meet the datasets that were touched: who is asked, and who is not."""
+
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.lineage.expected import Expectations
+from airflow_provider_sparklineage.lineage.observed import Subset
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+
+T = DatasetName("s3://lake", "t")
+LINK = DatasetName("hive://metastore:9083", "analytics.revenue")
+
+
+def day(value, label="dt"):
+    return Partition.of([(label, value)])
+
+
+def path(value=None, dataset=T, **more):
+    partitions = None if value is None else (day(value),)
+    return Expectation(Kind.PATH, dataset=dataset, partitions=partitions, **more)
+
+
+def declared(value, side=Side.READ, dataset=T, **more):
+    partitions = None if value is None else (day(value),)
+    return Expectation(Kind.DECLARED, side, dataset, partitions=partitions, **more)
+
+
+def inferred(value, side=None, dimension=""):
+    source = Source(Kind.INFERRED, "application_args[1]", "{{ ds }}", value, dimension, ("ds",), ("ds",))
+    return Expectation(Kind.INFERRED, side, sources=(source,))
+
+
+def observed(*values, label="dt", form=""):
+    return Subset((Dimension((label,), format=form),), frozenset(day(v, label) for v in values))
+
+
+def ask(*expectations, side=Side.READ, seen=None, links=()):
+    return Expectations(expectations).of(T, links, side, seen)
+
+
+def test_a_path_is_expected_of_both_sides():
+    assert ask(path("1"), side=Side.READ).partitions == {day("1")}
+    assert ask(path("1"), side=Side.WRITE).partitions == {day("1")}
+
+
+def test_paths_of_one_dataset_are_united():
+    assert ask(path("1"), path("2")).partitions == {day("1"), day("2")}
+
+
+def test_one_path_to_the_whole_expects_all_of_it():
+    assert ask(path("1"), path()).partitions is None
+
+
+def test_a_path_to_the_whole_alone_expects_nothing():
+    assert ask(path()) is None
+
+
+def test_what_is_declared_stands_alone():
+    said = ask(path("1"), declared("2"))
+    assert (said.kind, said.partitions) == (Kind.DECLARED, {day("2")})
+
+
+def test_a_declaration_of_the_other_side_does_not_count():
+    assert ask(path("1"), declared("2", Side.WRITE)).partitions == {day("1")}
+
+
+def test_a_declared_identity_leaves_it_to_paths():
+    assert ask(path("1"), declared(None)).partitions == {day("1")}
+
+
+@pytest.mark.parametrize(
+    ("table", "bound"),
+    [
+        ("analytics.revenue", True),
+        ("Analytics.`Revenue`", True),
+        ("revenue", True),
+        ("spark_catalog.analytics.revenue", False),
+        ("other.revenue", False),
+        ("analytics", False),
+    ],
+)
+def test_a_table_is_bound_through_symlinks(table, bound):
+    said = ask(declared("1", dataset=None, table=table), links=[LINK])
+    assert (said is not None) == bound
+
+
+def test_a_table_that_is_nowhere_is_named():
+    expectations = Expectations([declared("1", dataset=None, table="a.b")])
+    expectations.of(T, [LINK], Side.READ, None)
+    assert expectations.unbound_tables() == ["a.b"]
+
+
+def test_a_partition_key_is_expected_of_outputs_with_its_dimensions():
+    key = Expectation(
+        Kind.DECLARED, Side.WRITE, partitions=(day("1"),), dimensions=(Dimension.of("dt"),)
+    )
+    assert ask(key, side=Side.WRITE, seen=observed("2")).partitions == {day("1")}
+    assert ask(key, side=Side.WRITE, seen=observed("2", label="month")) is None
+    assert ask(key, side=Side.WRITE) is None
+    assert ask(key, side=Side.READ, seen=observed("2")) is None
+    own = declared("3", Side.WRITE)
+    assert ask(key, own, side=Side.WRITE, seen=observed("2")).partitions == {day("3")}
+
+
+@pytest.mark.parametrize(
+    ("seen", "explained"),
+    [
+        pytest.param(observed("2024-05-06"), "dt", id="the same"),
+        pytest.param(observed("20240506"), "dt", id="another spelling"),
+        pytest.param(observed("06.05.2024", form="%d.%m.%Y"), "dt", id="the dimension's format"),
+        pytest.param(observed("2024-05-05", "2024-05-06", "2024-05-07"), "dt", id="one of several"),
+        pytest.param(observed("2024-05-05"), None, id="another day"),
+        pytest.param(observed(), None, id="nothing was touched"),
+        pytest.param(None, None, id="not observed"),
+    ],
+)
+def test_a_date_explains_the_partition_that_was_seen_and_expects_nothing(seen, explained):
+    said = ask(inferred("2024-05-06"), seen=seen)
+    if explained is None:
+        assert said is None
+        return
+    assert (said.kind, said.partitions) == (Kind.INFERRED, None)
+    assert [(s.dimension, s.value) for s in said.sources] == [(explained, "2024-05-06")]
+
+
+def test_a_date_is_added_to_what_a_path_says():
+    said = ask(path("2024-05-06"), inferred("2024-05-05"), seen=observed("2024-05-05"))
+    assert (said.kind, said.partitions) == (Kind.PATH, {day("2024-05-06")})
+    assert [s.kind for s in said.sources] == [Kind.INFERRED]

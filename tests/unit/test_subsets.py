@@ -1,0 +1,118 @@
+"""The hierarchy of seed 000: partitions, else locations, else conditions, else a description."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.lineage.expected import Expected
+from airflow_provider_sparklineage.lineage.observed import Subset
+from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, meant
+from airflow_provider_sparklineage.partitioning import Dimension, Partition, split_path
+from airflow_provider_sparklineage.subset import (
+    Binary,
+    Compare,
+    Comparison,
+    Description,
+    Locations,
+    Partitions,
+)
+
+
+def days(*numbers):
+    first = date(2024, 5, 1)
+    return frozenset(Partition.of([("dt", str(first + timedelta(n)))]) for n in numbers)
+
+
+def located(location):
+    partition = split_path(location)[1]
+    return partition if partition.values else None
+
+
+def evidence(*, observed=None, whole=False, locations=None, filters=None, expected=None):
+    subset = None if observed is None else Subset((Dimension.of("dt"),), observed)
+    return Evidence(
+        observed=observed is not None or whole,
+        subset=subset,
+        locations=None if locations is None else frozenset(locations),
+        filters=filters,
+        expected=expected,
+        located=located,
+    )
+
+
+PATH = Expected(Kind.PATH, days(4), (Dimension.of("dt"),))
+DECLARED = Expected(Kind.DECLARED, days(5), (Dimension.of("dt"),))
+GLOB = Expected(Kind.PATH, frozenset({Partition.of([("dt", "2024-*")])}), is_glob=True)
+FILTER = Compare("country", Comparison.EQUAL, "PL")
+LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        pytest.param({"observed": days(1)}, Partitions(days(1)), id="observed"),
+        pytest.param({"observed": days()}, Partitions(days()), id="none of them"),
+        pytest.param({"observed": days(1), "expected": DECLARED}, Partitions(days(1)),
+                     id="observed before declared"),
+        pytest.param({"observed": days(1), "filters": FILTER}, Partitions(days(1)),
+                     id="a partition with a further filter is just the partition"),
+        pytest.param({"whole": True, "expected": DECLARED}, None,
+                     id="the whole was observed, whatever is declared"),
+        pytest.param({"whole": True, "filters": FILTER}, FILTER, id="the whole by a filter"),
+        pytest.param({"expected": DECLARED}, Partitions(days(5)), id="declared"),
+        pytest.param({"expected": PATH}, Partitions(days(4)), id="path"),
+        pytest.param({"expected": GLOB}, Description("dt=2024-*"), id="a glob is a description"),
+        pytest.param({"expected": PATH, "locations": ["/lake/t/dt=2024-05-05"]},
+                     Partitions(days(4)), id="a path that Spark reports"),
+        pytest.param({"expected": PATH, "locations": ["/lake/t/dt=2024-05-02"]},
+                     Partitions(days(1)), id="a path of the other side"),
+        pytest.param({"locations": ["/lake/t/dt=2024-05-02"]}, Partitions(days(1)),
+                     id="locations that are partitions"),
+        pytest.param({"locations": [*LOCATIONS, "/lake/t/dt=2024-05-02"]},
+                     Locations(frozenset({*LOCATIONS, "/lake/t/dt=2024-05-02"})),
+                     id="locations, some of which are no partitions"),
+        pytest.param({"locations": LOCATIONS, "filters": FILTER}, Locations(frozenset(LOCATIONS)),
+                     id="locations before a filter"),
+        pytest.param({"filters": FILTER}, FILTER, id="a filter"),
+        pytest.param({}, None, id="nothing"),
+    ],
+)  # fmt: skip
+def test_the_hierarchy(known, expected):
+    told = meant(evidence(**known), Limits())
+    assert (told.condition, told.skipped) == (expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("known", "limits", "expected", "skipped"),
+    [
+        pytest.param({"observed": days(0, 1, 2, 3)}, Limits(partitions=3),
+                     "2024-05-01 <= dt <= 2024-05-04", 4, id="a run of days"),
+        pytest.param({"observed": days(0, 1, 3, 4)}, Limits(partitions=3),
+                     "dt=2024-05-01 … dt=2024-05-05 (4 partitions)", 4, id="with a gap"),
+        pytest.param({"observed": days(0, 1, 3, 4), "filters": FILTER}, Limits(partitions=3),
+                     "country=PL", 4, id="with a gap, by a filter"),
+        pytest.param({"observed": days(0)}, Limits(partitions=0), "dt=2024-05-01", 1,
+                     id="partitions switched off"),
+        pytest.param({"locations": LOCATIONS}, Limits(locations=1),
+                     "/lake/t/2024/05/01 … /lake/t/2024/05/02 (2 locations)", 2,
+                     id="too many locations"),
+        pytest.param({"locations": LOCATIONS, "filters": FILTER}, Limits(locations=0),
+                     "country=PL", 2, id="locations switched off"),
+    ],
+)  # fmt: skip
+def test_a_form_that_would_name_too_many_is_skipped_and_said(known, limits, expected, skipped):
+    told = meant(evidence(**known), limits)
+    assert (told.condition and text(told.condition), told.skipped) == (expected, skipped)
+
+
+def text(condition):
+    from airflow_provider_sparklineage.subset import to_text
+
+    return to_text(condition)
+
+
+def test_maxima_do_not_cut_what_is_compared():
+    told = meant(evidence(observed=days(*range(200))), Limits())
+    assert told.partitions == days(*range(200))
+    assert isinstance(told.condition, Binary)
