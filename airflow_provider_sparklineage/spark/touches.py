@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage import datasets
-from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.partitioning import Dimension, Partition, split_path
+from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.observations import Layout
 
 if TYPE_CHECKING:
@@ -70,12 +71,16 @@ class Observations:
 def tie(
     records: Iterable[ObservationRecord],
     identities: Mapping[DatasetName, Collection[DatasetName]],
+    naming: Naming = Naming(),  # noqa: B008  (frozen)
+    rules: PartitionRules = NO_RULES,
 ) -> Observations:
     """Tie records to the datasets that they are about.
 
     :param identities: the application's datasets, each with its symlinks
+    :param naming: how the listener was told to name datasets
+    :param rules: how the organisation partitions its datasets
     """
-    tying = _Tying(identities)
+    tying = _Tying(identities, _Places(naming, rules))
     for record in records:
         span = (_moment(record.started), _moment(record.ended))
         for read in record.reads:
@@ -94,8 +99,59 @@ def _moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
+class _Place(NamedTuple):
+    """What a path stands for.
+
+    :param partition: None where it ends in folders that are dates without a column's name: which
+        partition that is is a matter of rules, and not observed
+    """
+
+    dataset: DatasetName | None
+    partition: Partition | None
+
+
+@dataclass(frozen=True)
+class _Places:
+    naming: Naming
+    rules: PartitionRules
+
+    def of(self, path: str) -> _Place:
+        raw = datasets.untrimmed(path)
+        if raw is not None and (found := self.rules.resolve(raw)):
+            return _Place(*found)
+        # Hadoop's paths are no URIs: a folder's %2F would be taken for a separator in its name.
+        stem, partition = split_path(path)
+        named, below = self.naming.name(stem), self.naming.name(f"{stem}/x")
+        is_dated = named and below and below.name != f"{named.name.rstrip('/')}/x"
+        return _Place(named, None if is_dated else partition)
+
+    def united(
+        self, dataset: DatasetName, layouts: Iterable[Layout]
+    ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
+        """Unite layouts of one dataset, with the partitions that are in a base's own path."""
+        spec = self.rules.spec(dataset)
+        known = {d.label: d for d in spec.dimensions} if spec else {}
+        dimensions: dict[Dimension, None] = {}
+        partitions: set[Partition] = set()
+        for layout in layouts:
+            prefix = self.of(layout.base).partition
+            if prefix is None:
+                return (), None
+            own = [Dimension.of(d.field, d.transform, d.name) for d in layout.dimensions]
+            for dimension in (*(Dimension.of(label) for label, _ in prefix.values), *own):
+                dimensions[known.get(dimension.label, dimension)] = None
+            labels = [d.label for d in own]
+            for values in layout.partitions:
+                rest = Partition.of(zip(labels, values, strict=False))
+                partitions.add(Partition(prefix.values + rest.values))
+        return tuple(dimensions), frozenset(partitions)
+
+
 class _Tying:
-    def __init__(self, identities: Mapping[DatasetName, Collection[DatasetName]]) -> None:
+    def __init__(
+        self, identities: Mapping[DatasetName, Collection[DatasetName]], places: _Places
+    ) -> None:
+        self._places = places
         self._names = set(identities)
         self._aliases: dict[DatasetName, DatasetName] = {}
         self._tables: dict[str, set[DatasetName]] = defaultdict(set)
@@ -120,7 +176,7 @@ class _Tying:
         roots = {_plain(root) for root in read.roots}
         for dataset, layouts in self._by_dataset(read.layouts, read.table).items():
             bases = {_plain(layout.base) for layout in layouts}
-            dimensions, partitions = _united(layouts)
+            dimensions, partitions = self._places.united(dataset, layouts)
             self.reads[dataset].append(
                 Touch(
                     dataset,
@@ -128,7 +184,7 @@ class _Tying:
                     ended,
                     dimensions,
                     partitions,
-                    whole=unrestricted and bases <= roots and not _below_partitions(bases),
+                    whole=unrestricted and bases <= roots and not self._are_partitions(bases),
                     filters=filters,
                 )
             )
@@ -136,24 +192,25 @@ class _Tying:
     def add_write(self, write: WriteRecord, started: datetime, ended: datetime) -> None:
         layouts = write.layouts or [Layout(write.path)]
         for dataset, found in self._by_dataset(layouts, write.table).items():
-            dimensions, partitions = _united(found)
+            dimensions, partitions = self._places.united(dataset, found)
             known = partitions
             if write.how == "unknown":
                 known = None
             owned: frozenset[Partition] = frozenset()
-            shared = _united([_with_partitions(x, write.shared or []) for x in found])[1]
+            others = [_with_partitions(layout, write.shared or []) for layout in found]
+            shared = self._places.united(dataset, others)[1]
             replaced = write.mode in _REPLACING
             if known is not None and (replaced or write.shared is not None):
                 owned = known if replaced else known - (shared or frozenset())
             mode = write.mode
-            if mode == WHOLE and _below_partitions({layout.base for layout in found}):
+            if mode == WHOLE and self._are_partitions({layout.base for layout in found}):
                 mode = "static"  # all of a folder that is a partition of the dataset
             self.writes[dataset].append(
                 Touch(
                     dataset,
                     started,
                     ended,
-                    dimensions or _united(write.removed)[0],
+                    dimensions or self._places.united(dataset, write.removed)[0],
                     known,
                     mode=mode,
                     owned=owned,
@@ -173,8 +230,7 @@ class _Tying:
 
     def _dataset(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a path or table; what belongs to none is noted."""
-        # Hadoop's paths are no URIs: a folder's %2F would be taken for a separator in its name.
-        named = datasets.from_uri(split_path(path)[0])
+        named = self._places.of(path).dataset
         if named in self._names:
             return named
         if named in self._aliases:
@@ -189,10 +245,14 @@ class _Tying:
             self.untied.add(str(named) if named else table or path)
         return None
 
+    def _are_partitions(self, bases: Iterable[str]) -> bool:
+        """Whether some base is no dataset's root, but a folder of one of its partitions."""
+        return any(self._places.of(base).partition != Partition() for base in bases)
+
     def _is_inside(self, name: DatasetName) -> bool:
         above = name.name
         while "/" in above.strip("/"):
-            above = datasets.trim(above.rpartition("/")[0])
+            above = self._places.naming.trim(above.rpartition("/")[0])
             if DatasetName(name.namespace, above) in self._names:
                 return True
         return False
@@ -203,33 +263,5 @@ def _plain(uri: str) -> str:
     return f"{scheme}{colon}{rest.lstrip('/')}" if colon else uri
 
 
-def _below_partitions(bases: Iterable[str]) -> bool:
-    return any(split_path(base)[1].values for base in bases)
-
-
 def _with_partitions(layout: Layout, partitions: list[list[str | None]]) -> Layout:
     return Layout(layout.base, layout.dimensions, partitions)
-
-
-def _united(
-    layouts: Iterable[Layout],
-) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
-    """Unite layouts of one dataset, with the partitions that are in a base's own path.
-
-    Partitions are None where a base ends in folders that are dates without a column's name: which
-    partitions those are is a matter of rules, and not observed.
-    """
-    dimensions: dict[Dimension, None] = {}
-    partitions: set[Partition] = set()
-    for layout in layouts:
-        stem, prefix = split_path(layout.base)
-        named, below = datasets.from_uri(stem), datasets.from_uri(f"{stem}/x")
-        if named and below and below.name != f"{named.name.rstrip('/')}/x":
-            return (), None
-        own = [Dimension.of(d.field, d.transform, d.name) for d in layout.dimensions]
-        dimensions |= dict.fromkeys([*(Dimension.of(label) for label, _ in prefix.values), *own])
-        labels = [d.label for d in own]
-        for values in layout.partitions:
-            rest = Partition.of(zip(labels, values, strict=False))
-            partitions.add(Partition(prefix.values + rest.values))
-    return tuple(dimensions), frozenset(partitions)

@@ -5,10 +5,15 @@ import io
 import pytest
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.lineage import facets, partition_facets
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.observed import Subset
+from airflow_provider_sparklineage.lineage.subsets import Limits
+from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.rules import NO_RULES
 from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event
@@ -16,16 +21,25 @@ from tests.openlineage_spec import validate_event
 T = DatasetName("file", "/lake/t")
 
 
-def lineage(count, *, locations=None):
+DT = (Dimension.of("dt"),)
+
+
+def told(side, *expectations, limits=Limits(), **known):
+    return Telling(expectations, NO_RULES, limits).told(LineageDataset(T, **known), side)
+
+
+def lineage(count, **known):
     values = frozenset(Partition.of([("dt", f"{n:04}")]) for n in range(count))
-    dataset = LineageDataset(T, locations=locations, subset=Subset((Dimension.of("dt"),), values))
-    return TaskLineage(Outcome.COMPLETE, (dataset,), (dataset,))
+    known |= {"observed": True, "subset": Subset(DT, values)}
+    sides = [told(side, **known) for side in Side]
+    return TaskLineage(Outcome.COMPLETE, (sides[0],), (sides[1],))
 
 
-def event(task):
+def event(task, **more):
     return facets.run_event(
         task,
         ReadReport(),
+        **more,
         run_id="018f4b33-3c00-7c1b-9334-33d444edfa00",
         job_namespace="airflow",
         job_name="shop.revenue",
@@ -45,18 +59,135 @@ def test_every_partition_is_named_on_both_sides(count):
         assert condition["type"] == "partition"
         named = [p["dimensions"]["dt"] for p in condition["partitions"]]
         assert named == [f"{n:04}" for n in range(count)]
-    assert facets.partition_cuts(lineage(count)) == []
 
 
-def test_beyond_a_hundred_the_cut_is_declared():
+def test_beyond_a_hundred_the_form_is_skipped_and_the_cut_declared():
     document = event(lineage(101))
+    validate_event(document)
     [output] = document["outputs"]
-    assert len(output["outputFacets"]["subset"]["outputCondition"]["partitions"]) == 100
+    assert "subset" not in output["outputFacets"]
+    described = output["outputFacets"]["sparkLineage_subsetDescription"]["description"]
+    assert described == "dt=0000 … dt=0100 (101 partitions)"
     facet = output["facets"]["sparkLineage_partitions"]
     assert (facet["count"], facet["truncated"]) == (101, True)
     assert (facet["first"], facet["last"]) == ("dt=0000", "dt=0100")
-    cuts = facets.partition_cuts(lineage(101))
-    assert [(d.code, d.dataset) for d in cuts] == [("partitions_cut", T), ("partitions_cut", T)]
+
+
+def test_a_cut_is_a_degradation_that_names_the_option():
+    telling = Telling((), NO_RULES, Limits(partitions=1))
+    subset = Subset(DT, frozenset({Partition.of([("dt", "a")]), Partition.of([("dt", "b")])}))
+    telling.told(LineageDataset(T, observed=True, subset=subset), Side.READ)
+    [cut] = telling.degradations()
+    assert (cut.code, cut.dataset) == ("partitions_cut", T)
+    assert "2 partitions of /lake/t were read" in cut.message
+    assert "max_partitions" in cut.message
+
+
+@pytest.mark.parametrize(
+    ("where", "subset", "description"),
+    [
+        pytest.param(
+            "country = 'PL' AND name LIKE 'a%'",
+            {
+                "type": "compare",
+                "left": {"type": "field", "field": "country"},
+                "right": {"type": "literal", "value": "PL"},
+                "comparison": "EQUAL",
+            },
+            "name LIKE 'a%'",
+            id="what an AND can say is said",
+        ),
+        pytest.param(
+            "country = 'PL' OR name LIKE 'a%'",
+            None,
+            "country=PL OR name LIKE 'a%'",
+            id="an OR is said whole or not at all",
+        ),
+    ],
+)
+def test_what_the_specification_cannot_say_is_a_description(where, subset, description):
+    task = TaskLineage(
+        Outcome.COMPLETE,
+        (
+            Telling((), NO_RULES, Limits()).told(
+                LineageDataset(T, observed=True), Side.READ, predicates.condition(where)
+            ),
+        ),
+    )
+    document = event(task)
+    validate_event(document)
+    sides = document["inputs"][0]["inputFacets"]
+    assert (sides.get("subset") or {}).get("inputCondition") == subset
+    assert sides["sparkLineage_subsetDescription"]["description"] == description
+
+
+def test_the_check_facet_says_where_a_value_comes_from():
+    source = Source(
+        Kind.PATH, "application_args[5]", "/lake/t/dt={{ ds }}", "1", "dt", ("ds",), ("ds",)
+    )
+    expectation = Expectation(
+        Kind.PATH,
+        dataset=T,
+        partitions=(Partition.of([("dt", "1")]),),
+        dimensions=DT,
+        sources=(source,),
+    )
+    task = TaskLineage(Outcome.COMPLETE, (told(Side.READ, expectation),))
+    document = event(task)
+    validate_event(document)
+    facet = document["run"]["facets"]["sparkLineage_partitionCheck"]
+    assert facet["summary"] == "read t dt=1"
+    [entry] = facet["reads"]
+    assert entry["from"] == [
+        {
+            "value": "1",
+            "kind": "path",
+            "field": "application_args[5]",
+            "template": "/lake/t/dt={{ ds }}",
+            "dimension": "dt",
+            "expressions": ["ds"],
+            "variables": ["ds"],
+        }
+    ]
+    assert entry["expected"] == {"summary": "dt=1", "count": 1, "first": "dt=1", "last": "dt=1"}
+    assert entry["dimensions"] == [{"fields": ["dt"], "transform": "identity"}]
+    assert "observed" not in entry
+    assert "sparkLineage_partitions" not in (document["inputs"][0].get("facets") or {})
+
+
+def test_a_task_without_partitions_has_no_check_facet():
+    document = event(TaskLineage(Outcome.COMPLETE, (told(Side.READ, observed=True),)))
+    assert "sparkLineage_partitionCheck" not in document["run"]["facets"]
+
+
+def test_the_proposals_facet_has_the_proposals_body_on_request():
+    [output] = event(lineage(1), bare_partitions=True)["outputs"]
+    assert "partitions" not in event(lineage(1))["outputs"][0]["facets"]
+    facet = output["facets"]["partitions"]
+    assert {k: v for k, v in facet.items() if not k.startswith("_")} == {
+        "dimensions": [{"fields": ["dt"], "transform": "identity"}],
+        "description": "PARTITIONED BY (dt)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "said"),
+    [
+        ((Dimension.of("dt"), Dimension.of("region")), "PARTITIONED BY (dt, region)"),
+        ((Dimension.of("ts", "day", "ts_day"),), "PARTITIONED BY (day(ts))"),
+        ((Dimension.of("id", "bucket[16]", "id_bucket"),), "PARTITIONED BY (bucket(16, id))"),
+        ((Dimension(("a", "b"), "foo(a, b)", "ab"),), "PARTITIONED BY (foo(a, b))"),
+    ],
+)
+def test_partitioning_is_described_as_in_the_proposal(dimensions, said):
+    partition = Partition.of([(d.label, "1") for d in dimensions])
+    subset = Subset(dimensions, frozenset({partition}))
+    task = TaskLineage(
+        Outcome.COMPLETE, outputs=(told(Side.WRITE, observed=True, subset=subset),)
+    )
+    [output] = event(task)["outputs"]
+    assert output["facets"]["sparkLineage_partitions"]["description"] == said
+
 
 
 def test_observed_partitions_go_before_locations():

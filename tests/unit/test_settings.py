@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.settings import OPTIONS, KeepCaptures, Settings, resolve
 
@@ -23,6 +24,10 @@ def test_every_option_is_read():
         "observe": "no",
         "listener_jar": "/a.jar",
         "capture_location": "/captures",
+        "max_partitions": "7",
+        "max_locations": "0",
+        "partitioning": "- {dataset: /lake/*, dimensions: [{field: dt}]}",
+        "emit_bare_partitions_facet": "1",
         "keep_captures": "ALL",
         "capture_retention": "1.5",
         "collect_timeout": "10",
@@ -34,6 +39,10 @@ def test_every_option_is_read():
         observe=False,
         listener_jar=Path("/a.jar"),
         capture_location=Path("/captures"),
+        max_partitions=7,
+        max_locations=0,
+        partitioning=rules.load(values["partitioning"]),
+        emit_bare_partitions_facet=True,
         keep_captures=KeepCaptures.ALL,
         capture_retention=timedelta(days=1.5),
         collect_timeout=timedelta(seconds=10),
