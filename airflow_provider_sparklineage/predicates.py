@@ -1,0 +1,397 @@
+"""SQL predicates to conditions, and back: of Spark's filters, of statements, of JDBC queries.
+
+What the specification can say becomes structure: comparisons of a column with a literal, BETWEEN,
+IN, AND, OR. What it cannot becomes a description of just that predicate, and what surrounds it
+stays structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared with
+columns. Nothing here raises because of a text; what cannot be read is a description as a whole.
+
+A predicate says what was asked for, never what was read: a join of a filtered and an unfiltered
+scan of one table shows the filter only.
+
+Nodes are told apart by sqlglot's key of their class, so that sqlglot, which takes half a second to
+import, is imported only when there is a text to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+from airflow_provider_sparklineage.partitioning import NULL, Partition
+from airflow_provider_sparklineage.subset import (
+    EVERYTHING,
+    NOTHING,
+    Binary,
+    Compare,
+    Comparison,
+    Condition,
+    Description,
+    Locations,
+    Operator,
+    Partitions,
+    conjunction,
+    disjunction,
+    terms,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+# sqlglot's expressions: their class is Expression up to 27 and Expr since; nothing else is used of
+# them than key, this, expression, args, parts and sql().
+_Node: TypeAlias = Any
+_Naming: TypeAlias = Callable[[tuple[str, ...]], str]
+
+# Parsing takes about 0.1 ms per 10 characters; nobody reads a longer predicate.
+_LONGEST_PARSED = 20_000
+_LONGEST_DESCRIPTION = 1_000
+
+_STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH|DELETE|UPDATE|INSERT)\b", re.IGNORECASE)
+_LEADING_WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)
+# Texts and names in quotes stay; dt#12 and id#3L outside of them lose the id of the expression.
+_IDS = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|#\d+L?\b""", re.DOTALL)
+
+_COMPARISONS = {
+    "eq": Comparison.EQUAL,
+    "gt": Comparison.GREATER_THAN,
+    "gte": Comparison.GREATER_EQUAL_THAN,
+    "lt": Comparison.LESS_THAN,
+    "lte": Comparison.LESS_EQUAL_THAN,
+}
+
+_NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DECIMAL = re.compile(r"-?(\d*)\.?(\d*)", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?", re.ASCII)
+# Types of casts that leave a literal of this form as it is; any other cast may change the value.
+_UNCHANGED = {
+    "DATE": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+    "TIMESTAMP": _TIME,
+    "TIMESTAMPTZ": _TIME,
+    "TIMESTAMPLTZ": _TIME,
+    "TIMESTAMPNTZ": _TIME,
+    "TINYINT": re.compile(r"-?\d{1,2}", re.ASCII),
+    "SMALLINT": re.compile(r"-?\d{1,4}", re.ASCII),
+    "INT": re.compile(r"-?\d{1,9}", re.ASCII),
+    "BIGINT": re.compile(r"-?\d{1,18}", re.ASCII),
+    "FLOAT": _NUMBER,
+    "DOUBLE": _NUMBER,
+    "TEXT": re.compile(".*", re.DOTALL),
+    "BOOLEAN": re.compile("true|false"),
+}
+
+
+def condition(text: str, columns: Collection[str] = ()) -> Condition:
+    """Read a predicate, with or without a leading WHERE; folded.
+
+    :param columns: names of the dataset's columns, if known. ``a.b`` is field ``b`` of struct ``a``
+        if ``a`` is one of them, and kept whole. Otherwise ``a`` is taken to be the name of a table
+        and ``b`` is kept: so do Spark's filters most often spell it, and the text cannot tell.
+    """
+    text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
+    tree = _parsed(text)
+    if tree is None:
+        return _described(text)
+    return _guarded(tree, lambda parts: _after_table(parts, columns)) or _described(text)
+
+
+def where(statement: str, table: str | None = None) -> Condition | None:
+    """Read the WHERE of a SELECT, DELETE or UPDATE of one table; folded.
+
+    A column's qualifier is dropped if it is the table or its alias; any other is a struct.
+
+    :param table: the name that the table must have: ``t``, or as much of ``catalog.schema.t`` as
+        is known
+    :return: None without a WHERE, of another statement or table, and if there is a join, union,
+        sub-query, WITH or LATERAL VIEW: there the predicate need not bound what is read
+    """
+    tree = _parsed(statement) if _STATEMENT.match(statement) else None
+    if tree is None or tree.key not in ("select", "delete", "update"):
+        return None
+    source = _only_table(tree)
+    predicate = tree.args.get("where")
+    if source is None or predicate is None:
+        return None
+    names = [part.name.casefold() for part in source.parts]
+    if table is not None and not _ends_with(names, table.casefold().split(".")):
+        return None
+    alias = source.alias.casefold()
+    return _guarded(
+        predicate.this, lambda parts: _without_qualifier(parts, [alias] if alias else names)
+    )
+
+
+def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
+    """Give the columns that ``PARTITION (dt='x', region)`` of an INSERT fixes, with their values.
+
+    A null is :data:`~airflow_provider_sparklineage.partitioning.NULL`; what is no literal, such as
+    ``current_date()``, is left out; empty if there is no such clause.
+    """
+    tree = _parsed(statement) if _STATEMENT.match(statement) else None
+    if tree is None or tree.key != "insert":
+        return ()
+    clause = tree.this.args.get("partition") or tree.args.get("partition")
+    if not clause:
+        return ()
+    values: list[tuple[str, str | None]] = []
+    for item in clause.expressions:
+        if item.key == "eq":
+            value = _literal(item.expression)
+            if value is not None or item.expression.key == "null":
+                values.append((item.this.name, value))
+    return Partition.of(values).values
+
+
+def to_sql(condition: Condition) -> str:
+    """Spell a condition as a predicate of Spark; :func:`condition` reads it back.
+
+    Values are texts, which Spark converts to the type of the column. A description is put in as it
+    is, and is SQL only if it came from SQL.
+
+    :raise ValueError: of locations, which no predicate can say
+    """
+    match condition:
+        case Partitions():
+            return _any_of(_partition_sql(p) for p in sorted(condition.partitions))
+        case Locations():
+            msg = "Locations are no predicate: select by partitions or compares"
+            raise ValueError(msg)
+        case Compare():
+            symbol = condition.comparison.symbol
+            return f"{_name(condition.field)} {symbol} {_quoted(condition.value)}"
+        case Binary():
+            return f"({f' {condition.operator} '.join(to_sql(t) for t in terms(condition))})"
+        case Description():
+            return f"({condition.text})"
+        case _:
+            assert_never(condition)
+
+
+def _parsed(text: str) -> _Node | None:
+    """Parse one expression or statement; None if it is none, too long or too deep."""
+    if not text.strip() or len(text) > _LONGEST_PARSED:
+        return None
+    from sqlglot import parse
+
+    try:
+        trees = parse(text, read="spark")
+    except (
+        Exception
+    ):  # a parser given any text of anybody: also RecursionError and its own mistakes
+        return None
+    return trees[0] if len(trees) == 1 else None
+
+
+def _guarded(tree: _Node, naming: _Naming) -> Condition | None:
+    """Convert a tree; None if it is deeper than the stack."""
+    try:
+        return _converted(tree, naming)
+    except RecursionError:
+        return None
+
+
+def _converted(node: _Node, naming: _Naming) -> Condition:
+    node = _bare(node)
+    found: Condition | None = None
+    if node.key in _COMPARISONS:
+        found = _compare(node, naming)
+    elif node.key == "and":
+        found = _conjunction(list(_operands(node)), naming)
+    elif node.key == "or":
+        found = disjunction([_converted(n, naming) for n in _operands(node)])
+    elif node.key == "between":
+        found = _between(node, naming)
+    elif node.key == "in":
+        found = _in(node, naming)
+    elif node.key == "boolean":
+        found = EVERYTHING if node.this else NOTHING
+    elif (field := _not_null(node, naming)) is not None:
+        found = Description(f"{field} IS NOT NULL")
+    return found or _described(node.sql("spark", normalize_functions=False, comments=False))
+
+
+def _described(text: str) -> Description:
+    if len(text) > _LONGEST_DESCRIPTION:
+        text = f"{text[: _LONGEST_DESCRIPTION - 1]}…"
+    return Description(text)
+
+
+def _bare(node: _Node) -> _Node:
+    while node.key == "paren":
+        node = node.this
+    return node
+
+
+def _operands(node: _Node) -> Iterator[_Node]:
+    """Walk a chain of ANDs or of ORs, which is as deep as it is long."""
+    key, waiting = node.key, [node]
+    while waiting:
+        operand = _bare(waiting.pop())
+        if operand.key == key:
+            waiting += (operand.expression, operand.this)
+        else:
+            yield operand
+
+
+def _conjunction(nodes: list[_Node], naming: _Naming) -> Condition:
+    """Put an AND together, without the IS NOT NULL that Spark adds to each comparison.
+
+    It says nothing more there: a comparison of a null with a literal selects no row.
+    """
+    found: list[Condition] = []
+    not_null: list[str] = []
+    for node in nodes:
+        field = _not_null(node, naming)
+        if field is None:
+            found.append(_converted(node, naming))
+        else:
+            not_null.append(field)
+    asked = (f for f in not_null if not any(_selects_no_null(c, f) for c in found))
+    return conjunction([*found, *(Description(f"{field} IS NOT NULL") for field in asked)])
+
+
+def _selects_no_null(condition: Condition, field: str) -> bool:
+    if isinstance(condition, Binary):
+        quantifier = any if condition.operator is Operator.AND else all
+        return quantifier(_selects_no_null(term, field) for term in terms(condition))
+    return isinstance(condition, Compare) and condition.field == field
+
+
+def _compare(node: _Node, naming: _Naming) -> Condition | None:
+    comparison = _COMPARISONS[node.key]
+    left, right = node.this, node.expression
+    if (value := _literal(right)) is None:
+        left, right, comparison = right, left, comparison.flipped
+        value = _literal(right)
+    field = _field(left, naming)
+    return None if field is None or value is None else Compare(field, comparison, value)
+
+
+def _between(node: _Node, naming: _Naming) -> Condition | None:
+    field = _field(node.this, naming)
+    low, high = _literal(node.args["low"]), _literal(node.args["high"])
+    if field is None or low is None or high is None or node.args.get("symmetric"):
+        return None
+    return conjunction(
+        [
+            Compare(field, Comparison.GREATER_EQUAL_THAN, low),
+            Compare(field, Comparison.LESS_EQUAL_THAN, high),
+        ]
+    )
+
+
+def _in(node: _Node, naming: _Naming) -> Condition | None:
+    field = _field(node.this, naming)
+    values = [_literal(n) for n in node.expressions]
+    if field is None or not values:
+        return None
+    compares = [Compare(field, Comparison.EQUAL, v) for v in values if v is not None]
+    return disjunction(compares) if len(compares) == len(values) else None
+
+
+def _not_null(node: _Node, naming: _Naming) -> str | None:
+    """Give the field of ``x IS NOT NULL`` or ``isnotnull(x)``."""
+    if node.key == "not":
+        test = _bare(node.this)
+        if test.key == "is" and test.expression.key == "null":
+            return _field(test.this, naming)
+    if node.key == "anonymous" and node.name.lower() == "isnotnull" and len(node.expressions) == 1:
+        return _field(node.expressions[0], naming)
+    return None
+
+
+def _field(node: _Node, naming: _Naming) -> str | None:
+    node = _bare(node)
+    if node.key not in ("column", "dot"):
+        return None
+    parts = node.parts
+    if any(part.key != "identifier" for part in parts):
+        return None
+    return naming(tuple(part.name for part in parts))
+
+
+def _after_table(parts: tuple[str, ...], columns: Collection[str]) -> str:
+    first = next((i for i, part in enumerate(parts) if part in columns), len(parts) - 1)
+    return ".".join(parts[first:])
+
+
+def _without_qualifier(parts: tuple[str, ...], table: list[str]) -> str:
+    folded = [part.casefold() for part in parts]
+    for length in range(min(len(table), len(parts) - 1), 0, -1):
+        if folded[:length] == table[-length:]:
+            return ".".join(parts[length:])
+    return ".".join(parts)
+
+
+def _literal(node: _Node) -> str | None:
+    """Give the text of a literal; None of what is none, and where a cast may change its value.
+
+    Two texts side by side are none: they are one with a quote in it or the two joined, as
+    ``spark.sql.legacy.consecutiveStringLiterals.enabled`` says.
+    """
+    node = _bare(node)
+    if node.key == "literal":
+        return str(node.this)
+    if node.key == "boolean":
+        return "true" if node.this else "false"
+    if node.key == "neg":
+        text = _literal(node.this)
+        return f"-{text}" if text and text[0] != "-" and _NUMBER.fullmatch(text) else None
+    if node.key in ("cast", "trycast"):
+        text = _literal(node.this)
+        return text if text is not None and _is_unchanged(text, node.args["to"]) else None
+    return None
+
+
+def _is_unchanged(text: str, type_: _Node) -> bool:
+    name = getattr(type_.this, "name", "")
+    parameters = [int(p.name) for p in type_.expressions if p.name.isdecimal()]
+    if name == "DECIMAL":
+        precision, scale = (*parameters, *(10, 0)[len(parameters) :])
+        digits = _DECIMAL.fullmatch(text)
+        return digits is not None and (
+            len(digits[1]) <= precision - scale and len(digits[2]) <= scale
+        )
+    pattern = _UNCHANGED.get(name)
+    return pattern is not None and not type_.expressions and bool(pattern.fullmatch(text))
+
+
+def _only_table(tree: _Node) -> _Node | None:
+    """Give the table of a statement that reads nothing else."""
+    clause = tree.args.get("from_") or tree.args.get("from")
+    table = clause.this if tree.key == "select" and clause else tree.this
+    if sum(node.key == "table" for node in tree.walk()) != 1 or table is None:
+        return None
+    if table.key != "table" or table.this.key != "identifier":
+        return None
+    others = ("joins", "laterals", "with_", "with", "pivots")
+    return None if any(n.args.get(arg) for n in (tree, table) for arg in others) else table
+
+
+def _ends_with(names: list[str], wanted: list[str]) -> bool:
+    return names[-len(wanted) :] == wanted
+
+
+def _partition_sql(partition: Partition) -> str:
+    return _all_of(
+        f"{_name(label)} IS NULL" if value == NULL else f"{_name(label)} = {_quoted(value)}"
+        for label, value in partition.values
+    )
+
+
+def _all_of(parts: Iterable[str]) -> str:
+    return f"({' AND '.join(spelled)})" if (spelled := list(parts)) else "TRUE"
+
+
+def _any_of(parts: Iterable[str]) -> str:
+    return f"({' OR '.join(spelled)})" if (spelled := list(parts)) else "FALSE"
+
+
+def _name(field: str) -> str:
+    escaped = field.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

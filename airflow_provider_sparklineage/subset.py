@@ -1,0 +1,231 @@
+"""Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
+
+This is what the rest of the package imports. The kinds of conditions and their canonical form are
+in :mod:`~airflow_provider_sparklineage.conditions`, containment is in
+:mod:`~airflow_provider_sparklineage.containment`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, assert_never
+
+from airflow_provider_sparklineage.conditions import (
+    EVERYTHING,
+    NOTHING,
+    Binary,
+    Compare,
+    Comparison,
+    Condition,
+    Description,
+    Locations,
+    Operator,
+    Partitions,
+    conjunction,
+    disjunction,
+    folded,
+    intersection,
+    terms,
+    union,
+)
+from airflow_provider_sparklineage.containment import contains
+from airflow_provider_sparklineage.partitioning import NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from airflow_provider_sparklineage.partitioning import Partition
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "Binary",
+    "Compare",
+    "Comparison",
+    "Condition",
+    "Description",
+    "Locations",
+    "Operator",
+    "Partitions",
+    "conjunction",
+    "contains",
+    "date_range",
+    "disjunction",
+    "folded",
+    "intersection",
+    "terms",
+    "to_text",
+    "union",
+]
+
+_DIRECTIVES = "YmdHMS"
+_STEPS: dict[str, Callable[[datetime], int]] = {
+    "Y": lambda t: t.year,
+    "m": lambda t: t.year * 12 + t.month,
+    "d": lambda t: t.toordinal(),
+    "H": lambda t: t.toordinal() * 24 + t.hour,
+    "M": lambda t: (t.toordinal() * 24 + t.hour) * 60 + t.minute,
+    "S": lambda t: ((t.toordinal() * 24 + t.hour) * 60 + t.minute) * 60 + t.second,
+}
+# What people read in one line of a table or a summary: enough to recognise a subset, never a list.
+_NAMED = 3
+_TERMS = 8
+_LONGEST = 300
+
+
+def date_range(partitions: frozenset[Partition], format: str) -> Condition | None:
+    """Say a gap-free run of dates as ``first <= label AND label <= last``.
+
+    The step is the smallest part of the format: years, months, days, hours, minutes or seconds.
+    Other labels must have one value each, and become EQUAL compares of the same AND. Hours are
+    those of a clock without changes: the hour that a change of time leaves out is a gap.
+
+    :param format: how the values of the one label that varies spell a time, in the directives
+        ``%Y %m %d %H %M %S``, from large to small as in ``%Y-%m-%d``: only such text sorts in the
+        order of time
+    :return: None of fewer than two partitions, if there are gaps, values of another format,
+        several labels that vary, or the format is another; nor of nulls, which no compare selects
+    """
+    varying = _varying_label(partitions)
+    parse = _parser(format)
+    if varying is None or parse is None:
+        return None
+    label, fixed = varying
+    if NULL in fixed.values():
+        return None
+    by_step: dict[int, str] = {}
+    for partition in partitions:
+        value = partition.as_dict()[label]
+        step = parse(value)
+        if step is None:
+            return None
+        by_step[step] = value
+    first, last = min(by_step), max(by_step)
+    if last - first + 1 != len(by_step):
+        return None
+    return conjunction(
+        [
+            Compare(label, Comparison.GREATER_EQUAL_THAN, by_step[first]),
+            Compare(label, Comparison.LESS_EQUAL_THAN, by_step[last]),
+            *(Compare(field, Comparison.EQUAL, value) for field, value in fixed.items()),
+        ]
+    )
+
+
+def to_text(condition: Condition) -> str:
+    """Say a condition to people, in at most 300 characters.
+
+    >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
+    'dt=2024-05-06'
+    """
+    text = _text(condition)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _varying_label(partitions: frozenset[Partition]) -> tuple[str, dict[str, str]] | None:
+    """Give the one label whose values differ, and the values of the others."""
+    if len(partitions) < 2:
+        return None
+    fixed = next(iter(partitions)).as_dict()
+    labels = fixed.keys()
+    varying: set[str] = set()
+    for partition in partitions:
+        values = partition.as_dict()
+        if values.keys() != labels:
+            return None
+        varying.update(label for label, value in values.items() if value != fixed[label])
+    if len(varying) != 1:
+        return None
+    (label,) = varying
+    return label, {field: value for field, value in fixed.items() if field != label}
+
+
+def _parser(format_: str) -> Callable[[str], int | None] | None:
+    """Give what reads a value to the number of its step, or None of a value of another format.
+
+    Stricter than strptime, which reads ``2024-5-6`` too, and right for years before 1000, which
+    strftime spells without zeros.
+    """
+    directives = "".join(re.findall("%(.)", format_, re.DOTALL))
+    if not directives or not _DIRECTIVES.startswith(directives):
+        return None
+    digits = {f"%{d}": rf"(\d{{{4 if d == 'Y' else 2}}})" for d in directives}
+    pattern = re.compile(
+        "".join(digits.get(part) or re.escape(part) for part in re.split("(%.)", format_)),
+        re.ASCII,
+    )
+    step = _STEPS[directives[-1]]
+
+    def parse(value: str) -> int | None:
+        match = pattern.fullmatch(value)
+        if match is None:
+            return None
+        parts = [int(group) for group in match.groups()]
+        try:
+            return step(datetime(*(*parts, *(1, 1, 1)[len(parts) :])))  # type: ignore[arg-type]  # noqa: DTZ001
+        except ValueError:
+            return None
+
+    return parse
+
+
+def _text(condition: Condition) -> str:
+    match condition:
+        case Partitions():
+            return _names(condition.partitions, "partition")
+        case Locations():
+            return _names(condition.locations, "location")
+        case Compare():
+            if condition.comparison is Comparison.EQUAL:
+                return f"{condition.field}={condition.value}"
+            return f"{condition.field} {condition.comparison.symbol} {condition.value}"
+        case Binary():
+            return _joined_text(condition)
+        case Description():
+            return condition.text
+        case _:
+            assert_never(condition)
+
+
+def _names(names: Iterable[object], kind: str) -> str:
+    """Name a few, or the first and the last with their number."""
+    spelled = {str(name) for name in names}
+    if "" in spelled:
+        return "everything"
+    if not spelled:
+        return f"no {kind}"
+    if len(spelled) <= _NAMED:
+        return ", ".join(sorted(spelled))
+    return f"{min(spelled)} … {max(spelled)} ({len(spelled)} {kind}s)"
+
+
+def _joined_text(condition: Binary) -> str:
+    if (as_range := _range_text(condition)) is not None:
+        return as_range
+    named = [
+        f"({_text(term)})"
+        if isinstance(term, Binary) and _range_text(term) is None
+        else _text(term)
+        for term in islice(terms(condition), _TERMS)
+    ]
+    more = sum(1 for _ in terms(condition)) - len(named)
+    return f" {condition.operator} ".join([*named, *([f"… ({more} more)"] if more else [])])
+
+
+def _range_text(condition: Binary) -> str | None:
+    """Say ``first <= field <= last`` of an AND of two compares that bound one field."""
+    low, high = condition.left, condition.right
+    if not (
+        condition.operator is Operator.AND
+        and isinstance(low, Compare)
+        and isinstance(high, Compare)
+    ):
+        return None
+    if low.comparison.symbol[0] == "<":
+        low, high = high, low
+    if low.field != high.field or (low.comparison.symbol[0] + high.comparison.symbol[0] != "><"):
+        return None
+    flipped = low.comparison.symbol.replace(">", "<")
+    return f"{low.value} {flipped} {low.field} {high.comparison.symbol} {high.value}"
