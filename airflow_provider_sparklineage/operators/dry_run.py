@@ -171,7 +171,7 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
         msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}. {_HINT}"
         raise UnusableInputError(msg) from error
     operator: Any = context["task"]
-    texts = tuple(operator.traces or ())
+    texts = tuple(operator._traces or ())
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
     return ExplainedTask(subject, texts, declared(operator, texts, rules, run.partition_key))
 

@@ -14,15 +14,17 @@ from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.exceptions import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from jinja2 import Environment
 
     from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.templates import TracedText
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +82,28 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.partition_key_dimensions = partition_key_dimensions
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
+        # None: rendering failed or has not happened, so what the fields hold is no one's data.
+        self._traces: tuple[TracedText, ...] | None = None
+
+    def _do_render_template_fields(
+        self,
+        parent: Any,
+        template_fields: Iterable[str],
+        context: Context,
+        jinja_env: Environment,
+        seen_oids: set[int],
+    ) -> None:
+        """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
+        arguments = (parent, template_fields, context, jinja_env, seen_oids)
+        if parent is not self or not self._has_lineage():
+            super()._do_render_template_fields(*arguments)  # type: ignore[misc]
+            return
+        from airflow_provider_sparklineage.operators import rendering
+
+        self._traces = None
+        templates = rendering.unrendered(self)
+        super()._do_render_template_fields(*arguments)  # type: ignore[misc]
+        self._traces = rendering.traces(self, templates, jinja_env, context)
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""

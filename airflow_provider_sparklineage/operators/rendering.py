@@ -1,0 +1,61 @@
+"""The templates of an operator, traced when Airflow has rendered them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.templates import TracedText, trace_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.providers.common.compat.sdk import Context
+    from jinja2 import Environment
+
+log = logging.getLogger(__name__)
+
+FIELDS = ("application_args", "conf", "env_vars", "reads", "writes")
+"""Template fields that can name data. ``inlets`` and ``outlets`` are no templates."""
+
+
+def unrendered(operator: Any) -> dict[str, object]:
+    """Keep what is about to be rendered.
+
+    References are enough: Airflow gives the operator new containers and leaves these as they were.
+    """
+    return {name: getattr(operator, name, None) for name in FIELDS}
+
+
+def traces(
+    operator: Any, templates: Mapping[str, object], environment: Environment, context: Context
+) -> tuple[TracedText, ...]:
+    """
+    Trace what was just rendered; never raises.
+
+    :param templates: what :func:`unrendered` kept
+    :param environment: that which Airflow rendered with
+    :param context: that which Airflow rendered with
+    """
+    traced: list[TracedText] = []
+    for name, template in templates.items():
+        try:
+            content = _read(template, tuple(operator.template_ext), environment)
+            rendered = getattr(operator, name, None)
+            traced += trace_all(name, content, rendered, environment, context)
+        except Exception:
+            log.debug("The templates in %s could not be traced", name, exc_info=True)
+    return tuple(traced)
+
+
+def _read(template: object, extensions: tuple[str, ...], environment: Environment) -> object:
+    """Put the content of template files in place of their names, as rendering does."""
+    if not extensions:
+        return template
+    if isinstance(template, str) and template.endswith(extensions) and environment.loader:
+        return environment.loader.get_source(environment, template)[0]
+    if isinstance(template, (list, tuple)):
+        return type(template)(_read(item, extensions, environment) for item in template)
+    if isinstance(template, dict):
+        return {key: _read(item, extensions, environment) for key, item in template.items()}
+    return template

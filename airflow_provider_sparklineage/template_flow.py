@@ -1,0 +1,375 @@
+"""Which context variables an expression of a template uses, and what may be evaluated once more.
+
+Tracing renders a template a second time. That must not repeat what a template does to the world
+(``ti.xcom_push``, ``params.days.append``), ask others again (``var``, ``conn``, ``xcom_pull``) or
+take for stable what is not (``macros.random``). So what may be repeated is listed here, and all
+else is not evaluated: :mod:`airflow_provider_sparklineage.template_marks` leaves a hole for it.
+
+A name that the template makes itself (``set``, ``for``, ``macro`` …) stands for all that is ever
+assigned to it, wherever in the template: the answer may name a variable too many, never one too
+few.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from jinja2 import meta, nodes
+from jinja2.defaults import DEFAULT_NAMESPACE
+from jinja2.filters import FILTERS
+from jinja2.sandbox import safe_range
+from jinja2.tests import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Set
+
+    from jinja2 import Environment
+
+_DAG_RUN_TIMES = frozenset(
+    f"dag_run.{name}"
+    for name in (
+        "logical_date",
+        "data_interval_start",
+        "data_interval_end",
+        "run_after",
+        "partition_key",
+        "partition_date",
+    )
+)
+DATE_VARIABLES = _DAG_RUN_TIMES | {
+    "ds",
+    "ds_nodash",
+    "ts",
+    "ts_nodash",
+    "ts_nodash_with_tz",
+    "logical_date",
+    "data_interval_start",
+    "data_interval_end",
+    "partition_key",
+    "partition_date",
+    "prev_data_interval_start_success",
+    "prev_data_interval_end_success",
+    "prev_start_date_success",
+    "prev_end_date_success",
+}
+"""The context variables of Airflow 3 that say for which time a run is: its execution dates."""
+
+# Attributes of Airflow's objects that are plain values or pure functions; others are not evaluated.
+_INSIDE: Mapping[str, frozenset[str]] = {
+    "dag_run": frozenset(name.partition(".")[2] for name in _DAG_RUN_TIMES)
+    | {"conf", "dag_id", "run_id", "run_type", "start_date", "clear_number"},
+    "ti": frozenset({"dag_id", "task_id", "run_id", "try_number", "map_index"}),
+    "task_instance": frozenset({"dag_id", "task_id", "run_id", "try_number", "map_index"}),
+    "task": frozenset({"dag_id", "task_id"}),
+    "dag": frozenset({"dag_id"}),
+    "macros": frozenset({"ds_add", "ds_format", "datetime", "timedelta", "json", "dateutil"}),
+    "macros.datetime": frozenset({"combine", "fromisoformat", "fromtimestamp", "strptime"}),
+    "macros.json": frozenset({"dumps", "loads"}),
+    "macros.dateutil": frozenset({"parser", "relativedelta", "tz"}),
+}
+_PLAIN = frozenset({"params", "run_id", "task_instance_key_str", "map_index_template"})
+_PLAIN_TYPES = frozenset({str, int, float, bool, type(None), date, datetime, timedelta})
+_PLAIN_GLOBALS = (
+    *(DEFAULT_NAMESPACE[name] for name in ("range", "dict", "cycler", "joiner", "namespace")),
+    safe_range,
+)
+_CLOCKS = frozenset({"now", "today", "utcnow"})
+_MUTATORS = frozenset(
+    name
+    for kind in (list, dict, set)
+    for name in vars(kind)
+    if not name.startswith("_") and not hasattr(frozenset, name) and not hasattr(tuple, name)
+) - {"fromkeys", "get", "items", "keys", "values"}
+_REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
+    # Airflow's own, which its environments add
+    *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
+}
+_FILTERS_OF_FILTERS = frozenset({"map", "reject", "rejectattr", "select", "selectattr"})
+
+_ELSEWHERE: tuple[type[nodes.Node], ...] = (
+    nodes.Extends,
+    nodes.Include,
+    nodes.Import,
+    nodes.FromImport,
+)
+_OF_EXTENSIONS = (
+    nodes.ContextReference,
+    nodes.DerivedContextReference,
+    nodes.EnvironmentAttribute,
+    nodes.ExtensionAttribute,
+    nodes.ImportedName,
+    nodes.InternalName,
+)
+
+
+N = TypeVar("N", bound=nodes.Node)
+
+
+class Flow(NamedTuple):
+    """What flows into an expression.
+
+    :param paths: context variables, with the attribute for those in :data:`_INSIDE`:
+        ``dag_run.logical_date``
+    :param pure: nothing in it, apart from the paths themselves, forbids to evaluate it once more
+    """
+
+    paths: frozenset[str] = frozenset()
+    pure: bool = True
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be evaluated once more."""
+        return self.pure and all(map(_is_plain, self.paths))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the context variables, sorted; of ``dag_run`` with the attribute."""
+        return tuple(
+            sorted({p if p.startswith("dag_run.") else p.partition(".")[0] for p in self.paths})
+        )
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Those of the variables that are execution dates."""
+        return tuple(name for name in self.variables if name in DATE_VARIABLES)
+
+
+_NOTHING = Flow()
+
+
+def _is_plain(path: str) -> bool:
+    parent, _, attribute = path.rpartition(".")
+    return attribute in _INSIDE[parent] if parent else path not in _INSIDE
+
+
+def _joined(flows: Iterable[Flow]) -> Flow:
+    paths: frozenset[str] = frozenset()
+    pure = True
+    for flow in flows:
+        paths |= flow.paths
+        pure = pure and flow.pure
+    return Flow(paths, pure)
+
+
+class Nodes:
+    """All nodes of a template's syntax tree, by kind, each kind in the order of the template."""
+
+    def __init__(self, tree: nodes.Template) -> None:
+        self._by_kind: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
+        self._add(tree)
+
+    def _add(self, node: nodes.Node) -> None:
+        self._by_kind[type(node)].append(node)
+        for child in node.iter_child_nodes():
+            self._add(child)
+
+    def of(self, kind: type[N]) -> list[N]:
+        """Give all nodes of a kind."""
+        return self._by_kind.get(kind, [])
+
+
+class TemplateFlow:
+    """What flows where in one template.
+
+    :ivar nodes: of the template's tree
+    :ivar closed: nothing is taken from other templates, and no macro is handed around as a value
+    :ivar macros: names of the macros that the template makes
+    :ivar blocks: names that are only ever ``set`` to blocks of template text
+    """
+
+    def __init__(
+        self, tree: nodes.Template, environment: Environment, context: Mapping[str, Any]
+    ) -> None:
+        self._environment = environment
+        self._context = context
+        self._local: dict[str, Flow] = {}
+        self._shared: frozenset[str] = frozenset()
+        self._fresh: Set[str] = frozenset()
+        self.nodes = Nodes(tree)
+        self.macros = frozenset(macro.name for macro in self.nodes.of(nodes.Macro))
+        self.closed = self._is_closed()
+        sources: defaultdict[str, list[nodes.Node]] = defaultdict(list)
+        for name, node in _bindings(self.nodes):
+            sources[name].append(node)
+        self.blocks: frozenset[str] = frozenset()
+        if sources:
+            self._resolve(tree, sources)
+
+    def of(self, node: nodes.Node) -> Flow:
+        """Tell what flows into an expression, or into any of the expressions of a statement."""
+        if isinstance(node, nodes.Name):
+            return self._of_name(node.name) if node.ctx == "load" else _NOTHING
+        if isinstance(node, nodes.NSRef):
+            return self._of_name(node.name)
+        if isinstance(node, (nodes.Getattr, nodes.Getitem)):
+            return self._of_attribute(node)
+        flow = _joined(map(self.of, node.iter_child_nodes()))
+        if isinstance(node, (nodes.Filter, nodes.Test)) and not self._is_known(node):
+            return Flow(flow.paths, pure=False)
+        return Flow(flow.paths, pure=False) if isinstance(node, _OF_EXTENSIONS) else flow
+
+    def _is_closed(self) -> bool:
+        if any(self.nodes.of(kind) for kind in _ELSEWHERE):
+            return False
+        names = [name.name for name in self.nodes.of(nodes.Name) if name.ctx == "load"]
+        called = [call.node for call in self.nodes.of(nodes.Call)]
+        direct = [c for c in called if isinstance(c, nodes.Name) and c.name in self.macros]
+        return {"self", "super"}.isdisjoint(names) and len(direct) == sum(
+            name in self.macros for name in names
+        )
+
+    def _resolve(self, tree: nodes.Template, sources: Mapping[str, list[nodes.Node]]) -> None:
+        self._shared = frozenset(meta.find_undeclared_variables(tree)) | (
+            sources.keys() & self._environment.globals.keys()
+        )
+        self._fresh = (sources.keys() - self._shared).difference(self._not_fresh(sources))
+        blocks = {id(n) for b in self.nodes.of(nodes.AssignBlock) if not b.filter for n in b.body}
+        self.blocks = frozenset(
+            name
+            for name, values in sources.items()
+            if name not in self._shared and all(id(value) in blocks for value in values)
+        )
+        self._local = dict.fromkeys(sources, _NOTHING)
+        for name, node in _mutations(self.nodes):
+            if name in self._fresh:
+                sources[name].append(node)
+        changed = True
+        while changed:  # ends: flows only grow, and there are finitely many names
+            changed = False
+            for name, values in sources.items():
+                flow = _joined(map(self.of, values))
+                changed = changed or flow != self._local[name]
+                self._local[name] = flow
+
+    def _not_fresh(self, sources: Mapping[str, list[nodes.Node]]) -> Iterator[str]:
+        """Yield the names that may be something else than a list or dict that is made here."""
+        assigned = {
+            id(assign.node)
+            for assign in self.nodes.of(nodes.Assign)
+            if isinstance(assign.target, nodes.Name)
+            and isinstance(assign.node, (nodes.List, nodes.Dict))
+        }
+        return (n for n, values in sources.items() if not {id(v) for v in values} <= assigned)
+
+    def _of_name(self, name: str) -> Flow:
+        local = self._local.get(name)
+        if local is None:
+            return self._of_variable(name)
+        return _joined((local, self._of_variable(name))) if name in self._shared else local
+
+    def _of_variable(self, name: str) -> Flow:
+        flow = Flow(frozenset((name,)))
+        if name in DATE_VARIABLES or name in _PLAIN or name in _INSIDE:
+            return flow
+        globals_ = self._environment.globals
+        if name in self._context:
+            value = self._context[name]
+        elif name in globals_:
+            value = globals_[name]
+            if any(value is known for known in _PLAIN_GLOBALS):
+                return _NOTHING
+        else:
+            return flow  # Jinja's undefined
+        # The type itself: isinstance() would have Airflow's lazy values fetched.
+        return flow if type(value) in _PLAIN_TYPES else Flow(flow.paths, pure=False)
+
+    def _of_attribute(self, node: nodes.Getattr | nodes.Getitem) -> Flow:
+        base, attribute = node.node, _attribute(node)
+        if isinstance(base, nodes.Name) and base.name == "loop" and "loop" in self._local:
+            of_item = attribute in ("previtem", "nextitem", "changed")
+            return self.of(base) if of_item else _NOTHING
+        flow = self.of(base)
+        if attribute is None:
+            assert isinstance(node, nodes.Getitem)  # noqa: S101  (for mypy: only they have none)
+            return _joined((flow, self.of(node.arg)))
+        paths = frozenset(f"{p}.{attribute}" if p in _INSIDE else p for p in flow.paths)
+        mutates = attribute in _MUTATORS and not (
+            isinstance(base, nodes.Name) and base.name in self._fresh
+        )
+        return Flow(paths, flow.pure and not mutates and attribute not in _CLOCKS)
+
+    def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
+        """Tell whether a filter or test is Jinja's or Airflow's, and a function of its input."""
+        if isinstance(node, nodes.Test):
+            return self._environment.tests.get(node.name) is TESTS.get(node.name)
+        if node.name in _FILTERS_OF_FILTERS and node.args:
+            names = [a.value for a in node.args[:2] if isinstance(a, nodes.Const)]
+            if not names or not all(n in _REPEATABLE_FILTERS or n in TESTS for n in names):
+                return False
+        ours = self._environment.filters.get(node.name)
+        return node.name in _REPEATABLE_FILTERS and FILTERS.get(node.name, ours) is ours
+
+
+def _attribute(node: nodes.Getattr | nodes.Getitem) -> str | None:
+    if isinstance(node, nodes.Getattr):
+        return node.attr
+    if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
+        return node.arg.value
+    return None
+
+
+def _names(target: nodes.Node) -> Iterator[str]:
+    if isinstance(target, (nodes.Name, nodes.NSRef)):
+        yield target.name
+    yield from (name.name for name in target.find_all(nodes.Name))
+    yield from (reference.name for reference in target.find_all(nodes.NSRef))
+
+
+def _bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield each name that the template makes, with each node that flows into it."""
+    for assign in all_nodes.of(nodes.Assign):
+        yield from ((name, assign.node) for name in _names(assign.target))
+    for block in all_nodes.of(nodes.AssignBlock):
+        for name in _names(block.target):
+            yield from ((name, node) for node in (*block.body, block.filter) if node)
+    for loop in all_nodes.of(nodes.For):
+        yield from ((name, loop.iter) for name in ("loop", *_names(loop.target)))
+    for scope in all_nodes.of(nodes.With):
+        for target, value in zip(scope.targets, scope.values, strict=True):
+            yield from ((name, value) for name in _names(target))
+    for macro in all_nodes.of(nodes.Macro):
+        yield macro.name, nodes.Const(macro.name)
+        yield from ((macro.name, node) for node in macro.body)
+    yield from _arguments(all_nodes)
+
+
+def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield each parameter of macros and ``call`` blocks, with each argument that is ever given."""
+    takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
+    for macro in all_nodes.of(nodes.Macro):
+        takers[macro.name].append(macro)
+    for block in all_nodes.of(nodes.CallBlock):
+        takers["caller"].append(block)
+        yield from (("caller", node) for node in block.body)
+    for taker in (t for named in takers.values() for t in named):
+        names = [argument.name for argument in taker.args]
+        yield from ((name, nodes.Const(name)) for name in (*names, "varargs", "kwargs"))
+        defaults = taker.defaults
+        yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)
+    for call in all_nodes.of(nodes.Call):
+        called = call.node.name if isinstance(call.node, nodes.Name) else ""
+        for taker in takers.get(called, ()):
+            yield from _given(call, [argument.name for argument in taker.args])
+
+
+def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node]]:
+    yield from zip(names, call.args, strict=False)
+    yield from (("varargs", node) for node in call.args[len(names) :])
+    for keyword in call.kwargs:
+        yield (keyword.key if keyword.key in names else "kwargs"), keyword.value
+    for unpacked in (call.dyn_args, call.dyn_kwargs):
+        if unpacked is not None:
+            yield from ((name, unpacked) for name in (*names, "varargs", "kwargs"))
+
+
+def _mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield each ``name.append(argument)`` and the like: the argument flows into the name."""
+    for call in all_nodes.of(nodes.Call):
+        method = call.node
+        if isinstance(method, (nodes.Getattr, nodes.Getitem)) and isinstance(
+            method.node, nodes.Name
+        ):
+            yield from ((method.node.name, node) for node in call.args)
+            yield from ((method.node.name, keyword.value) for keyword in call.kwargs)

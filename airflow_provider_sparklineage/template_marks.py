@@ -1,0 +1,293 @@
+"""A template rendered once more, with a mark before and after what each expression made.
+
+The marks are put into the syntax tree as if they were text of the template. They are characters of
+Unicode's private planes, one per expression: filters around them (``upper``, ``replace``) leave
+them as they are, and where one changes more than that, the text between the marks is not the real
+one, which :meth:`Rendering.align` sees.
+
+An expression that must not be evaluated again is a *hole*. The real text fills it: what lies
+between the known pieces on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jinja2 import Environment
+
+    from airflow_provider_sparklineage.template_flow import TemplateFlow
+
+_OPEN, _CLOSE = 0xF0000, 0x100000
+_MOST = 0xFFFE  # characters of a private plane
+_MARK = re.compile(f"([{chr(_OPEN)}-{chr(_CLOSE + _MOST - 1)}])")
+# What these hold is text for something else before it is output: a hole would give that something
+# less than it had.
+_INDIRECT: tuple[type[nodes.Node], ...] = (
+    nodes.AssignBlock,
+    nodes.CallBlock,
+    nodes.FilterBlock,
+    nodes.Macro,
+)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An output expression of a template, or several that cannot be told apart in its text.
+
+    :param text: as it is in the template, e.g. ``macros.ds_add(ds, -6)``
+    :param variables: the context variables that it uses, sorted
+    """
+
+    text: str
+    variables: tuple[str, ...]
+
+
+class Made(NamedTuple):
+    """Characters ``[start, end)``, and what made them."""
+
+    start: int
+    end: int
+    expression: Expression
+
+    def moved(self, by: int) -> Made:
+        """Give the same ``by`` characters further on."""
+        return Made(self.start + by, self.end + by, self.expression)
+
+
+class Piece(NamedTuple):
+    """Text between two holes, and what expressions made of it."""
+
+    text: str
+    made: tuple[Made, ...]
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What a template renders to, as far as it could be rendered again.
+
+    :param pieces: the text before the first hole, …, after the last
+    :param holes: what makes the text between each two pieces
+    """
+
+    pieces: tuple[Piece, ...]
+    holes: tuple[Expression, ...]
+
+    def align(self, value: str) -> tuple[Made, ...] | None:
+        """Find which characters of the real text were made by expressions; None if it is another.
+
+        Where a piece could lie at several places (a ``/`` between two holes), it and the holes on
+        both sides become one: their expressions joined with ``~``.
+        """
+        spots = _spots([piece.text for piece in self.pieces], value)
+        if spots is None:
+            return None
+        made: list[Made] = list(self.pieces[0].made)
+        end = len(self.pieces[0].text)
+        unknown: list[Expression] = []
+        for hole, piece, spot in zip(self.holes, self.pieces[1:], spots[1:], strict=True):
+            unknown.append(hole)
+            if spot is None:
+                unknown += [m.expression for m in piece.made]
+                continue
+            made.append(Made(end, spot, _merged(unknown)))
+            made += [m.moved(spot) for m in piece.made]
+            end = spot + len(piece.text)
+            unknown.clear()
+        return tuple(made)
+
+
+def render(
+    tree: nodes.Template, template: str, flow: TemplateFlow, context: Mapping[str, Any]
+) -> Rendering | None:
+    """Render a template once more, without what must not be repeated; None where that is no use.
+
+    :param tree: the parsed template; is changed
+    :raises Exception: whatever rendering raises
+    """
+    environment: Environment = tree.environment  # type: ignore[assignment]  # set by the parser
+    if not flow.closed or _MARK.search(template):
+        return None
+    marker = _Marker(flow, _texts(template, flow, environment))
+    if not marker.mark() or not flow.of(tree).repeatable:
+        return None
+    code = environment.compile(tree)
+    compiled = environment.template_class.from_code(
+        environment, code, environment.make_globals(None)
+    )
+    # As Airflow does it: Template.render() would copy the context into a dict and fetch lazy values
+    values = {**compiled.globals, **context}
+    frame = environment.context_class(environment, values, None, compiled.blocks)
+    marked = "".join(map(str, compiled.root_render_func(frame)))
+    return marker.read(marked)
+
+
+class _Marker:
+    """Puts marks into a tree, and reads them from the text that it renders to."""
+
+    def __init__(self, flow: TemplateFlow, texts: Sequence[str] | None) -> None:
+        self._flow = flow
+        self._texts = texts
+        self._expressions: list[Expression] = []
+        self._holes: set[int] = set()
+
+    def mark(self) -> bool:
+        """Put the marks in; False if a hole would be where it cannot be, or there are too many."""
+        for assign in self._flow.nodes.of(nodes.Assign):
+            if not self._flow.of(assign.node).repeatable:
+                assign.node = nodes.Const(None)  # nothing that uses it will be evaluated either
+        blocks = [block for kind in _INDIRECT for block in self._flow.nodes.of(kind)]
+        indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
+        texts = iter(self._texts or ())
+        for output in self._flow.nodes.of(nodes.Output):
+            before = len(self._holes)
+            marked: list[nodes.Expr] = []
+            for child in output.nodes:
+                if isinstance(child, nodes.TemplateData):
+                    marked.append(child)
+                    continue
+                text = next(texts, None)
+                for part in _parts(child):
+                    marked += self._marked(part, text)
+            output.nodes = marked
+            if len(self._holes) > before and id(output) in indirect:
+                return False
+        return len(self._expressions) <= _MOST
+
+    def _marked(self, part: nodes.Expr, text: str | None) -> list[nodes.Expr]:
+        flow = self._flow.of(part)
+        if isinstance(part, nodes.Const) or (flow.repeatable and self._is_template_text(part)):
+            return [part]
+        number = len(self._expressions)
+        self._expressions.append(Expression(text or ", ".join(flow.variables), flow.variables))
+        if not flow.repeatable:
+            self._holes.add(number)
+        inner = [part] if flow.repeatable else []
+        start, end = (_data(chr(base + number), part) for base in (_OPEN, _CLOSE))
+        return [start, *inner, end]
+
+    def _is_template_text(self, part: nodes.Expr) -> bool:
+        """Whether it is what a macro or block gives: then the marks in there tell more."""
+        if isinstance(part, nodes.Name):
+            return part.name in self._flow.blocks
+        if not isinstance(part, nodes.Call) or not isinstance(part.node, nodes.Name):
+            return False
+        return part.node.name == "caller" or part.node.name in self._flow.macros
+
+    def read(self, marked: str) -> Rendering | None:
+        """Take the marks out of a rendered text; None if they are not as they were put in."""
+        pieces: list[Piece] = []
+        holes: list[Expression] = []
+        made: list[Made] = []
+        opened: list[tuple[int, int]] = []  # number, and how much had been made before it
+        text, start = "", 0
+        for token in _MARK.split(marked):
+            if not _MARK.match(token):
+                text += token
+                continue
+            closes, number = divmod(ord(token) - _OPEN, _CLOSE - _OPEN)
+            if number >= len(self._expressions) or (closes and _top(opened) != number):
+                return None
+            if opened and (len(text) > start or (closes and len(made) == opened[-1][1])):
+                made.append(Made(start, len(text), self._expressions[opened[-1][0]]))
+            start = len(text)
+            if not closes:
+                opened.append((number, len(made)))
+                continue
+            opened.pop()
+            if number in self._holes:
+                if opened:
+                    return None
+                pieces.append(Piece(text, tuple(made[:-1])))
+                holes.append(self._expressions[number])
+                made, text, start = [], "", 0
+        pieces.append(Piece(text, tuple(made)))
+        return None if opened else Rendering(tuple(pieces), tuple(holes))
+
+
+def _top(opened: Sequence[tuple[int, int]]) -> int | None:
+    return opened[-1][0] if opened else None
+
+
+def _parts(expression: nodes.Expr) -> Iterator[nodes.Expr]:
+    """Yield what a concatenation of texts is made of: its parts output one by one are the same."""
+    if isinstance(expression, nodes.Concat):
+        for node in expression.nodes:
+            yield from _parts(node)
+    elif isinstance(expression, nodes.Add) and _is_text(expression):
+        yield from _parts(expression.left)
+        yield from _parts(expression.right)
+    else:
+        yield expression
+
+
+def _is_text(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.Add):
+        return _is_text(node.left) or _is_text(node.right)
+    return isinstance(node, nodes.Concat) or (
+        isinstance(node, nodes.Const) and isinstance(node.value, str)
+    )
+
+
+def _data(text: str, like: nodes.Node) -> nodes.TemplateData:
+    return nodes.TemplateData(text, lineno=like.lineno, environment=like.environment)
+
+
+def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[str] | None:
+    """Give the template's text of each output expression, in order; None if they do not pair up."""
+    texts: list[str] = []
+    current: list[str] | None = None
+    for _, kind, token in environment.lex(template):
+        if kind == "variable_begin":
+            current = []
+        elif kind == "variable_end" and current is not None:
+            texts.append("".join(current).strip())
+            current = None
+        elif current is not None:
+            current.append(token)
+    outputs = flow.nodes.of(nodes.Output)
+    count = sum(not isinstance(n, nodes.TemplateData) for output in outputs for n in output.nodes)
+    return texts if count == len(texts) else None
+
+
+def _spots(pieces: Sequence[str], value: str) -> list[int | None] | None:
+    """Find where each piece is in a text, in this order; None for one that may be at several.
+
+    The leftmost and the rightmost place of each bound all others: where they are one, it is it.
+
+    >>> _spots(["s3://", "/dt=", ""], "s3://lake/dt=5")
+    [0, 9, 14]
+    """
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return [0] if first == value else None
+    end = len(value) - len(last)
+    if end < len(first) or not value.startswith(first) or not value.endswith(last):
+        return None
+    left = [0]
+    position = len(first)
+    for piece in pieces[1:-1]:
+        position = value.find(piece, position, end)
+        if position < 0:
+            return None
+        left.append(position)
+        position += len(piece)
+    right = [end]
+    for piece in reversed(pieces[1:-1]):
+        right.append(value.rfind(piece, 0, right[-1]))
+    right.append(0)
+    return [a if a == b else None for a, b in zip((*left, end), reversed(right), strict=True)]
+
+
+def _merged(expressions: Sequence[Expression]) -> Expression:
+    different = list(dict.fromkeys(expressions))
+    if len(different) == 1:
+        return different[0]
+    variables = {name for expression in different for name in expression.variables}
+    return Expression(" ~ ".join(e.text for e in different), tuple(sorted(variables)))

@@ -1,0 +1,297 @@
+"""Which characters of a rendered template came from which execution date.
+
+``s3://lake/orders/dt={{ ds }}`` and the text that Airflow rendered of it, traced::
+
+    TracedText(
+        field="application_args[1]",
+        template="s3://lake/orders/dt={{ ds }}",
+        value="s3://lake/orders/dt=2024-05-06",
+        spans=(Span(start=20, end=30, expression="ds", variables=("ds",)),),
+        variables=("ds",),
+    )
+
+Tracing never changes what was rendered, repeats no side effect and never raises. It claims spans
+only where the template rendered once more is the very text that it was given; where it is not,
+only the date variables that the template uses are known.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import meta
+
+from airflow_provider_sparklineage.template_flow import DATE_VARIABLES, TemplateFlow
+from airflow_provider_sparklineage.template_marks import Made, Rendering, render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jinja2 import Environment, nodes
+
+__all__ = ["DATE_VARIABLES", "Span", "TracedText", "trace", "trace_all"]
+
+log = logging.getLogger(__name__)
+
+_CONTAINERS = (list, tuple, set, frozenset, dict)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Characters ``[start, end)`` of :attr:`TracedText.value`, made by one output expression.
+
+    :param expression: its text in the template, e.g. ``macros.ds_add(ds, -6)``; of several that
+        cannot be told apart, joined with ``~``
+    :param variables: all context variables that it uses, also by way of ``set``, ``for`` and
+        macros, sorted; those of ``dag_run`` with the attribute: ``dag_run.logical_date``
+    """
+
+    start: int
+    end: int
+    expression: str
+    variables: tuple[str, ...]
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Those of the variables that are execution dates."""
+        return tuple(name for name in self.variables if name in DATE_VARIABLES)
+
+
+@dataclass(frozen=True)
+class TracedText:
+    """A text that was rendered, and what is known of where its characters came from.
+
+    :param field: where it is: ``application_args[5]``, ``conf[spark.x.y]``, ``env_vars[DAY]``,
+        ``reads[0].partitions[dt]``
+    :param template: what it was rendered from; the value itself if it was no template
+    :param value: the real rendered text
+    :param spans: in order, without overlap; characters outside of them are the template's own
+        text. Without any, see ``variables``
+    :param variables: date variables used anywhere in the template, also in its conditions; where
+        there are no spans, and these are some, it is unknown which characters are theirs
+    """
+
+    field: str
+    template: str
+    value: str
+    spans: tuple[Span, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+def trace(
+    field: str,
+    template: str,
+    rendered: object,
+    environment: Environment,
+    context: Mapping[str, Any],
+) -> TracedText:
+    """Trace one rendered template; never raises.
+
+    :param rendered: the real result; one of native rendering that is no text is taken as ``str()``
+    :param environment: that which rendered it: its filters, delimiters and undefined count
+    :param context: that which it was rendered with; is not changed
+    """
+    value = str(rendered)
+    if value == template:  # was no template, or was not rendered: values of an expanded XCom
+        return TracedText(field, template, value)
+    traced = _render_again(template, environment, context)
+    spans = traced.spans(value)
+    if not spans and isinstance(rendered, str):
+        [(_, _, spans)] = traced.leaves(field, rendered)
+    return TracedText(field, template, value, spans, traced.dates)
+
+
+def trace_all(
+    field: str,
+    template: object,
+    rendered: object,
+    environment: Environment,
+    context: Mapping[str, Any],
+) -> list[TracedText]:
+    """Trace all texts in nested lists, tuples, sets, dicts and dataclasses; never raises.
+
+    Both sides are walked together. A text whose template is not known, because it was an XComArg or
+    the shapes differ, is its own template. Other leaves (numbers, None, assets) give nothing. Keys
+    of dicts are never rendered, so they name the field; elements of sets are sorted.
+    """
+    try:
+        return list(_Walk(environment, context).pairs(field, template, rendered))
+    except Exception:  # a value of the user's own with an odd __eq__ or __getattr__, a cycle
+        log.debug("The templates in %s could not be traced", field, exc_info=True)
+        return []
+
+
+class _Traced(NamedTuple):
+    """A template of which it is known what it uses and, if all went well, what it renders to."""
+
+    dates: tuple[str, ...] = ()
+    rendering: Rendering | None = None
+
+    def spans(self, value: str) -> tuple[Span, ...]:
+        """Give the spans of the whole text; none if it is not what the template renders to."""
+        made = self.rendering.align(value) if self.rendering else None
+        return tuple(_span(m, m.start, m.end) for m in made or ())
+
+    def leaves(self, field: str, rendered: object) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+        """Yield the texts in what native rendering made of the template's text: a Python literal.
+
+        They are in the literal in this order, in quotes; one with escapes in it is not found.
+        """
+        text = ""
+        made: tuple[Made, ...] = ()
+        if self.rendering and not self.rendering.holes:
+            [piece] = self.rendering.pieces
+            if _evaluates(piece.text, rendered):
+                text, made = piece
+        end = 0
+        for name, leaf in _texts(field, rendered):
+            found = [text.find(f"{quote}{leaf}{quote}", end) + 1 for quote in "'\""]
+            start = min((place for place in found if place), default=None)
+            if start is not None:
+                end = start + len(leaf)
+            if name is not None:
+                within = _within(made, start, end) if start is not None else ()
+                yield name, leaf, within
+
+
+def _span(made: Made, start: int, end: int) -> Span:
+    return Span(start, end, made.expression.text, made.expression.variables)
+
+
+def _within(made: tuple[Made, ...], start: int, end: int) -> tuple[Span, ...]:
+    clipped = ((m, max(m.start, start), min(m.end, end)) for m in made)
+    return tuple(_span(m, a - start, b - start) for m, a, b in clipped if a < b)
+
+
+def _evaluates(text: str, rendered: object) -> bool:
+    """Tell whether native rendering makes this value of this text."""
+    if text == str(rendered):
+        return True
+    try:
+        return bool(ast.literal_eval(text) == rendered)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _render_again(template: str, environment: Environment, context: Mapping[str, Any]) -> _Traced:
+    dates: tuple[str, ...] = ()
+    try:
+        tree = environment.parse(template)
+        flow = TemplateFlow(tree, environment, context)
+        dates = flow.of(tree).dates
+        if not flow.closed:
+            others = _of_others(tree, environment, context, set())
+            dates = tuple(sorted({*dates, *others}))
+        return _Traced(dates, render(tree, template, flow, context))
+    except Exception as error:  # whatever a user's template, filter or value raises
+        log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
+        return _Traced(dates)
+
+
+def _of_others(
+    tree: nodes.Template, environment: Environment, context: Mapping[str, Any], seen: set[str]
+) -> Iterator[str]:
+    """Yield the date variables of the templates that one includes, imports or extends."""
+    for name in meta.find_referenced_templates(tree):
+        if name is None or name in seen or environment.loader is None:
+            continue
+        seen.add(name)
+        other = environment.parse(environment.loader.get_source(environment, name)[0])
+        yield from TemplateFlow(other, environment, context).of(other).dates
+        yield from _of_others(other, environment, context, seen)
+
+
+class _Walk:
+    """Template and rendered value, walked together."""
+
+    def __init__(self, environment: Environment, context: Mapping[str, Any]) -> None:
+        self._environment = environment
+        self._context = context
+
+    def pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
+        """Yield what is traced of a template, or of all templates in it."""
+        if template is rendered:
+            yield from _untraced(field, rendered)
+        elif isinstance(template, str):
+            yield from self._of_text(field, template, rendered)
+        elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
+            yield from self._of_set(field, template, rendered)
+        else:
+            ours, theirs = list(_items(field, template)), list(_items(field, rendered))
+            if not _alike(template, rendered) or [n for n, _ in ours] != [n for n, _ in theirs]:
+                yield from _untraced(field, rendered)
+                return
+            for (name, value), (_, of_run) in zip(ours, theirs, strict=True):
+                yield from self.pairs(name, value, of_run)
+
+    def _of_text(self, field: str, template: str, rendered: object) -> Iterator[TracedText]:
+        if not isinstance(rendered, _CONTAINERS):
+            yield trace(field, template, rendered, self._environment, self._context)
+            return
+        traced = _render_again(template, self._environment, self._context)
+        for name, leaf, spans in traced.leaves(field, rendered):
+            yield TracedText(name, template, leaf, spans, traced.dates)
+
+    def _of_set(
+        self, field: str, template: Set[object], rendered: Set[object]
+    ) -> Iterator[TracedText]:
+        """Pair elements by what the templates render to, as sets have no order to go by."""
+        templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
+        again = {t: _render_again(t, self._environment, self._context) for t in templates}
+        for name, value in _items(field, rendered):
+            if not isinstance(value, str) or value in template:
+                yield from _untraced(name, value)
+                continue
+            fit = [
+                t for t, a in again.items() if a.rendering and a.rendering.align(value) is not None
+            ]
+            if len(fit) == 1:
+                [own] = fit
+                yield TracedText(name, own, value, again[own].spans(value), again[own].dates)
+            else:
+                dates = {date for traced in again.values() for date in traced.dates}
+                yield TracedText(name, value, value, (), tuple(sorted(dates)))
+
+
+def _untraced(field: str, rendered: object) -> Iterator[TracedText]:
+    return (TracedText(name, leaf, leaf) for name, leaf in _texts(field, rendered) if name)
+
+
+def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
+    """Yield all texts in a value, with the field; keys of dicts without."""
+    if isinstance(value, str):
+        yield field, value
+        return
+    for name, item in _items(field, value):
+        if isinstance(value, Mapping):
+            key = name[len(field) + 1 : -1]
+            yield None, key
+        yield from _texts(name, item)
+
+
+def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield what a container holds, with its field; nothing of what is none."""
+    if isinstance(value, Mapping):
+        yield from ((f"{field}[{key}]", item) for key, item in value.items())
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"{field}[{place}]", item) for place, item in enumerate(value))
+    elif isinstance(value, (set, frozenset)):
+        ordered = sorted(value, key=str)
+        yield from ((f"{field}[{place}]", item) for place, item in enumerate(ordered))
+    elif is_dataclass(value) and not isinstance(value, type):
+        for own in fields(value):
+            item = getattr(value, own.name)
+            # Declarations keep the unrendered one that they were made of.
+            if own.name != "template" or not (item is None or isinstance(item, type(value))):
+                yield f"{field}.{own.name}", item
+
+
+def _alike(template: object, rendered: object) -> bool:
+    """Tell whether rendering the one can have given the other; it makes plain lists and dicts."""
+    return type(template) is type(rendered) or any(
+        isinstance(template, kind) and isinstance(rendered, kind) for kind in (list, tuple, Mapping)
+    )

@@ -1,0 +1,67 @@
+"""How long tracing a task's templates takes, against rendering them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from airflow_provider_sparklineage.templates import trace_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.__main__ import Result
+
+# What a task of some size has: half of it without a date, as configuration mostly is.
+ARGUMENTS = [
+    "--orders=s3://{{ var.value.bucket }}/orders/dt={{ ds }}",
+    "--revenue=s3://{{ params.bucket }}/revenue/dt={{ ds }}/hour={{ logical_date.hour }}",
+    "--week={% for i in range(7) %}/lake/d={{ macros.ds_add(ds, -i) }},{% endfor %}",
+    "--start",
+    '{{ data_interval_start.strftime("%Y-%m-%dT%H:%M") }}',
+    "--full",
+]
+CONF = {f"spark.shop.setting{n}": f"{n}g" for n in range(6)} | {
+    "spark.app.name": "revenue {{ ds_nodash }}",
+    "spark.hadoop.fs.s3a.endpoint": "{{ params.endpoint }}",
+}
+
+
+def tracing(best: Callable[[Callable[[], object]], float], result: type[Result]) -> Result:
+    """Trace a task's templates, against rendering them as Airflow does."""
+    logical_date = datetime(2024, 5, 6, tzinfo=UTC)
+    context: dict[str, Any] = {
+        "ds": "2024-05-06",
+        "ds_nodash": "20240506",
+        "logical_date": logical_date,
+        "data_interval_start": logical_date,
+        "params": {"bucket": "lake", "endpoint": "http://minio:9000"},
+        "var": {"value": SimpleNamespace(bucket="lake")},
+        "macros": SimpleNamespace(ds_add=lambda day, days: f"{day}{days:+}"),
+    }
+    environment = SandboxedEnvironment(undefined=StrictUndefined, cache_size=0)
+
+    def rendered(text: str) -> str:
+        return environment.from_string(text).render(context)
+
+    def render() -> tuple[list[str], dict[str, str]]:
+        return [rendered(a) for a in ARGUMENTS], {k: rendered(v) for k, v in CONF.items()}
+
+    arguments, conf = render()
+
+    def trace() -> None:
+        trace_all("application_args", ARGUMENTS, arguments, environment, context)
+        trace_all("conf", CONF, conf, environment, context)
+
+    # A hundred at a time: one takes a few milliseconds, which is too short to measure.
+    render_s = best(lambda: [render() for _ in range(100)]) / 100
+    trace_s = best(lambda: [trace() for _ in range(100)]) / 100
+    figures = (
+        f"{len(ARGUMENTS) + len(CONF)} texts: traced in {trace_s * 1000:.1f} ms, "
+        f"rendered in {render_s * 1000:.1f} ms"
+    )
+    return result("trace a task's templates / render them", trace_s / render_s, 2.0, figures)
