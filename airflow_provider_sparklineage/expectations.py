@@ -198,7 +198,8 @@ class Source:
     :param value: the value, e.g. ``2024-05-06``
     :param dimension: which it is of; empty where that is not known
     :param expressions: of the template that made it; none if it is literal
-    :param variables: execution dates that it was made from, e.g. ``ds``
+    :param variables: execution dates that it was made from, e.g. ``ds``; where no expressions are
+        known, those that the template uses
     """
 
     kind: Kind
@@ -260,22 +261,22 @@ def _path(text: TracedText, reference: Reference, rules: PartitionRules) -> Expe
         location=reference.location or "",
         is_glob=reference.is_glob,
         dimensions=dimensions_of(reference.dataset, reference.partition, rules),
-        sources=_path_sources(text, reference),
+        sources=_path_sources(Kind.PATH, text, reference),
     )
 
 
-def _path_sources(text: TracedText, reference: Reference) -> tuple[Source, ...]:
+def _path_sources(kind: Kind, text: TracedText, reference: Reference) -> tuple[Source, ...]:
     values = reference.partition.as_dict()
     sources = []
     for label, value in values.items():
         ranges = [(v.start, v.end) for v in reference.values if v.label == label]
         spans = [s for s in text.spans if any(s.start < e and b < s.end for b, e in ranges)]
-        sources.append(_source(Kind.PATH, text, spans, value, label))
+        sources.append(_source(kind, text, spans, value, label))
     if not values:
         spans = [s for s in text.spans if s.start < reference.end and reference.start < s.end]
         dated = [s for s in spans if s.dates]
         if dated or reference.location:
-            sources.append(_source(Kind.PATH, text, dated, reference.uri))
+            sources.append(_source(kind, text, dated, reference.uri))
     return tuple(sources)
 
 
@@ -289,7 +290,9 @@ def _source(
         value,
         dimension,
         tuple(dict.fromkeys(span.expression for span in spans)),
-        tuple(sorted({variable for span in spans for variable in span.dates})),
+        tuple(sorted({variable for span in spans for variable in span.dates}))
+        if text.spans
+        else text.variables,
     )
 
 
@@ -308,15 +311,19 @@ def declared(
     entry: DatasetSubset,
     texts: Iterable[TracedText],
     rules: PartitionRules,
+    reference: Reference | None = None,
 ) -> Expectation:
     """Make an expectation of a declaration.
 
     :param identity: dataset or table identifier that ``entry.dataset`` stands for
     :param texts: the traced texts of the declaration
+    :param reference: what a URI or path names; its partition counts if the entry has none
     :raise DeclarationError: if it cannot be understood
     """
     dataset = identity if isinstance(identity, DatasetName) else None
     partitions = _declared_partitions(entry)
+    if partitions is None and reference is not None and reference.partition.values:
+        partitions = (reference.partition,)
     labels = dict.fromkeys(label for p in partitions or () for label, _ in p.values)
     return Expectation(
         Kind.DECLARED,
@@ -324,21 +331,27 @@ def declared(
         dataset,
         table="" if isinstance(identity, DatasetName) else identity,
         partitions=partitions,
+        location=(reference.location if reference else None) or "",
         where=entry.where or "",
+        is_glob=reference is not None and reference.is_glob,
         dimensions=dimensions_of(
             dataset or DatasetName("", ""), Partition(tuple((label, "") for label in labels)), rules
         ),
-        sources=tuple(
-            _source(
-                Kind.DECLARED,
-                text,
-                text.spans,
-                text.value,
-                _dimension_in(text.field, entry.partitions),
-            )
-            for text in texts
-        ),
+        sources=tuple(_declared_sources(entry, list(texts), reference)),
     )
+
+
+def _declared_sources(
+    entry: DatasetSubset, texts: Sequence[TracedText], reference: Reference | None
+) -> Iterable[Source]:
+    for text in texts:
+        if ".partitions" in text.field and not text.field.endswith(".step"):
+            dimension = _dimension_in(text.field, entry.partitions)
+            yield _source(Kind.DECLARED, text, text.spans, text.value, dimension)
+        elif text.field.endswith(".where"):
+            yield _source(Kind.DECLARED, text, text.spans, text.value)
+        elif reference is not None and text.value == entry.dataset:
+            yield from _path_sources(Kind.DECLARED, text, reference)
 
 
 def _dimension_in(field: str, partitions: object) -> str:
@@ -455,7 +468,8 @@ def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, st
         labels = parts[1::2]
     else:
         labels = [str(d) for d in dimensions]
-        parts = [""] + [x for label in labels for x in (label, "|")][:-1] + [""]
+        between = [part for label in labels for part in (label, "|")]
+        parts = ["", *between[:-1], ""]
     if not labels or len(set(labels)) != len(labels):
         msg = (
             f"partition_key_dimensions is {dimensions!r}; it must name each dimension once, as "

@@ -8,12 +8,12 @@ from typing import IO, TYPE_CHECKING, Any
 from openlineage.client.serde import Serde
 from rich.table import Table
 
+from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage import partition_facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, meant
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.show import console, escape
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     DIRECT_SUBTYPES,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.spark.events import ReadReport

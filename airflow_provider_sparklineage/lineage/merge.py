@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application import (
@@ -52,17 +52,17 @@ from airflow_provider_sparklineage.lineage.history import (
     lifecycle,
     overwrites_whole,
 )
-from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.lineage.subsets import Limits
-from airflow_provider_sparklineage.lineage.telling import Telling
-from airflow_provider_sparklineage.partitioning import Partition
-from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
-from airflow_provider_sparklineage.subset import Condition, disjunction
 from airflow_provider_sparklineage.lineage.observed import (
     ObservedSubsets,
     UnknownPartitionsError,
 )
+from airflow_provider_sparklineage.lineage.repairs import repaired
+from airflow_provider_sparklineage.lineage.subsets import DEFAULT_LIMITS, Limits
+from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
+from airflow_provider_sparklineage.subset import Condition, disjunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -98,7 +98,7 @@ def merge(
     observations: Observations | None = None,
     expectations: Iterable[Expectation] = (),
     rules: PartitionRules = NO_RULES,
-    limits: Limits = Limits(),  # noqa: B008  (frozen)
+    limits: Limits = DEFAULT_LIMITS,
     expired: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.

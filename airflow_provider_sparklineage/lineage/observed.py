@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.subset import conjunction, disjunction
 from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
+from airflow_provider_sparklineage.subset import conjunction, disjunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -51,6 +51,9 @@ class Limits:
     locations: int = 100
 
 
+DEFAULT_LIMITS = Limits()
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All that is known of the part of a dataset that was touched on one side.

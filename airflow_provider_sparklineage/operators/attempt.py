@@ -329,7 +329,7 @@ class Attempt:
         )
         where = ""
         try:
-            if keep:
+            if keep and self.bundle.path is not None:
                 self.bundle.save()
                 where = f" The capture bundle is kept: sparklineage show {self.bundle.path}"
             else:

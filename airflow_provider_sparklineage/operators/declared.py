@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,7 +15,8 @@ from airflow_provider_sparklineage import expectations
 from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import DatasetSubset, Expectation, Side
-from airflow_provider_sparklineage.references import FILE_SCHEMES, references
+from airflow_provider_sparklineage.references import references
+from airflow_provider_sparklineage.texts import SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -111,18 +112,18 @@ class _Finding:
         self, subset: DatasetSubset, side: Side, texts: Sequence[TracedText]
     ) -> DatasetName | str | None:
         identity: DatasetName | str | None
+        reference = None
         if not isinstance(subset.dataset, str):
             identity = _identity(subset.dataset)
         elif named := references(subset.dataset, self._naming, self._rules):
-            identity = named[0].dataset
-            if named[0].partition.values and subset.partitions is None:
-                subset = replace(subset, partitions=named[0].partition.as_dict())
+            reference = named[0]
+            identity = reference.dataset
         else:
             identity = _table(subset.dataset)
         if identity is None:
             log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
             return None
-        self.expectations.append(expectations.declared(side, identity, subset, texts, self._rules))
+        self.expectations.append(expectations.declared(side, identity, subset, texts, self._rules, reference))
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
@@ -168,7 +169,7 @@ def _identity(entry: object) -> DatasetName | None:
     if isinstance(entry, Dataset):
         return DatasetName(entry.namespace, entry.name)
     if isinstance(entry, Asset):
-        if urlsplit(entry.uri).scheme in FILE_SCHEMES:
+        if urlsplit(entry.uri).scheme in SCHEMES:
             return Naming().name(entry.uri)
         from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 

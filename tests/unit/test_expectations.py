@@ -1,6 +1,7 @@
 """Declarations, templated paths, dates and partition keys become expectations."""
 
 import pytest
+from airflow_provider_sparklineage.rules import NO_RULES
 
 from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.exceptions import DeclarationError
@@ -14,7 +15,6 @@ from airflow_provider_sparklineage.expectations import (
     from_partition_key,
 )
 from airflow_provider_sparklineage.partitioning import NULL, Partition
-from airflow_provider_sparklineage.rules import NO_RULES
 from airflow_provider_sparklineage.templates import Span, TracedText
 
 T = DatasetName("s3://lake", "t")
@@ -25,7 +25,7 @@ def partition(**values):
 
 
 def traced(template, *values, field="application_args[0]", variables=("ds",)):
-    """A text whose ``{}`` were made by expressions of the date."""
+    """Make a text whose ``{}`` were made by expressions of the date."""
     text, spans = "", []
     for literal, value in zip(template.split("{}"), [*values, None], strict=True):
         text += literal
@@ -99,7 +99,9 @@ def test_a_wrong_range_is_refused_with_the_mend(arguments, message):
             [{"dt": "1", "r": "a"}, {"dt": "2", "r": "a"}],
             id="a product",
         ),
-        pytest.param([{"dt": "2"}, {"dt": "1"}, {"dt": "2"}], [{"dt": "1"}, {"dt": "2"}], id="some"),
+        pytest.param(
+            [{"dt": "2"}, {"dt": "1"}, {"dt": "2"}], [{"dt": "1"}, {"dt": "2"}], id="some"
+        ),
         pytest.param([], [], id="none at all"),
         pytest.param(
             PartitionRange("dt", "2024-05-06", "2024-05-08"),
@@ -126,7 +128,14 @@ def test_declared_partitions(partitions, expected):
 
 @pytest.mark.parametrize(
     "partitions",
-    ["dt=1", 7, [["dt", "1"]], {"dt": object()}, {"dt": range(2)}, {"a": ["1"] * 400, "b": ["1"] * 400}],
+    [
+        "dt=1",
+        7,
+        [["dt", "1"]],
+        {"dt": object()},
+        {"dt": range(2)},
+        {"a": ["1"] * 400, "b": ["1"] * 400},
+    ],
     ids=repr,
 )
 def test_a_declaration_that_makes_no_sense_is_refused(partitions):
@@ -163,7 +172,9 @@ def test_provenance_names_the_dimension_of_each_declared_value():
         traced("{}", "2024-05-06", field="reads[0].partitions[dt]"),
         traced("{}", "PL", field="reads[0].partitions[1][region]"),
     ]
-    said = declared(Side.READ, T, DatasetSubset("s3://lake/t", {"dt": "2024-05-06"}), texts, NO_RULES)
+    said = declared(
+        Side.READ, T, DatasetSubset("s3://lake/t", {"dt": "2024-05-06"}), texts, NO_RULES
+    )
     assert [(s.dimension, s.value, s.variables) for s in said.sources] == [
         ("dt", "2024-05-06", ("ds",)),
         ("region", "PL", ("ds",)),
@@ -242,10 +253,16 @@ def test_a_glob_stays_one():
     [
         pytest.param("2024-05-06", ["dt"], {"dt": "2024-05-06"}, id="one"),
         pytest.param("2024-05-06", "{dt}", {"dt": "2024-05-06"}, id="one in a pattern"),
-        pytest.param("2024-05-06|PL", "{dt}|{region}", {"dt": "2024-05-06", "region": "PL"}, id="two"),
-        pytest.param("2024-05-06|PL", ["dt", "region"], {"dt": "2024-05-06", "region": "PL"}, id="list"),
+        pytest.param(
+            "2024-05-06|PL", "{dt}|{region}", {"dt": "2024-05-06", "region": "PL"}, id="two"
+        ),
+        pytest.param(
+            "2024-05-06|PL", ["dt", "region"], {"dt": "2024-05-06", "region": "PL"}, id="list"
+        ),
         pytest.param("day-2024", ["flight-date"], {"flight-date": "day-2024"}, id="odd name"),
-        pytest.param("v1/2024/PL", "v1/{dt}/{region}", {"dt": "2024", "region": "PL"}, id="literal"),
+        pytest.param(
+            "v1/2024/PL", "v1/{dt}/{region}", {"dt": "2024", "region": "PL"}, id="literal"
+        ),
     ],
 )
 def test_a_partition_key_is_declared_of_outputs_and_inferred_of_inputs(key, dimensions, expected):

@@ -27,7 +27,9 @@ def declared(value, side=Side.READ, dataset=T, **more):
 
 
 def inferred(value, side=None, dimension=""):
-    source = Source(Kind.INFERRED, "application_args[1]", "{{ ds }}", value, dimension, ("ds",), ("ds",))
+    source = Source(
+        Kind.INFERRED, "application_args[1]", "{{ ds }}", value, dimension, ("ds",), ("ds",)
+    )
     return Expectation(Kind.INFERRED, side, sources=(source,))
 
 

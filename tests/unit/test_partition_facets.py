@@ -3,17 +3,17 @@
 import io
 
 import pytest
+from airflow_provider_sparklineage.rules import NO_RULES
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.lineage import facets, partition_facets
+from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.observed import Subset
-from airflow_provider_sparklineage.lineage.subsets import Limits
+from airflow_provider_sparklineage.lineage.subsets import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.rules import NO_RULES
 from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event
@@ -24,7 +24,7 @@ T = DatasetName("file", "/lake/t")
 DT = (Dimension.of("dt"),)
 
 
-def told(side, *expectations, limits=Limits(), **known):
+def told(side, *expectations, limits=DEFAULT_LIMITS, **known):
     return Telling(expectations, NO_RULES, limits).told(LineageDataset(T, **known), side)
 
 
@@ -109,7 +109,7 @@ def test_what_the_specification_cannot_say_is_a_description(where, subset, descr
     task = TaskLineage(
         Outcome.COMPLETE,
         (
-            Telling((), NO_RULES, Limits()).told(
+            Telling((), NO_RULES, DEFAULT_LIMITS).told(
                 LineageDataset(T, observed=True), Side.READ, predicates.condition(where)
             ),
         ),
@@ -182,12 +182,9 @@ def test_the_proposals_facet_has_the_proposals_body_on_request():
 def test_partitioning_is_described_as_in_the_proposal(dimensions, said):
     partition = Partition.of([(d.label, "1") for d in dimensions])
     subset = Subset(dimensions, frozenset({partition}))
-    task = TaskLineage(
-        Outcome.COMPLETE, outputs=(told(Side.WRITE, observed=True, subset=subset),)
-    )
+    task = TaskLineage(Outcome.COMPLETE, outputs=(told(Side.WRITE, observed=True, subset=subset),))
     [output] = event(task)["outputs"]
     assert output["facets"]["sparkLineage_partitions"]["description"] == said
-
 
 
 def test_observed_partitions_go_before_locations():
