@@ -4,6 +4,7 @@
 
     SparkLineageError
     ├── SettingsError        a setting has an impossible value
+    │   └── RulesError       so has a key of the partitioning rules
     ├── ListenerError        no usable listener jar for this Spark
     ├── CaptureError         a capture bundle cannot be made or read
     └── UnusableInputError   what a command was given holds no Spark application
@@ -21,6 +22,10 @@ class SparkLineageError(Exception):
 
 class SettingsError(SparkLineageError):
     """Raised when an operator argument or a ``[sparklineage]`` option has an impossible value."""
+
+
+class RulesError(SettingsError):
+    """Raised when the organisation's partitioning rules are wrong; names file, line and key."""
 
 
 class ListenerError(SparkLineageError):
