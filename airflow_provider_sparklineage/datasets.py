@@ -1,17 +1,23 @@
 """URI or path to the OpenLineage dataset name that the Spark listener gives it.
 
 Merging what Airflow knows with what Spark reports works only if both name a dataset alike, so these
-are the listener's rules, not ours: ``io.openlineage.client.utils.filesystem`` for namespaces and
+are the listener's rules, not ours: ``io.openlineage.client.utils.filesystem`` for namespaces,
 ``io.openlineage.client.dataset`` for trimming (partition directories are cut off the end of a name
-until nothing changes any more).
+until nothing changes any more) and ``RemovePathPatternUtils`` for what a user has removed after it.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import date
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_CONF = "spark.openlineage.dataset"
 
 
 class DatasetName(NamedTuple):
@@ -24,6 +30,83 @@ class DatasetName(NamedTuple):
         if self.namespace == "file":
             return self.name
         return f"{self.namespace}{'' if self.name.startswith('/') else '/'}{self.name}"
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The user's own configuration of the listener's names; as it comes, the listener's defaults.
+
+    :param disabled_trimmers: class names of trimmers that are off
+    :param extra_trimmers: class names of trimmers that are on besides the default ones
+    :param remove_path: Java regex; what its group ``remove`` matches goes out of trimmed names
+    """
+
+    disabled_trimmers: str = ""
+    extra_trimmers: tuple[str, ...] = ()
+    remove_path: str = ""
+
+    @classmethod
+    def of(cls, conf: Mapping[str, str]) -> Naming:
+        """Read the configuration from a job's Spark properties."""
+        extra = (name.strip() for name in conf.get(f"{_CONF}.extraTrimmers", "").split(";"))
+        return cls(
+            conf.get(f"{_CONF}.disabledTrimmers", ""),
+            tuple(name for name in extra if name),
+            conf.get(f"{_CONF}.removePath.pattern", ""),
+        )
+
+    @property
+    def unknown_trimmers(self) -> tuple[str, ...]:
+        """Classes that only the listener can run: where one trims, our names differ."""
+        return tuple(
+            name
+            for name in self.extra_trimmers
+            if name not in _TRIMMERS and name not in self.disabled_trimmers
+        )
+
+    @property
+    def unusable_pattern(self) -> str:
+        """The pattern if Python cannot match as Java does: nothing is removed; else empty."""
+        return self.remove_path if self.remove_path and _python(self.remove_path) is None else ""
+
+    def name(self, uri: str) -> DatasetName | None:
+        """Name the dataset at a URI or absolute path as the Spark listener would.
+
+        :param uri: ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``, ``/lake/orders``
+        :return: the trimmed name, or None for text that is no URI with a path and no absolute path
+        """
+        named = untrimmed(uri)
+        if named is None:
+            return None
+        # Trimmed before it is unescaped too: a folder's %2F is no separator.
+        name = self.trim(named.name)
+        if named.namespace == "file" and _has_scheme(uri):
+            name = self.trim(unquote(name))
+        return DatasetName(named.namespace, self.without_removed(name))
+
+    def trim(self, name: str) -> str:
+        """Cut partition directories off the end of a dataset name, to the listener's fixpoint.
+
+        ``k=v`` segments, date directories (``2024-05-06``, ``20240506``, ``06.05.2024``, with a
+        time or not), year-month directories and ``yyyy/MM[/dd]`` families go, as far as their
+        trimmers are not disabled; at least one segment stays.
+        """
+        # The listener asks whether its list, as one text, contains a class's name.
+        trimmers = [f for cls, f in _TRIMMERS.items() if cls not in self.disabled_trimmers]
+        segments = name.split("/")
+        while cut := max((f([s for s in segments[-4:] if s]) for f in trimmers), default=0):
+            del segments[-cut:]
+        return "/".join(segments)
+
+    def without_removed(self, name: str) -> str:
+        """Take out of a trimmed name what the group ``remove`` of the user's pattern matches."""
+        pattern = _python(self.remove_path) if self.remove_path else None
+        if pattern is None or "remove" not in pattern.groupindex:
+            return name
+        found = pattern.search(name)
+        if found is None or not found["remove"]:
+            return name
+        return name[: found.start("remove")] + name[found.end("remove") :]
 
 
 # Object stores whose Hadoop schemes are one namespace, with the path relative to the bucket.
@@ -40,33 +123,49 @@ _OBJECT_STORES = {
 
 
 def from_uri(uri: str) -> DatasetName | None:
-    """Name the dataset at a URI or absolute path as the Spark listener would.
+    """Name the dataset at a URI or absolute path as the listener does with its defaults."""
+    return Naming().name(uri)
 
-    :param uri: ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``, ``/lake/orders`` …
-    :return: the trimmed name, or None for text that is no URI with a path and no absolute path
+
+def trim(name: str) -> str:
+    """Cut partition directories off a dataset name as the listener does with its defaults."""
+    return Naming().trim(name)
+
+
+def untrimmed(uri: str) -> DatasetName | None:
+    """Name the very place of a URI or absolute path, with its partition directories.
+
+    Nothing is unescaped: Hadoop takes a path's ``%`` for what it is.
+
+    :return: None for text that is no URI with a path and no absolute path
     """
     text = uri.strip()
     if text.startswith("/"):
-        return DatasetName("file", trim(_tidy(text)))
-    try:
-        parts = urlsplit(text)
-    except ValueError:  # "http://[::1/x": a bracket that is not closed
+        return DatasetName("file", _tidy(text))
+    if not _has_scheme(text):
         return None
-    if not parts.scheme or not text[len(parts.scheme) :].startswith(":/"):
-        return None
+    scheme, _, rest = text.partition(":")
     # '?' and '#' are ordinary in Hadoop paths (globs, odd names): only the scheme is special.
-    rest = text[len(parts.scheme) + 1 :]
     authority, path = "", rest
     if rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         path = slash + path
     path = _tidy(path or "/")
-    if parts.scheme == "file":
-        return DatasetName("file", trim(unquote(path)))
-    if parts.scheme in _OBJECT_STORES and authority:
-        name = path.lstrip("/") or "/"
-        return DatasetName(f"{_OBJECT_STORES[parts.scheme]}://{authority}", trim(name))
-    return DatasetName(f"{parts.scheme}://{authority}", trim(path))
+    scheme = scheme.lower()
+    if scheme == "file":
+        return DatasetName("file", path)
+    if scheme in _OBJECT_STORES and authority:
+        return DatasetName(f"{_OBJECT_STORES[scheme]}://{authority}", path.lstrip("/") or "/")
+    return DatasetName(f"{scheme}://{authority}", path)
+
+
+def _has_scheme(uri: str) -> bool:
+    text = uri.strip()
+    try:
+        scheme = urlsplit(text).scheme
+    except ValueError:  # "http://[::1/x": a bracket that is not closed
+        return False
+    return bool(scheme) and text[len(scheme) :].startswith(":/")
 
 
 def _tidy(path: str) -> str:
@@ -74,42 +173,48 @@ def _tidy(path: str) -> str:
 
 
 _DATE_FORMS = (
-    re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"),
-    re.compile(r"(?P<day>\d{2})\.(?P<month>\d{2})\.(?P<year>\d{4})"),
-    re.compile(r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})"),
+    re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"),
+    re.compile(r"(?P<day>[0-9]{2})\.(?P<month>[0-9]{2})\.(?P<year>[0-9]{4})"),
+    re.compile(r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})"),
 )
-_DATE_NEIGHBOURS = re.compile(r"[\dTZ:.\-\s]*")
-_YEAR_MONTH = re.compile(r"\d{4}-?(0[1-9]|1[0-2])")
-_YEAR = re.compile(r"\d{4}")
+_DATE_NEIGHBOURS = re.compile(r"[0-9TZ:.\-\s]*")
+_YEAR_MONTH = re.compile(r"(?!0000)[0-9]{4}-?(0[1-9]|1[0-2])")
+_YEAR = re.compile(r"(?!0000)[0-9]{4}")
 _MONTH = re.compile(r"0[1-9]|1[0-2]")
-_DAY = re.compile(r"0[1-9]|[12]\d|3[01]")
+_DAY = re.compile(r"0[1-9]|[12][0-9]|3[01]")
 
 
-def trim(name: str) -> str:
-    """Cut partition directories off the end of a dataset name, to the listener's fixpoint.
-
-    ``k=v`` segments, date directories (``2024-05-06``, ``20240506``, ``06.05.2024``, with a time or
-    not), year-month directories and ``yyyy/MM[/dd]`` families go; at least one segment stays.
-    """
-    while (shorter := _trim_once(name)) != name:
-        name = shorter
-    return name
+# A trimmer takes the last segments, with one more than it may cut if there is one, and says how
+# many of them go.
+def _key_value(last: list[str]) -> int:
+    return int(len(last) > 1 and last[-1].count("=") == 1)
 
 
-def _trim_once(name: str) -> str:
-    segments = name.split("/")
-    real = [s for s in segments if s]
-    last = real[-1] if real else ""
-    if len(real) >= 2 and (last.count("=") == 1 or _is_date(last) or _YEAR_MONTH.fullmatch(last)):
-        return "/".join(segments[:-1])
-    if len(real) >= 4 and _is_directory_family(real[-3:]):
-        return "/".join(segments[:-3])
-    if len(real) >= 3 and _is_directory_family(real[-2:]):
-        return "/".join(segments[:-2])
-    return name
+def _date(last: list[str]) -> int:
+    return int(len(last) > 1 and _is_date(last[-1]))
 
 
-def _is_directory_family(segments: list[str]) -> bool:
+def _year_month(last: list[str]) -> int:
+    return int(len(last) > 1 and _YEAR_MONTH.fullmatch(last[-1]) is not None)
+
+
+def _date_family(last: list[str]) -> int:
+    for count in (3, 2):
+        if len(last) > count and _is_family(last[-count:]):
+            return count
+    return 0
+
+
+_PACKAGE = "io.openlineage.client.dataset.partition.trimmer"
+_TRIMMERS: dict[str, Callable[[list[str]], int]] = {
+    f"{_PACKAGE}.DateTrimmer": _date,
+    f"{_PACKAGE}.KeyValueTrimmer": _key_value,
+    f"{_PACKAGE}.MultiDirDateTrimmer": _date_family,
+    f"{_PACKAGE}.YearMonthTrimmer": _year_month,
+}
+
+
+def _is_family(segments: list[str]) -> bool:
     patterns = (_YEAR, _MONTH, _DAY)
     return all(p.fullmatch(s) for p, s in zip(patterns, segments, strict=False))
 
@@ -117,11 +222,35 @@ def _is_directory_family(segments: list[str]) -> bool:
 def _is_date(segment: str) -> bool:
     if not _DATE_NEIGHBOURS.fullmatch(segment):
         return False
-    for form in _DATE_FORMS:
-        for match in form.finditer(segment):
-            try:
-                date(int(match["year"]), int(match["month"]), int(match["day"]))
-            except ValueError:
-                continue
-            return True
-    return False
+    # Java's lenient resolver takes the 31st of any month for that month's last day.
+    return any(
+        _YEAR.fullmatch(found["year"])
+        and _MONTH.fullmatch(found["month"])
+        and _DAY.fullmatch(found["day"])
+        for form in _DATE_FORMS
+        for found in form.finditer(segment)
+    )
+
+
+_REGEX_PARTS = re.compile(
+    r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\(\?<(?=[A-Za-z]))", re.DOTALL
+)
+
+
+_SET_OPERATION = re.compile(r"\[|&&|--|\|\||~~")  # Java's, or such as Python may have one day
+
+
+@lru_cache(maxsize=64)  # a task has one pattern, and asks for it for each name
+def _python(pattern: str) -> re.Pattern[str] | None:
+    """Translate a Java regex; None if it is wrong, or says what Python's have no words for."""
+
+    def translated(part: re.Match[str]) -> str:
+        return "(?P<" if part["group"] else part[0]
+
+    sets = (part["set"] or "" for part in _REGEX_PARTS.finditer(pattern))
+    if any(_SET_OPERATION.search(found, 1) for found in sets):
+        return None
+    try:
+        return re.compile(_REGEX_PARTS.sub(translated, pattern), re.ASCII)  # as Java's classes are
+    except (re.error, OverflowError, RecursionError):
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -90,3 +91,58 @@ def split_path(path: str) -> tuple[str, Partition]:
         label, _, value = segments.pop().partition("=")
         values.append((unescape(label), unescape(value)))
     return "/".join(segments), Partition.of(reversed(values))
+
+
+def split_folder(folder: str) -> tuple[str, str] | None:
+    """Read the column and value of a ``column=value`` folder; None if it is none."""
+    label, equals, value = folder.partition("=")
+    return (unescape(label), unescape(value)) if equals and label else None
+
+
+_FAMILY = re.compile(
+    r"(?P<prefix>.*_)?(?:(?P<year>year|yyyy|yr|y)|(?P<month>month|mm|mon|m)|(?P<day>day|dd|d)"
+    r"|(?P<hour>hour|hh|hr|h))",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNITS = ("year", "month", "day", "hour")
+
+
+def date_of(partition: Partition) -> str | None:
+    """Give the date that a family of dimensions ``year, month[, day[, hour]]`` stands for.
+
+    Labels may be short (``yyyy``, ``mm``, ``d``), and have one prefix (``event_year``); values need
+    no leading zeros. Other dimensions are passed over.
+
+    >>> date_of(Partition.of([("year", "2024"), ("month", "5"), ("day", "6")]))
+    '2024-05-06'
+
+    :return: ``2024-05``, ``2024-05-06`` or ``2024-05-06T10``; None if there is no such family, or
+        two, or its values are no date
+    """
+    families: dict[str, dict[str, str]] = {}
+    for label, value in partition.values:
+        found = _FAMILY.fullmatch(label)
+        if found is None:
+            continue
+        family = families.setdefault((found["prefix"] or "").lower(), {})
+        unit = found.lastgroup or ""
+        if unit in family:
+            return None
+        family[unit] = value
+    whole = [family for family in families.values() if {"year", "month"} <= set(family)]
+    return _family_date(whole[0]) if len(whole) == 1 else None
+
+
+def _family_date(family: dict[str, str]) -> str | None:
+    values = [family[unit] for unit in _UNITS if unit in family]
+    if [unit in family for unit in _UNITS[: len(values)]].count(True) < len(values):
+        return None  # an hour of no day
+    if not all(re.fullmatch("[0-9]{1,4}", value) for value in values):
+        return None
+    numbers = [int(value) for value in values]
+    year, month, day, hour = (*numbers, *(1, 1, 1, 0)[len(numbers) :])
+    try:
+        moment = datetime(year, month, day, hour)  # noqa: DTZ001  (folders have no zone)
+    except ValueError:
+        return None
+    return moment.isoformat()[: {2: 7, 3: 10, 4: 13}[len(numbers)]]

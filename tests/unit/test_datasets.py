@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName, from_uri, trim
+from airflow_provider_sparklineage.datasets import DatasetName, Naming, from_uri, trim, untrimmed
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,8 @@ from airflow_provider_sparklineage.datasets import DatasetName, from_uri, trim
         pytest.param("s3://b/t/dt=2024-05-06", ("s3://b", "t"), id="partition is trimmed"),
         pytest.param("s3://b/t/dt=2024-05-06/h=3", ("s3://b", "t"), id="nested partitions"),
         pytest.param("s3://b/t/dt=*", ("s3://b", "t"), id="glob partition"),
+        pytest.param("file:/lake/t/r=a%2Fb", ("file", "/lake/t"), id="escaped slash in a folder"),
+        pytest.param("file:/lake/t/dt%3D1", ("file", "/lake/t"), id="escaped folder"),
         pytest.param("s3://b/a?b#c", ("s3://b", "a?b#c"), id="odd characters"),
     ],
 )
@@ -55,6 +57,14 @@ def test_what_is_no_location_has_no_name(text):
         ("/lake/t/2024/05/06", "/lake/t"),
         ("/lake/t/k=v/2024-05-06", "/lake/t"),
         ("/t/2024-13-45", "/t/2024-13-45"),
+        ("/t/2024-02-30", "/t"),  # Java's lenient resolver: the last of February
+        ("/t/2024-02-32", "/t/2024-02-32"),
+        ("/t/0001-01-01", "/t"),
+        ("/t/0000-01-01", "/t/0000-01-01"),
+        ("/t/1970-01-01", "/t"),
+        ("/t/2024-W19", "/t/2024-W19"),
+        ("2024/05/06", "2024/05/06"),
+        ("/2024/05", "/2024/05"),
         ("/t/x_20240506", "/t/x_20240506"),
         ("/t/2024-05-06/10", "/t/2024-05-06/10"),
         ("/t/a=b=c", "/t/a=b=c"),
@@ -78,3 +88,90 @@ def test_trimming_is_a_fixpoint_and_leaves_a_prefix(name):
     assert trim(trimmed) == trimmed
     assert trimmed
     assert name == trimmed or name.startswith(f"{trimmed}/")
+
+
+CONF = "spark.openlineage.dataset"
+TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
+
+
+@pytest.mark.parametrize(
+    ("disabled", "name", "expected"),
+    [
+        pytest.param(f"{TRIMMER}.KeyValueTrimmer", "/t/dt=1", "/t/dt=1", id="key value"),
+        pytest.param(f"{TRIMMER}.DateTrimmer", "/t/2024-05-06", "/t/2024-05-06", id="date"),
+        pytest.param(f"{TRIMMER}.DateTrimmer", "/t/dt=1", "/t", id="another one stays on"),
+        pytest.param(f"{TRIMMER}.YearMonthTrimmer", "/t/202405", "/t/202405", id="year-month"),
+        pytest.param(
+            f"{TRIMMER}.MultiDirDateTrimmer", "/l/t/2024/05/06", "/l/t/2024/05/06", id="family"
+        ),
+        pytest.param(
+            f"{TRIMMER}.DateTrimmer; {TRIMMER}.KeyValueTrimmer",
+            "/t/dt=1/2024-05-06",
+            "/t/dt=1/2024-05-06",
+            id="two",
+        ),
+        pytest.param("DateTrimmer", "/t/2024-05-06", "/t", id="not the class's full name"),
+    ],
+)
+def test_trimmers_that_the_user_disabled_do_not_trim(disabled, name, expected):
+    assert Naming.of({f"{CONF}.disabledTrimmers": disabled}).trim(name) == expected
+
+
+def test_trimmers_that_only_the_listener_can_run_are_told():
+    naming = Naming.of(
+        {
+            f"{CONF}.extraTrimmers": f"org.acme.Weeks;;{TRIMMER}.DateTrimmer; org.acme.Off",
+            f"{CONF}.disabledTrimmers": "org.acme.Off",
+        }
+    )
+    assert naming.unknown_trimmers == ("org.acme.Weeks",)
+    assert Naming().unknown_trimmers == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri", "expected"),
+    [
+        pytest.param(r"(?<remove>/v\d+)$", "/lake/t/v12/dt=1", "/lake/t", id="after trimming"),
+        pytest.param(r"(?<remove>/tmp)", "/lake/tmp/t", "/lake/t", id="in the middle"),
+        pytest.param(r"(?<remove>/tmp)", "/tmp/t/tmp", "/t/tmp", id="the first match only"),
+        pytest.param(
+            r"(.*)(?<remove>\/.*\/.*)", "/lake/t/a/b", "/lake/t", id="the documentation's example"
+        ),
+        pytest.param(r"(?<=lake)(?<remove>/x)", "/lake/x/t", "/lake/t", id="a lookbehind"),
+        pytest.param(r"\(?<remove>", "/lake/t", "/lake/t", id="an escaped bracket is no group"),
+        pytest.param(r"(?<other>/t)", "/lake/t", "/lake/t", id="no such group"),
+        pytest.param(r"(?<remove>/v[0-9])?", "/lake/t", "/lake/t", id="group that matched nothing"),
+    ],
+)
+def test_what_the_pattern_of_the_user_matches_is_removed(pattern, uri, expected):
+    naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
+    assert naming.name(uri) == DatasetName("file", expected)
+    assert naming.unusable_pattern == ""
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param("(?<remove>/x", id="not closed"),
+        pytest.param(r"(?<remove>/\p{Lu}+)", id="Unicode class"),
+        pytest.param(r"(?<remove>/[a-z&&[^x]]+)", id="intersection"),
+        pytest.param(r"(?<remove>/[a[0-9]]+)", id="union"),
+        pytest.param(r"(?<remove>\Q/x\E)", id="quoted"),
+    ],
+)
+def test_a_pattern_that_python_cannot_match_is_told_and_removes_nothing(pattern):
+    naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
+    assert naming.unusable_pattern == pattern
+    assert naming.name("/lake/x") == DatasetName("file", "/lake/x")
+
+
+def test_the_default_configuration_names_as_the_listener_without_one():
+    assert Naming.of({}) == Naming()
+    assert Naming().name("/lake/t/dt=1") == from_uri("/lake/t/dt=1")
+    assert len({Naming(), Naming.of({}), Naming.of({f"{CONF}.removePath.pattern": "x"})}) == 2
+
+
+def test_an_untrimmed_name_is_the_place_itself():
+    assert untrimmed("s3a://b//t/dt=a%2Fb/") == DatasetName("s3://b", "t/dt=a%2Fb")
+    assert untrimmed("file:///t/dt=a%2Fb") == DatasetName("file", "/t/dt=a%2Fb")
+    assert untrimmed("t/dt=1") is None

@@ -1,0 +1,147 @@
+"""The organisation's own rules of how its datasets are partitioned.
+
+A rule has globs of dataset names, dimensions, and a layout where the folders are not Hive's::
+
+    - dataset: "s3://bucket/*"
+      dimensions:
+        - field: business_date
+          format: "%Y%m%d"
+    - dataset: ["/lake/raw/*", "hdfs://nn/lake/**"]
+      dimensions: [event_date, country]
+      layout: "{event_date:%Y/%m/%d}/{country}"
+      description: "PARTITIONED BY (event_date, country)"
+
+A glob is matched with a dataset's name as it prints, ``<namespace>/<name>``, or the path of a local
+one. ``*`` and ``?`` stay within one folder, as in Hadoop's globs, because the glob also says where
+the dataset ends and its partitions begin; ``**`` is any number of folders, and then the partitions
+begin with the first folder that looks like it. The first rule that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.rules_documents import ANY_DEPTH, checked, document
+from airflow_provider_sparklineage.rules_text import Source, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from airflow_provider_sparklineage.layouts import Fit, PartitionSpec
+    from airflow_provider_sparklineage.partitioning import Partition
+
+
+class Split(NamedTuple):
+    """A dataset's name cut where its partitions begin."""
+
+    root: DatasetName
+    below: str
+    spec: PartitionSpec
+    fit: Fit
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the datasets are partitioned whose names match one of some globs."""
+
+    datasets: tuple[str, ...]
+    spec: PartitionSpec
+
+    def matches(self, root: DatasetName) -> bool:
+        """Tell if the rule is for a dataset."""
+        return any(_regex(glob).fullmatch(str(root)) for glob in self.datasets)
+
+    def split(self, name: DatasetName) -> Split | None:
+        """Cut a name where a partition of this rule begins; None if the rule is not for it."""
+        for end in self._root_ends(name):
+            below = name.name[end:].lstrip("/")
+            fit = self.spec.fit(below)
+            if fit is not None:
+                return Split(DatasetName(name.namespace, name.name[:end]), below, self.spec, fit)
+        return None
+
+    def _root_ends(self, name: DatasetName) -> Iterator[int]:
+        """Say where in a name a dataset's root may end, the likeliest first."""
+        printed = str(name)
+        offset = len(printed) - len(name.name)
+        for glob in self.datasets:
+            regex = _regex(glob)
+            if ANY_DEPTH not in glob:
+                found = regex.match(printed)
+                if found is not None and found.end() > offset:
+                    yield found.end() - offset
+                continue
+            for folder in re.finditer("(?<=[^/]/)[^/]+", name.name):
+                end = folder.start() - 1
+                if self.spec.begins(folder[0]) and regex.fullmatch(printed, 0, end + offset):
+                    yield end
+            if regex.fullmatch(printed):
+                yield len(name.name)
+
+
+@dataclass(frozen=True)
+class PartitionRules:
+    """The rules in their order."""
+
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(cls, documents: object, source: Source | None = None) -> PartitionRules:
+        """Make rules of what :meth:`documents` gives, or of a rules file's content.
+
+        :param source: says where the documents are from
+        :raise RulesError: if a rule is wrong; names its place and key
+        """
+        return cls(tuple(Rule(*rule) for rule in checked(documents, source or Source())))
+
+    def documents(self) -> list[dict[str, object]]:
+        """Give the rules as JSON has them; :meth:`of` makes equal rules of them."""
+        return [document(rule.datasets, rule.spec) for rule in self.rules]
+
+    def spec(self, dataset: DatasetName) -> PartitionSpec | None:
+        """Say how a dataset is partitioned, if a rule does."""
+        return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
+
+    def split(self, name: DatasetName) -> Split | None:
+        """Cut the name of a place into the dataset and what is below it, if a rule says where."""
+        return next((found for rule in self.rules if (found := rule.split(name))), None)
+
+    def resolve(self, name: DatasetName) -> tuple[DatasetName, Partition] | None:
+        """Find the dataset and partition that a name stands for, trimmed or not.
+
+        ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
+        for ``/lake/*`` says so. The name of a dataset itself gives the empty partition.
+
+        :return: None if no rule is for it
+        """
+        found = self.split(name)
+        return (found.root, found.fit.partition) if found else None
+
+
+def load(text_or_path: str | Path) -> PartitionRules:
+    """Load rules from a YAML file, or from inline YAML.
+
+    :param text_or_path: inline if it has more than one line or begins as YAML lists do
+    :raise RulesError: if a rule is wrong; names file, line and key, and what to do
+    """
+    documents, source = read(text_or_path)
+    return PartitionRules() if documents is None else PartitionRules.of(documents, source)
+
+
+@lru_cache(maxsize=1024)  # an organisation's globs, matched with every name of every task
+def _regex(glob: str) -> re.Pattern[str]:
+    """Translate a glob; without ``**`` it matches the beginning of a name, whole folders of it."""
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = (
+        words.get(part) or (f"[{'^' * negated}{chars}]" if chars else re.escape(part))
+        for part, negated, chars in (
+            (m[0], m[1] == "!", m[2] and re.sub(r"([\\\[^&~|])", r"\\\1", m[2]))
+            for m in re.finditer(r"\*\*/|\*\*?|\?|\[(!?)(\]?[^\]/]*)\]|.", glob, re.DOTALL)
+        )
+    )
+    return re.compile("".join(parts) + r"(?=/|\Z)", re.DOTALL)
