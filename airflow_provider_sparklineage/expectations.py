@@ -25,11 +25,14 @@ from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.moments import canonical, form_of
 from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.references import Reference, references
+from airflow_provider_sparklineage.times import digits_in, spelling
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datasets import Naming
     from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.templates import Span, TracedText
+
+_FULL = "%Y-%m-%dT%H:%M:%S"
 
 MAX_PARTITIONS = 100_000
 """Partitions that one declaration may stand for: 11 years of hours."""
@@ -80,8 +83,10 @@ class PartitionRange:
             )
             raise DeclarationError(msg)
         values: list[str] = []
-        first = pendulum.instance(datetime.strptime(self.start, form), tz="UTC")  # noqa: DTZ007
-        end = pendulum.instance(datetime.strptime(self.end, form), tz="UTC")  # noqa: DTZ007
+        first, end = (
+            pendulum.instance(datetime.fromisoformat(spelling(digits_in(form, text) or {}, _FULL)))
+            for text in (self.start, self.end)
+        )
         for number in itertools.count():
             # From the first one each time: a month after January 31st is not two after December's.
             moment = first + step * number
@@ -90,7 +95,7 @@ class PartitionRange:
             if number == MAX_PARTITIONS:
                 msg = f"{self} has more than {MAX_PARTITIONS} values; choose a larger step."
                 raise DeclarationError(msg)
-            text = moment.strftime(form.replace("%Y", f"{moment.year:04d}"))
+            text = spelling(digits_in(_FULL, moment.isoformat()[:19]) or {}, form)
             if values and values[-1] == text:
                 msg = f"{self}: the step {self.step} is finer than the values are spelled."
                 raise DeclarationError(msg)
@@ -357,8 +362,8 @@ def _declared_sources(
 def _dimension_in(field: str, partitions: object) -> str:
     """``dt`` of ``reads[0].partitions[dt]`` and of ``reads[0].partitions.start``."""
     below = field.partition(".partitions")[2]
-    key = re.findall(r"\[([^\[\]]+)\]", below)
-    named = [k for k in key if not k.isdigit()]
+    keys: list[str] = re.findall(r"\[([^\[\]]+)\]", below)
+    named = [key for key in keys if not key.isdigit()]
     if named:
         return named[-1]
     if below.startswith(".") and isinstance(partitions, PartitionRange):

@@ -9,20 +9,10 @@ without one means is for the data to say.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date
 from functools import lru_cache
 
-# Directives of strftime from fine to coarse, with the ISO spelling of a time of that precision.
-_PRECISIONS = (
-    ("fTXcs", "%Y-%m-%dT%H:%M:%S.%f"),
-    ("S", "%Y-%m-%dT%H:%M:%S"),
-    ("M", "%Y-%m-%dT%H:%M"),
-    ("HI", "%Y-%m-%dT%H"),
-    ("djDxUWVGuw", "%Y-%m-%d"),
-    ("mbB", "%Y-%m"),
-    ("Yy", "%Y"),
-)
-_DIRECTIVE = re.compile(r"%[-_0^#]?([A-Za-z%])")
+from airflow_provider_sparklineage.times import digits_in, directives, iso_pattern, spelling
 
 _YEAR, _MONTH, _DAY = r"(?P<Y>\d{4})", r"(?P<m>0[1-9]|1[0-2])", r"(?P<d>0[1-9]|[12]\d|3[01])"
 _HOUR, _MINUTE = r"(?P<H>[01]\d|2[0-3])", r"(?P<M>[0-5]\d)"
@@ -56,14 +46,36 @@ def canonical(text: str, form: str = "") -> str | None:
     return None
 
 
-# In the order in which they are tried; each text fits one, but for 202405, which is a month.
+def _parsed(text: str, form: str) -> str | None:
+    try:
+        digits, wanted = digits_in(form, text), iso_pattern(directives(form))
+        return spelling(digits, wanted) if digits and wanted else None
+    except (ValueError, KeyError):
+        return None
+
+
+def _joined(match: re.Match[str]) -> str | None:
+    part = match.groupdict()
+    try:
+        date(int(part["Y"]), int(part["m"]), int(part["d"] or 1))
+    except ValueError:
+        return None
+    text = f"{part['Y']}-{part['m']}"
+    for separator, name in (("-", "d"), ("T", "H"), (":", "M")):
+        if part[name]:
+            text += separator + part[name]
+    seconds = (part["S"] or "").lstrip(":")
+    text += f":{seconds}" if seconds else ""
+    return text + (part["zone"] or "").replace("Z", "+00:00")
+
+
+# In the order in which they are tried.
 _KNOWN_FORMS = (
     "%Y-%m-%d",
     "%Y%m%d",
     "%Y-%m",
     "%Y%m",
     "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S%z",
     "%Y-%m-%dT%H:%M",
     "%Y-%m-%dT%H",
     "%Y-%m-%d %H:%M:%S",
@@ -76,48 +88,4 @@ _KNOWN_FORMS = (
 
 def form_of(*texts: str) -> str | None:
     """Tell how times are spelled, as a strptime format; None if they are not all spelled alike."""
-    return next((form for form in _KNOWN_FORMS if all(_fits(t, form) for t in texts)), None)
-
-
-def _fits(text: str, form: str) -> bool:
-    try:
-        parsed = datetime.strptime(text, form)  # noqa: DTZ007  (only whether it can be read)
-    except (ValueError, TypeError):
-        return False
-    # strptime takes 2024-5-6 for %Y-%m-%d, and 2024011 for %Y%m%d.
-    return form.endswith("%z") or (
-        parsed.strftime(form.replace("%Y", f"{parsed.year:04d}")) == text
-    )
-
-
-def precision(form: str) -> str:
-    """Give the ISO 8601 spelling, as a strftime format, of the precision that a format has."""
-    used = set(_DIRECTIVE.findall(form))
-    if not used & set("YyGcx"):  # an hour or a month of no year is no time that could be compared
-        return ""
-    return next((iso for letters, iso in _PRECISIONS if used & set(letters)), "")
-
-
-def _parsed(text: str, form: str) -> str | None:
-    spelling = precision(form)
-    try:
-        moment = datetime.strptime(text, form)  # noqa: DTZ007  (only its spelling is of interest)
-    except (ValueError, re.error):
-        return None
-    # strftime leaves the zeros of years before 1000 out.
-    return moment.strftime(spelling.replace("%Y", f"{moment.year:04d}")) if spelling else None
-
-
-def _joined(match: re.Match[str]) -> str | None:
-    part = match.groupdict()
-    try:
-        datetime(int(part["Y"]), int(part["m"]), int(part["d"] or 1))  # noqa: DTZ001  (a check)
-    except ValueError:
-        return None
-    text = f"{part['Y']}-{part['m']}"
-    for separator, name in (("-", "d"), ("T", "H"), (":", "M")):
-        if part[name]:
-            text += separator + part[name]
-    seconds = (part["S"] or "").lstrip(":")
-    text += f":{seconds}" if seconds else ""
-    return text + (part["zone"] or "").replace("Z", "+00:00")
+    return next((f for f in _KNOWN_FORMS if all(canonical(text, f) for text in texts)), None)

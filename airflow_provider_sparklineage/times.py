@@ -81,14 +81,17 @@ def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
         letters = " ".join(f"%{letter}" for letter in sorted(missing))
         msg = f"the format {wanted!r} of {label} needs {letters}, which the layout does not give"
         raise ValueError(msg)
-    return wanted or _iso(given) or "-".join(patterns).replace("/", "-")
+    return wanted or iso_pattern(given) or "-".join(patterns).replace("/", "-")
 
 
 def _derived(given: Iterable[str]) -> set[str]:
     return {"j", "G", "V", "u"} if {"Y", "m", "d"} <= set(given) else set()
 
 
-def _iso(given: set[str]) -> str:
+def iso_pattern(given: set[str]) -> str:
+    """Give the pattern of ISO 8601 that spells what some directives do; empty if there is none."""
+    if {"Y", "j"} <= given or {"G", "V", "u"} <= given:
+        given = given - {"j", "G", "V", "u"} | {"Y", "m", "d"}
     units = [unit in given for unit in _UNITS]
     if units[0] and units == sorted(units, reverse=True):
         return _ISO[units.count(True) - 1]

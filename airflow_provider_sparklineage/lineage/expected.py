@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.moments import canonical
+from airflow_provider_sparklineage.partitioning import date_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -142,6 +143,8 @@ def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[So
     forms = {d.label: d.format for d in observed.dimensions}
     labels: dict[str, str] = {}
     for partition in observed.partitions:
+        if day := date_of(partition):  # of year=/month=/day= columns
+            labels.setdefault(day, "/".join(partition.as_dict()))
         for label, value in partition.values:
             if moment := canonical(value, forms.get(label, "")):
                 labels.setdefault(moment, label)

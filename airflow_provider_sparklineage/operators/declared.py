@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import DatasetSubset, Expectation, Side
 from airflow_provider_sparklineage.references import references
-from airflow_provider_sparklineage.texts import SCHEMES
+from airflow_provider_sparklineage.references.texts import SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -123,7 +123,9 @@ class _Finding:
         if identity is None:
             log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
             return None
-        self.expectations.append(expectations.declared(side, identity, subset, texts, self._rules, reference))
+        self.expectations.append(
+            expectations.declared(side, identity, subset, texts, self._rules, reference)
+        )
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:

@@ -62,7 +62,9 @@ def partitions(datasets):
     """Give the partitions that the event names, by dataset."""
     found = {}
     for dataset in datasets:
-        sides = getattr(dataset, "inputFacets", None) or getattr(dataset, "outputFacets", None) or {}
+        sides = (
+            getattr(dataset, "inputFacets", None) or getattr(dataset, "outputFacets", None) or {}
+        )
         if "subset" in sides:
             document = Serde.to_dict(sides["subset"])
             condition = document.get("inputCondition") or document["outputCondition"]
@@ -73,7 +75,9 @@ def partitions(datasets):
 def sources(lineage, side="reads"):
     check = lineage.run_facets["sparkLineage_partitionCheck"]
     return {
-        entry["dataset"]["name"]: [(s["kind"], s.get("dimension"), s["value"]) for s in entry["from"]]
+        entry["dataset"]["name"]: [
+            (s["kind"], s.get("dimension"), s["value"]) for s in entry["from"]
+        ]
         for entry in getattr(check, side)
         if "from" in entry
     }
@@ -160,7 +164,9 @@ def test_the_run_of_a_partition(run, context):
 @pytest.mark.parametrize(
     ("reads", "message"),
     [
-        pytest.param([DatasetSubset("/lake/orders", "dt=1")], "reads[0]: The partitions of", id="text"),
+        pytest.param(
+            [DatasetSubset("/lake/orders", "dt=1")], "reads[0]: The partitions of", id="text"
+        ),
         pytest.param(["/lake/a", "what is this?"], "reads[1]: 'what is this?' names no", id="name"),
         pytest.param(
             [DatasetSubset("/lake/orders", PartitionRange("dt", "{{ ds }}", "later"))],

@@ -3,7 +3,6 @@
 import io
 
 import pytest
-from airflow_provider_sparklineage.rules import NO_RULES
 
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.datasets import DatasetName
@@ -14,6 +13,7 @@ from airflow_provider_sparklineage.lineage.observed import Subset
 from airflow_provider_sparklineage.lineage.subsets import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.rules import NO_RULES
 from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import meta
 
-from airflow_provider_sparklineage.template_flow import DATE_VARIABLES, TemplateFlow
-from airflow_provider_sparklineage.template_marks import Made, Rendering, render
+from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
+from airflow_provider_sparklineage.templates.marks import Made, Rendering, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

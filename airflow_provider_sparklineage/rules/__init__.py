@@ -25,8 +25,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.rules_documents import ANY_DEPTH, checked, document
-from airflow_provider_sparklineage.rules_text import Source, read
+from airflow_provider_sparklineage.rules.documents import ANY_DEPTH, checked, document
+from airflow_provider_sparklineage.rules.text import Source, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +123,9 @@ class PartitionRules:
         return (found.root, found.fit.partition) if found else None
 
 
+NO_RULES = PartitionRules()
+
+
 def load(text_or_path: str | Path) -> PartitionRules:
     """Load rules from a YAML file, or from inline YAML.
 
@@ -130,7 +133,7 @@ def load(text_or_path: str | Path) -> PartitionRules:
     :raise RulesError: if a rule is wrong; names file, line and key, and what to do
     """
     documents, source = read(text_or_path)
-    return PartitionRules() if documents is None else PartitionRules.of(documents, source)
+    return NO_RULES if documents is None else PartitionRules.of(documents, source)
 
 
 @lru_cache(maxsize=1024)  # an organisation's globs, matched with every name of every task

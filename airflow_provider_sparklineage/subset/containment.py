@@ -21,7 +21,8 @@ from decimal import Decimal
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, assert_never
 
-from airflow_provider_sparklineage.conditions import (
+from airflow_provider_sparklineage.partitioning import NULL
+from airflow_provider_sparklineage.subset.conditions import (
     Binary,
     Compare,
     Comparison,
@@ -34,7 +35,6 @@ from airflow_provider_sparklineage.conditions import (
     lies_in,
     terms,
 )
-from airflow_provider_sparklineage.partitioning import NULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """Where a text names data: the datasets and partitions of the URIs and paths in an argument.
 
-:mod:`texts` finds URIs and paths; here they are cut into dataset and partition: by the
+:mod:`.texts` finds URIs and paths; here they are cut into dataset and partition: by the
 organisation's rules first, else as the listener trims names. Dates without a column's name
 (``t/2024-05-06``) are no partition without a rule, but a location.
 """
@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from airflow_provider_sparklineage.datasets import DatasetName, Naming, untrimmed
 from airflow_provider_sparklineage.partitioning import Partition, split_folder
-from airflow_provider_sparklineage.rules import PartitionRules
-from airflow_provider_sparklineage.texts import Spelled, spelled
+from airflow_provider_sparklineage.references.texts import Spelled, spelled
+from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,11 +72,10 @@ class _Cut(NamedTuple):
 
 
 _DEFAULT_NAMING = Naming()
-_NO_RULES = PartitionRules()
 
 
 def references(
-    text: str, naming: Naming = _DEFAULT_NAMING, rules: PartitionRules = _NO_RULES
+    text: str, naming: Naming = _DEFAULT_NAMING, rules: PartitionRules = NO_RULES
 ) -> tuple[Reference, ...]:
     """Find what data a text names, in the order of the text; linear in its length.
 

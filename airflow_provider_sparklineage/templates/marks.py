@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.template_flow import TemplateFlow
+    from airflow_provider_sparklineage.templates.flow import TemplateFlow
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
 _MOST = 0xFFFE  # characters of a private plane

@@ -1,8 +1,8 @@
 """Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
 
 This is what the rest of the package imports. The kinds of conditions and their canonical form are
-in :mod:`~airflow_provider_sparklineage.conditions`, containment is in
-:mod:`~airflow_provider_sparklineage.containment`.
+in :mod:`~airflow_provider_sparklineage.subset.conditions`, containment is in
+:mod:`~airflow_provider_sparklineage.subset.containment`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
-from airflow_provider_sparklineage.conditions import (
+from airflow_provider_sparklineage.partitioning import NULL
+from airflow_provider_sparklineage.subset.conditions import (
     EVERYTHING,
     NOTHING,
     Binary,
@@ -30,8 +31,7 @@ from airflow_provider_sparklineage.conditions import (
     terms,
     union,
 )
-from airflow_provider_sparklineage.containment import contains
-from airflow_provider_sparklineage.partitioning import NULL
+from airflow_provider_sparklineage.subset.containment import contains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.times import check_format
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from airflow_provider_sparklineage.rules_text import Keys, Source
+    from airflow_provider_sparklineage.rules.text import Keys, Source
 
 ANY_DEPTH = "**"
 
@@ -61,19 +61,24 @@ class _Reading:
 
     def _rule(self, document: object, at: Keys) -> CheckedRule:
         found = self._mapping(document, at, _RULE_KEYS)
-        for key in ("dataset", "dimensions"):
-            if key not in found:
-                raise self._error(at, f"the key {key!r} is missing. Add it")
+        if "dataset" not in found:
+            raise self._error(at, "the key 'dataset' is missing. Add it")
+        if "dimensions" not in found and "layout" not in found:
+            raise self._error(at, "the key 'dimensions' is missing. Add it, or a layout")
         globs = self._texts(found["dataset"], (*at, "dataset"))
         datasets = tuple(
             self._glob(glob, (*at, "dataset") if len(globs) == 1 else (*at, "dataset", n))
             for n, glob in enumerate(globs)
         )
-        dimensions = self._dimensions(found["dimensions"], (*at, "dimensions"))
+        dimensions: tuple[Dimension, ...] = ()
+        if "dimensions" in found:
+            dimensions = self._dimensions(found["dimensions"], (*at, "dimensions"))
         layout = None
         if "layout" in found:
             layout = self._layout(found["layout"], dimensions, (*at, "layout"))
             formats = dict(layout.formats)
+            # A layout alone names its dimensions well enough.
+            dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
             dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
             if not layout.tells_its_root and any(ANY_DEPTH in glob for glob in datasets):
                 raise self._error(
@@ -144,7 +149,7 @@ class _Reading:
             raise self._error(at, str(e)) from e
         labels = [d.label for d in dimensions]
         for label in layout.labels:
-            if label not in labels:
+            if labels and label not in labels:
                 problem = f"the field {label!r} is no dimension of the rule ({', '.join(labels)})"
                 raise self._error(at, f"{problem}. Add it to the dimensions, or rename it")
         return layout
