@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.partitioning import (
     NULL,
     Dimension,
+    Fit,
     Partition,
     escape,
+    hive_fit,
     split_folder,
     unescape,
 )
@@ -40,14 +42,6 @@ class _Field(NamedTuple):
     occurrence: int
     label: str
     pattern: str
-
-
-class Fit(NamedTuple):
-    """What a path says of a partition, and where."""
-
-    partition: Partition
-    spans: tuple[tuple[str, int, int], ...]
-    """Label, start and end of each value in the path; several of one label where its fields are."""
 
 
 @dataclass(frozen=True)
@@ -284,18 +278,3 @@ class PartitionSpec:
             return self.layout.begins(folder)
         found = split_folder(folder)
         return found is not None and found[0] in self.labels
-
-
-def hive_fit(below: str) -> Fit | None:
-    """Read the leading ``column=value`` folders of a path; None if it begins with another one."""
-    values = []
-    spans = []
-    for folder in re.finditer("[^/]+", below):
-        found = split_folder(folder[0])
-        if found is None:
-            break
-        values.append(found)
-        spans.append((found[0], folder.start() + folder[0].index("=") + 1, folder.end()))
-    if below.strip("/") and not values:
-        return None
-    return Fit(Partition.of(values), tuple(spans))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,6 +97,29 @@ def split_folder(folder: str) -> tuple[str, str] | None:
     """Read the column and value of a ``column=value`` folder; None if it is none."""
     label, equals, value = folder.partition("=")
     return (unescape(label), unescape(value)) if equals and label else None
+
+
+class Fit(NamedTuple):
+    """What a path says of a partition, and where."""
+
+    partition: Partition
+    spans: tuple[tuple[str, int, int], ...]
+    """Label, start and end of each value in the path; several of one label where its fields are."""
+
+
+def hive_fit(below: str) -> Fit | None:
+    """Read the leading ``column=value`` folders of a path; None if it begins with another one."""
+    values = []
+    spans = []
+    for folder in re.finditer("[^/]+", below):
+        found = split_folder(folder[0])
+        if found is None:
+            break
+        values.append(found)
+        spans.append((found[0], folder.start() + folder[0].index("=") + 1, folder.end()))
+    if below.strip("/") and not values:
+        return None
+    return Fit(Partition.of(values), tuple(spans))
 
 
 _FAMILY = re.compile(

@@ -156,12 +156,12 @@ def _folder(place: DatasetName, naming: Naming) -> DatasetName:
 def _value_spans(one: Spelled, cut: _Cut) -> Iterator[ValueSpan]:
     below = list(re.finditer("[^/]+", cut.below))
     segments = list(re.finditer("[^/]+", one.uri))[-len(below) or len(one.uri) :]
-    # Slashes may be doubled in the URI, so each folder has a shift of its own.
+    # Slashes may be doubled in the URI, so each folder has a shift of its own; its end is in it,
+    # for values may be empty.
     shift = {
         at: segment.start() - folder.start()
         for folder, segment in zip(below, segments, strict=True)
-        for at in range(folder.start(), folder.end())
+        for at in range(folder.start(), folder.end() + 1)
     }
     for label, begin, end in cut.spans:
-        last = end - 1
-        yield ValueSpan(label, one.at[begin + shift[begin]], one.at[last + shift[last] + 1])
+        yield ValueSpan(label, one.at[begin + shift[begin]], one.at[end + shift[end]])

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from airflow_provider_sparklineage.layouts import Fit, PartitionSpec
-    from airflow_provider_sparklineage.partitioning import Partition
+    from airflow_provider_sparklineage.layouts import PartitionSpec
+    from airflow_provider_sparklineage.partitioning import Fit, Partition
 
 
 class Split(NamedTuple):

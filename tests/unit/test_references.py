@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming, from_uri
+from airflow_provider_sparklineage.datasets import DatasetName, Naming, from_uri, untrimmed
 from airflow_provider_sparklineage.partitioning import NULL, Partition
 from airflow_provider_sparklineage.references import Reference, ValueSpan, references
 from airflow_provider_sparklineage.rules import load
@@ -176,6 +176,7 @@ def test_rules_say_what_the_listener_cannot_know(uri, dataset, values, location)
         pytest.param("/t/a=1,/t/a=2/", ["1", "2"], id="list"),
         pytest.param("s3://b//t///a=1//b=2/", ["1", "2"], id="doubled slashes"),
         pytest.param("/t/x/a=1/f.csv", ["1"], id="file"),
+        pytest.param("/t/a=//b=/", ["", ""], id="empty values"),
     ],
 )
 def test_the_spans_of_values_are_where_the_text_spells_them(text, expected):
@@ -224,9 +225,36 @@ def test_the_partition_of_a_path_is_read_back_and_its_spans_slice_it_out(values,
         assert spelled == [part.partition("=")[2] for part in uri.split("/")[4:]]
 
 
-@given(st.text("/a=,;'\"\\ {}[]*.-2024s3:\n", max_size=40))
-def test_any_text_is_read_and_names_are_the_listeners(text):
-    for one in references(text):
-        assert one.dataset == from_uri(one.uri) or one.location or one.partition.values
+FOLDERS = st.sampled_from(
+    [
+        "lake",
+        "t",
+        "dt=1",
+        "dt=",
+        "=x",
+        "a=b=c",
+        "2024-05-06",
+        "2024",
+        "05",
+        "06",
+        "10",
+        "*",
+        "",
+        "x.csv",
+    ]
+)
+ROOTS = st.sampled_from(["/", "s3a://bucket/", "file:///", "hdfs://nn/", "/raw/", "/weekly/"])
+
+
+@given(ROOTS, st.lists(FOLDERS, max_size=7).map("/".join), st.booleans())
+def test_any_path_is_its_dataset_with_what_is_below_it(root, path, by_rules):
+    text = f"--in={root}{path}"
+    for one in references(text, rules=RULES if by_rules else load("")):
+        assert text[one.start : one.end] == one.uri
+        assert untrimmed(one.uri).name.startswith(one.dataset.name)
+        assert [span.label for span in one.values if span.label != "week"] == [
+            label for label, _ in one.partition.values if label != "week"
+        ]
         for span in one.values:
-            assert one.start <= span.start <= span.end <= one.end
+            assert one.start < span.start <= span.end <= one.end
+            assert "/" not in text[span.start : span.end] or span.label == "event_date"
