@@ -89,8 +89,9 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _explain_texts(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage import expectations, explain, rules
+    from airflow_provider_sparklineage import explain, rules
     from airflow_provider_sparklineage.datasets import Naming
+    from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.lineage.subsets import Limits
     from airflow_provider_sparklineage.operators import dry_run
 
@@ -101,7 +102,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
         for number, text in enumerate(args.text)
         for traced in dry_run.trace_text(text, number, run)
     ]
-    found = expectations.from_arguments(texts, Naming(), known)
+    found = derivation.from_arguments(texts, Naming(), known)
     return _print_explanation(args, explain.explanation("", texts, found, Limits()))
 
 

@@ -11,10 +11,14 @@ from urllib.parse import urlsplit
 from airflow.providers.common.compat.sdk import Asset
 from openlineage.client.event_v2 import Dataset
 
-from airflow_provider_sparklineage import expectations
 from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.exceptions import DeclarationError
-from airflow_provider_sparklineage.expectations import DatasetSubset, Expectation, Side
+from airflow_provider_sparklineage.expectations import (
+    DatasetSubset,
+    Expectation,
+    Side,
+    derivation,
+)
 from airflow_provider_sparklineage.references import references
 from airflow_provider_sparklineage.references.texts import SCHEMES
 
@@ -62,7 +66,7 @@ def declared(
     inputs = [*_identities(operator.inlets), *found.add("reads", operator.reads, Side.READ)]
     outputs = [*_identities(operator.outlets), *found.add("writes", operator.writes, Side.WRITE)]
     own = [t for t in texts if not t.field.startswith(("reads", "writes"))]
-    found.expectations += expectations.from_arguments(own, mirrored, rules)
+    found.expectations += derivation.from_arguments(own, mirrored, rules)
     found.add_key(partition_key, operator.partition_key_dimensions)
     return Declared(
         tuple(dict.fromkeys(inputs)),
@@ -124,7 +128,7 @@ class _Finding:
             log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
             return None
         self.expectations.append(
-            expectations.declared(side, identity, subset, texts, self._rules, reference)
+            derivation.declared(side, identity, subset, texts, self._rules, reference)
         )
         return identity
 
@@ -132,7 +136,7 @@ class _Finding:
         if not key or not dimensions:
             return
         try:
-            self.expectations += expectations.from_partition_key(key, dimensions)
+            self.expectations += derivation.from_partition_key(key, dimensions)
         except DeclarationError as error:
             self.problems.append(str(error))
 

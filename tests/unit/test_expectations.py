@@ -1,7 +1,6 @@
 """Declarations, templated paths, dates and partition keys become expectations."""
 
 import pytest
-from airflow_provider_sparklineage.rules import NO_RULES
 
 from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.exceptions import DeclarationError
@@ -10,11 +9,14 @@ from airflow_provider_sparklineage.expectations import (
     Kind,
     PartitionRange,
     Side,
+)
+from airflow_provider_sparklineage.expectations.derivation import (
     declared,
     from_arguments,
     from_partition_key,
 )
 from airflow_provider_sparklineage.partitioning import NULL, Partition
+from airflow_provider_sparklineage.rules import NO_RULES
 from airflow_provider_sparklineage.templates import Span, TracedText
 
 T = DatasetName("s3://lake", "t")

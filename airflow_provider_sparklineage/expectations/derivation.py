@@ -1,244 +1,30 @@
-"""What a task is meant to read and write: declarations and templated paths to expectations.
-
-====================  ==========================================================================
-*declared*            the DAG's author says it: ``reads=``, ``writes=``, the run's partition key
-*path*                a partition in a path among the task's arguments; it has no side, because an
-                      argument does not say whether the job reads or writes there
-*inferred*            a date among the arguments; it says where a value comes from, if it is one
-====================  ==========================================================================
-
-What may be made of each kind is decided where it meets a dataset: :mod:`.lineage.expected`.
-"""
+"""Traced arguments, declarations and partition keys to expectations."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.exceptions import DeclarationError
-from airflow_provider_sparklineage.moments import canonical, form_of
+from airflow_provider_sparklineage.expectations.declarations import (
+    MAX_PARTITIONS,
+    DatasetSubset,
+    PartitionRange,
+)
+from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.moments import canonical
 from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.references import Reference, references
-from airflow_provider_sparklineage.times import digits_in, spelling
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datasets import Naming
     from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.templates import Span, TracedText
-
-_FULL = "%Y-%m-%dT%H:%M:%S"
-
-MAX_PARTITIONS = 100_000
-"""Partitions that one declaration may stand for: 11 years of hours."""
-
-
-# --- what a DAG's author writes -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PartitionRange:
-    """
-    All partitions of one dimension from a start to an end.
-
-    :param dimension: the partition column.
-    :param start: first value, e.g. ``"{{ macros.ds_add(ds, -6) }}"``. (templated)
-    :param end: the value after the last one: the end is exclusive, as that of a data interval.
-        (templated)
-    :param step: from one value to the next, as an ISO 8601 duration: ``P1D``, ``PT1H``, ``P1M`` …
-    """
-
-    dimension: str
-    start: str
-    end: str
-    step: str = "P1D"
-
-    def values(self) -> list[str]:
-        """List the values, spelled as ``start`` is.
-
-        :raise DeclarationError: if start, end or step cannot be understood, or if the values would
-            be more than :data:`MAX_PARTITIONS`
-        """
-        import pendulum
-
-        try:
-            step = pendulum.parse(self.step)
-        except (ValueError, TypeError, AttributeError):
-            step = None
-        if not isinstance(step, pendulum.Duration) or pendulum.datetime(1, 1, 1) + step == (
-            pendulum.datetime(1, 1, 1)
-        ):
-            msg = f"{self}: the step must be an ISO 8601 duration such as P1D, PT1H or P1M."
-            raise DeclarationError(msg)
-        form = form_of(self.start, self.end)
-        if form is None:
-            msg = (
-                f"{self}: start and end must be dates or times that are spelled alike, such as "
-                "2024-05-01 and 2024-06-01."
-            )
-            raise DeclarationError(msg)
-        values: list[str] = []
-        first, end = (
-            pendulum.instance(datetime.fromisoformat(spelling(digits_in(form, text) or {}, _FULL)))
-            for text in (self.start, self.end)
-        )
-        for number in itertools.count():
-            # From the first one each time: a month after January 31st is not two after December's.
-            moment = first + step * number
-            if moment >= end:
-                return values
-            if number == MAX_PARTITIONS:
-                msg = f"{self} has more than {MAX_PARTITIONS} values; choose a larger step."
-                raise DeclarationError(msg)
-            text = spelling(digits_in(_FULL, moment.isoformat()[:19]) or {}, form)
-            if values and values[-1] == text:
-                msg = f"{self}: the step {self.step} is finer than the values are spelled."
-                raise DeclarationError(msg)
-            values.append(text)
-        return values
-
-    def __str__(self) -> str:
-        return f"PartitionRange({self.dimension!r}, {self.start!r}, {self.end!r}, {self.step!r})"
-
-
-@dataclass(frozen=True)
-class DatasetSubset:
-    """
-    A dataset that a task reads or writes, and which part of it; for ``reads=`` and ``writes=``.
-
-    .. code-block:: python
-
-        reads=[
-            DatasetSubset("s3://lake/orders", {"dt": "{{ ds }}"}),
-            DatasetSubset("analytics.rates", PartitionRange("dt", "{{ ds }}", "{{ next_ds }}")),
-        ]
-
-    :param dataset: URI, absolute path, table identifier or asset. (templated)
-    :param partitions: values by dimension, where a list of values stands for each of them; a list
-        of such; or a :class:`PartitionRange`. (templated)
-    :param where: SQL predicate for what partitions cannot say. (templated)
-    """
-
-    dataset: Any
-    partitions: Any = None
-    where: str | None = None
-    template: DatasetSubset | None = field(default=None, repr=False, compare=False)
-    """What this was rendered from; set by :meth:`resolve`."""
-
-    def resolve(self, context: Mapping[str, Any]) -> DatasetSubset:
-        """Render for one run; Airflow calls this instead of rendering in place.
-
-        All copies of a task share this object, so a run gets a new one.
-        """
-        render = context["task"].render_template
-
-        def rendered(value: Any) -> Any:
-            if isinstance(value, PartitionRange):
-                texts = [str(render(t, context)) for t in (value.start, value.end, value.step)]
-                return PartitionRange(value.dimension, *texts)
-            if isinstance(value, Mapping):
-                return {str(key): rendered(item) for key, item in value.items()}
-            if isinstance(value, (list, tuple)):
-                return [rendered(item) for item in value]
-            return render(value, context)
-
-        dataset = self.dataset
-        return DatasetSubset(
-            render(dataset, context) if isinstance(dataset, str) else dataset,
-            rendered(self.partitions),
-            rendered(self.where),
-            template=self,
-        )
-
-    def serialize(self) -> dict[str, Any]:
-        """Give what Airflow stores in the serialized DAG: the same for the same declaration."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, PartitionRange):
-                return str(value)
-            if isinstance(value, Mapping):
-                return {str(key): plain(item) for key, item in value.items()}
-            if isinstance(value, (list, tuple)):
-                return [plain(item) for item in value]
-            return value
-
-        dataset = self.dataset
-        return {
-            "dataset": dataset if isinstance(dataset, str) else str(getattr(dataset, "uri", "")),
-            "partitions": plain(self.partitions),
-            "where": self.where,
-        }
-
-
-# --- what is made of it ---------------------------------------------------------------------------
-
-
-class Kind(StrEnum):
-    """Who says what is expected; the order is that of precedence."""
-
-    DECLARED = "declared"
-    PATH = "path"
-    INFERRED = "inferred"
-
-
-class Side(StrEnum):
-    """Whether a dataset is read or written."""
-
-    READ = "read"
-    WRITE = "write"
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a value comes from.
-
-    :param kind: of the statement that it belongs to
-    :param field: of the operator, e.g. ``application_args[5]``
-    :param template: the field's text before rendering
-    :param value: the value, e.g. ``2024-05-06``
-    :param dimension: which it is of; empty where that is not known
-    :param expressions: of the template that made it; none if it is literal
-    :param variables: execution dates that it was made from, e.g. ``ds``; where no expressions are
-        known, those that the template uses
-    """
-
-    kind: Kind
-    field: str
-    template: str
-    value: str
-    dimension: str = ""
-    expressions: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """One statement of what is read or written.
-
-    :param side: None for what is said of either side
-    :param dataset: None for a table, and for what is said of any dataset with these dimensions
-    :param table: identifier as the author wrote it, e.g. ``analytics.revenue``
-    :param partitions: with some or all of the dimensions; None for the whole dataset
-    :param location: untrimmed name, where a path ends in folders that are no named partition
-    :param where: SQL predicate
-    :param is_glob: whether values of partitions, or the location, are glob patterns
-    """
-
-    kind: Kind
-    side: Side | None = None
-    dataset: DatasetName | None = None
-    table: str = ""
-    partitions: tuple[Partition, ...] | None = None
-    location: str = ""
-    where: str = ""
-    is_glob: bool = False
-    dimensions: tuple[Dimension, ...] = ()
-    sources: tuple[Source, ...] = ()
 
 
 def from_arguments(
@@ -350,7 +136,7 @@ def _declared_sources(
     entry: DatasetSubset, texts: Sequence[TracedText], reference: Reference | None
 ) -> Iterable[Source]:
     for text in texts:
-        if ".partitions" in text.field and not text.field.endswith(".step"):
+        if ".partitions" in text.field and not text.field.endswith((".step", ".dimension")):
             dimension = _dimension_in(text.field, entry.partitions)
             yield _source(Kind.DECLARED, text, text.spans, text.value, dimension)
         elif text.field.endswith(".where"):

@@ -1,0 +1,16 @@
+"""What a task is meant to read and write: declarations and templated paths to expectations.
+
+====================  ==========================================================================
+*declared*            the DAG's author says it: ``reads=``, ``writes=``, the run's partition key
+*path*                a partition in a path among the task's arguments; it has no side, because an
+                      argument does not say whether the job reads or writes there
+*inferred*            a date among the arguments; it says where a value comes from, if it is one
+====================  ==========================================================================
+
+What may be made of each kind is decided where it meets a dataset: :mod:`.lineage.expected`.
+"""
+
+from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
+
+__all__ = ["DatasetSubset", "Expectation", "Kind", "PartitionRange", "Side", "Source"]

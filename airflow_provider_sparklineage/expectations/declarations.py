@@ -1,0 +1,160 @@
+"""What a DAG's author writes in ``reads=`` and ``writes=``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.exceptions import DeclarationError
+from airflow_provider_sparklineage.moments import form_of
+from airflow_provider_sparklineage.times import digits_in, spelling
+
+if TYPE_CHECKING:
+    from pendulum import DateTime, Duration
+
+_FULL = "%Y-%m-%dT%H:%M:%S"
+
+MAX_PARTITIONS = 100_000
+"""Partitions that one declaration may stand for: 11 years of hours."""
+
+
+@dataclass(frozen=True)
+class PartitionRange:
+    """
+    All partitions of one dimension from a start to an end.
+
+    :param dimension: the partition column.
+    :param start: first value, e.g. ``"{{ macros.ds_add(ds, -6) }}"``. (templated)
+    :param end: the value after the last one: the end is exclusive, as that of a data interval.
+        (templated)
+    :param step: from one value to the next, as an ISO 8601 duration: ``P1D``, ``PT1H``, ``P1M`` …
+    """
+
+    dimension: str
+    start: str
+    end: str
+    step: str = "P1D"
+
+    def values(self) -> list[str]:
+        """List the values, spelled as ``start`` is.
+
+        :raise DeclarationError: if start, end or step cannot be understood, or if the values would
+            be more than :data:`MAX_PARTITIONS`
+        """
+        form = form_of(self.start, self.end)
+        if form is None:
+            msg = (
+                f"{self}: start and end must be dates or times that are spelled alike, such as "
+                "2024-05-01 and 2024-06-01."
+            )
+            raise DeclarationError(msg)
+        step = self._step()
+        first, end = (_moment(text, form) for text in (self.start, self.end))
+        if first + step * MAX_PARTITIONS < end:
+            msg = f"{self} has more than {MAX_PARTITIONS} values; choose a larger step."
+            raise DeclarationError(msg)
+        moments = itertools.takewhile(
+            # From the first one each time: a month after January 31st is not two after December's.
+            lambda moment: moment < end,
+            (first + step * number for number in itertools.count()),
+        )
+        values = [spelling(digits_in(_FULL, m.isoformat()[:19]) or {}, form) for m in moments]
+        if len(set(values)) < len(values):
+            msg = f"{self}: the step {self.step} is finer than the values are spelled."
+            raise DeclarationError(msg)
+        return values
+
+    def _step(self) -> Duration:
+        import pendulum
+
+        try:
+            step = pendulum.parse(self.step)
+        except (ValueError, TypeError, AttributeError):
+            step = None
+        epoch = pendulum.datetime(1970, 1, 1)
+        if not isinstance(step, pendulum.Duration) or epoch + step <= epoch:
+            msg = f"{self}: the step must be an ISO 8601 duration such as P1D, PT1H or P1M."
+            raise DeclarationError(msg)
+        return step
+
+    def __str__(self) -> str:
+        return f"PartitionRange({self.dimension!r}, {self.start!r}, {self.end!r}, {self.step!r})"
+
+
+def _moment(text: str, form: str) -> DateTime:
+    import pendulum
+
+    iso = spelling(digits_in(form, text) or {}, _FULL)
+    return pendulum.instance(datetime.fromisoformat(iso))
+
+
+@dataclass(frozen=True)
+class DatasetSubset:
+    """
+    A dataset that a task reads or writes, and which part of it; for ``reads=`` and ``writes=``.
+
+    .. code-block:: python
+
+        reads=[
+            DatasetSubset("s3://lake/orders", {"dt": "{{ ds }}"}),
+            DatasetSubset("analytics.rates", PartitionRange("dt", "{{ ds }}", "{{ next_ds }}")),
+        ]
+
+    :param dataset: URI, absolute path, table identifier or asset. (templated)
+    :param partitions: values by dimension, where a list of values stands for each of them; a list
+        of such; or a :class:`PartitionRange`. (templated)
+    :param where: SQL predicate for what partitions cannot say. (templated)
+    """
+
+    dataset: Any
+    partitions: Any = None
+    where: str | None = None
+    template: DatasetSubset | None = field(default=None, repr=False, compare=False)
+    """What this was rendered from; set by :meth:`resolve`."""
+
+    def resolve(self, context: Mapping[str, Any]) -> DatasetSubset:
+        """Render for one run; Airflow calls this instead of rendering in place.
+
+        All copies of a task share this object, so a run gets a new one.
+        """
+        render = context["task"].render_template
+
+        def rendered(value: Any) -> Any:
+            if isinstance(value, PartitionRange):
+                texts = [str(render(t, context)) for t in (value.start, value.end, value.step)]
+                return PartitionRange(value.dimension, *texts)
+            if isinstance(value, Mapping):
+                return {str(key): rendered(item) for key, item in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [rendered(item) for item in value]
+            return render(value, context)
+
+        dataset = self.dataset
+        return DatasetSubset(
+            render(dataset, context) if isinstance(dataset, str) else dataset,
+            rendered(self.partitions),
+            rendered(self.where),
+            template=self,
+        )
+
+    def serialize(self) -> dict[str, Any]:
+        """Give what Airflow stores in the serialized DAG: the same for the same declaration."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, PartitionRange):
+                return str(value)
+            if isinstance(value, Mapping):
+                return {str(key): plain(item) for key, item in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [plain(item) for item in value]
+            return value
+
+        dataset = self.dataset
+        return {
+            "dataset": dataset if isinstance(dataset, str) else str(getattr(dataset, "uri", "")),
+            "partitions": plain(self.partitions),
+            "where": self.where,
+        }

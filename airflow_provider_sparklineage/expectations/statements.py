@@ -1,0 +1,73 @@
+"""Expectations as data: one statement each, with where its values come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+# The manifest is read by these annotations.
+from airflow_provider_sparklineage.datasets import DatasetName  # noqa: TC001
+from airflow_provider_sparklineage.partitioning import Dimension, Partition  # noqa: TC001
+
+
+class Kind(StrEnum):
+    """Who says what is expected; the order is that of precedence."""
+
+    DECLARED = "declared"
+    PATH = "path"
+    INFERRED = "inferred"
+
+
+class Side(StrEnum):
+    """Whether a dataset is read or written."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value comes from.
+
+    :param kind: of the statement that it belongs to
+    :param field: of the operator, e.g. ``application_args[5]``
+    :param template: the field's text before rendering
+    :param value: the value, e.g. ``2024-05-06``
+    :param dimension: which it is of; empty where that is not known
+    :param expressions: of the template that made it; none if it is literal
+    :param variables: execution dates that it was made from, e.g. ``ds``; where no expressions are
+        known, those that the template uses
+    """
+
+    kind: Kind
+    field: str
+    template: str
+    value: str
+    dimension: str = ""
+    expressions: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One statement of what is read or written.
+
+    :param side: None for what is said of either side
+    :param dataset: None for a table, and for what is said of any dataset with these dimensions
+    :param table: identifier as the author wrote it, e.g. ``analytics.revenue``
+    :param partitions: with some or all of the dimensions; None for the whole dataset
+    :param location: untrimmed name, where a path ends in folders that are no named partition
+    :param where: SQL predicate
+    :param is_glob: whether values of partitions, or the location, are glob patterns
+    """
+
+    kind: Kind
+    side: Side | None = None
+    dataset: DatasetName | None = None
+    table: str = ""
+    partitions: tuple[Partition, ...] | None = None
+    location: str = ""
+    where: str = ""
+    is_glob: bool = False
+    dimensions: tuple[Dimension, ...] = ()
+    sources: tuple[Source, ...] = ()
