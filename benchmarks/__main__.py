@@ -102,7 +102,7 @@ def main() -> int:
     for measure in (
         lambda: merging(10),
         lambda: merging(100),
-        lambda: folding(best, Result),
+        lambda: folding(Result),
         importing,
     ):
         result = measure()
