@@ -315,7 +315,10 @@ def _covers(a: Condition, b: Condition) -> bool:
 
 def _partitions(partitions: Iterable[Partition]) -> Partitions:
     """Drop partitions that extend others; of those that differ in order only, the first stays."""
-    shapes = _by_shape(partitions)
+    distinct = frozenset(partitions)
+    if len({tuple([label for label, _ in p.values]) for p in distinct}) <= 1:
+        return Partitions(distinct)
+    shapes = _by_shape(distinct)
     kept: set[Partition] = set()
     for labels, same in shapes.items():
         wider = {other: shapes[other] for other in shapes if set(other) < set(labels)}
