@@ -53,13 +53,13 @@ class PartitionRange:
             raise DeclarationError(msg)
         step = self._step()
         first, end = (_moment(text, form) for text in (self.start, self.end))
-        if first + step * MAX_PARTITIONS < end:
+        if _plus(first, step * MAX_PARTITIONS) < end:
             msg = f"{self} has more than {MAX_PARTITIONS} values; choose a larger step."
             raise DeclarationError(msg)
         moments = itertools.takewhile(
             # From the first one each time: a month after January 31st is not two after December's.
             lambda moment: moment < end,
-            (first + step * number for number in itertools.count()),
+            (_plus(first, step * number) for number in itertools.count()),
         )
         values = [spelling(digits_in(_FULL, m.isoformat()[:19]) or {}, form) for m in moments]
         if len(set(values)) < len(values):
@@ -84,11 +84,20 @@ class PartitionRange:
         return f"PartitionRange({self.dimension!r}, {self.start!r}, {self.end!r}, {self.step!r})"
 
 
+def _plus(moment: DateTime, step: Duration) -> DateTime:
+    import pendulum
+
+    try:
+        return moment + step
+    except (ValueError, OverflowError):  # later than any date
+        return pendulum.DateTime.max
+
+
 def _moment(text: str, form: str) -> DateTime:
     import pendulum
 
     iso = spelling(digits_in(form, text) or {}, _FULL)
-    return pendulum.instance(datetime.fromisoformat(iso))
+    return pendulum.instance(datetime.fromisoformat(iso))  # in UTC, as no zone is named
 
 
 @dataclass(frozen=True)

@@ -339,8 +339,10 @@ class _Merging:
         name = dataset.name
         if side is Side.WRITE:
             return self.telling.told(dataset, side, stated=self._stated_in_sql(name))
-        filters = self._observed.filters(name) if dataset.observed else self._filter_in_sql(name)
-        return self.telling.told(dataset, side, filters)
+        if dataset.observed:
+            columns = self._schemas.get(name, frozenset())
+            return self.telling.told(dataset, side, self._observed.filters(name, columns))
+        return self.telling.told(dataset, side, self._filter_in_sql(name))
 
     def _filter_in_sql(self, name: DatasetName) -> Condition | None:
         """Read the filter of the statements that read a dataset, if each reads no other."""

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
-from airflow_provider_sparklineage.subset import conjunction, disjunction
+from airflow_provider_sparklineage.subset import EVERYTHING, conjunction, disjunction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from airflow_provider_sparklineage.datasets import DatasetName
@@ -85,16 +85,22 @@ class ObservedSubsets:
         """Whether any write of a dataset was observed."""
         return bool(self._observations.writes.get(dataset))
 
-    def filters(self, dataset: DatasetName) -> Condition | None:
+    def filters(self, dataset: DatasetName, columns: Collection[str]) -> Condition | None:
         """Give the condition that all rows fulfil that were read; None if there is none.
 
         Reads are united: one without filters makes it none.
+
+        :param columns: of the dataset, to tell ``struct.field`` from ``alias.column``
         """
         reads = self._observations.reads.get(dataset, ())
         if not reads or not all(read.filters for read in reads):
             return None
         texts = dict.fromkeys(read.filters for read in reads)
-        return disjunction(conjunction(map(predicates.condition, filters)) for filters in texts)
+        united = disjunction(
+            conjunction(predicates.condition(text, columns) for text in filters)
+            for filters in texts
+        )
+        return None if united == EVERYTHING else united
 
     def of_input(self, dataset: DatasetName) -> Subset | None:
         """Give the partitions that were read from outside; None: the whole, or not observed.

@@ -158,12 +158,12 @@ def intersection(a: Condition, b: Condition) -> Condition:
 
 def disjunction(conditions: Iterable[Condition]) -> Condition:
     """Fold the OR of all; :data:`NOTHING` of none."""
-    return _joined(Operator.OR, [folded(c) for c in conditions])
+    return _joined(Operator.OR, conditions)
 
 
 def conjunction(conditions: Iterable[Condition]) -> Condition:
     """Fold the AND of all; :data:`EVERYTHING` of none."""
-    return _joined(Operator.AND, [folded(c) for c in conditions])
+    return _joined(Operator.AND, conditions)
 
 
 def folded(condition: Condition) -> Condition:
@@ -182,7 +182,7 @@ def folded(condition: Condition) -> Condition:
         case Compare() | Description():
             return condition
         case Binary():
-            return _joined(condition.operator, [folded(t) for t in terms(condition)])
+            return _joined(condition.operator, terms(condition))
         case _:
             assert_never(condition)
 
@@ -223,9 +223,17 @@ def _ancestors(location: str) -> Iterator[str]:
         yield "/"
 
 
-def _joined(operator: Operator, folded_terms: Iterable[Condition]) -> Condition:
-    """Fold a list of folded terms; a folded term may itself have become such a list."""
-    flat = list(chain.from_iterable(terms(term, operator) for term in folded_terms))
+def _joined(operator: Operator, conditions: Iterable[Condition]) -> Condition:
+    """Fold a list; a condition of it, when folded, may itself have become such a list.
+
+    Partitions and locations need no folding of their own: they become one term each.
+    """
+    flat: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, Binary):
+            flat.extend(terms(folded(condition), operator))
+        else:
+            flat.append(condition)
     partitions = [t for t in flat if isinstance(t, Partitions)]
     locations = [t for t in flat if isinstance(t, Locations)]
     kinds: tuple[Condition, Condition]
@@ -307,7 +315,10 @@ def _covers(a: Condition, b: Condition) -> bool:
 
 def _partitions(partitions: Iterable[Partition]) -> Partitions:
     """Drop partitions that extend others; of those that differ in order only, the first stays."""
-    shapes = _by_shape(partitions)
+    distinct = frozenset(partitions)
+    if len({tuple([label for label, _ in p.values]) for p in distinct}) <= 1:
+        return Partitions(distinct)
+    shapes = _by_shape(distinct)
     kept: set[Partition] = set()
     for labels, same in shapes.items():
         wider = {other: shapes[other] for other in shapes if set(other) < set(labels)}
@@ -321,7 +332,7 @@ def _partitions(partitions: Iterable[Partition]) -> Partitions:
 
 def _is_held(values: dict[str, str], shapes: _Shapes) -> bool:
     return any(
-        all(label in values for label in labels) and tuple(values[k] for k in labels) in same
+        values.keys() >= set(labels) and tuple([values[label] for label in labels]) in same
         for labels, same in shapes.items()
     )
 
@@ -329,10 +340,14 @@ def _is_held(values: dict[str, str], shapes: _Shapes) -> bool:
 def _by_shape(partitions: Iterable[Partition]) -> _Shapes:
     shapes: _Shapes = {}
     for partition in partitions:
-        pairs = sorted(partition.as_dict().items())
-        same = shapes.setdefault(tuple(label for label, _ in pairs), {})
-        values = tuple(value for _, value in pairs)
-        same[values] = min(partition, same.get(values, partition))
+        pairs = partition.values
+        if len(pairs) > 1:
+            pairs = tuple(sorted(partition.as_dict().items()))
+        labels, values = zip(*pairs, strict=True) if pairs else ((), ())
+        same = shapes.setdefault(labels, {})
+        known = same.setdefault(values, partition)
+        if partition is not known and partition < known:
+            same[values] = partition
     return shapes
 
 

@@ -76,9 +76,12 @@ def contains(outer: Condition, inner: Condition) -> bool | None:
 
     :return: always True or False for partitions in partitions; None: not known
     """
-    outer, inner = folded(outer), folded(inner)
+    if not (isinstance(outer, Partitions) and isinstance(inner, Partitions)):
+        outer, inner = folded(outer), folded(inner)  # partitions are compared as they are
     if isinstance(outer, Partitions) and isinstance(inner, Partitions):
-        return all(outer.holds(p.as_dict()) for p in inner.partitions)
+        return inner.partitions <= outer.partitions or all(
+            outer.holds(p.as_dict()) for p in inner.partitions
+        )
     if isinstance(outer, Locations) and isinstance(inner, Locations):
         return _locations_contain(outer.locations, inner.locations)
     rows_left = _ROWS

@@ -1,0 +1,65 @@
+"""How folding a subset grows with its partitions."""
+
+from __future__ import annotations
+
+import gc
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.subset import Partitions, contains, date_range, disjunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.__main__ import Result
+
+PARTITIONS = 100_000
+RUNS = 4
+
+
+def hours(count: int) -> list[Partition]:
+    """Give a gap-free run of hours, as the partitions of one region."""
+    start = datetime(2000, 1, 1, tzinfo=UTC)
+    return [
+        Partition((("hour", f"{start + timedelta(hours=n):%Y-%m-%d-%H}"), ("region", "eu")))
+        for n in range(count)
+    ]
+
+
+def folding(result: type[Result]) -> Result:
+    """Unite partitions one by one, compare and range them: 200,000 against 100,000.
+
+    In turns, and in seconds of this process: both are as busy as the machine is otherwise.
+    """
+    once, twice = work(PARTITIONS), work(2 * PARTITIONS)
+    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
+    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    figures = f"{PARTITIONS:,} partitions in {once_s:.2f} s, twice as many in {twice_s:.2f} s"
+    return result("fold twice the partitions / once", twice_s / once_s, 2.2, figures)
+
+
+def work(count: int) -> Callable[[], None]:
+    """Give what is done with so many partitions; making them is not measured."""
+    partitions = hours(count)
+    parts = [Partitions(frozenset({p})) for p in partitions]
+    every = frozenset(partitions)
+
+    def fold() -> None:
+        contains(disjunction(parts), Partitions(every))
+        date_range(every, "%Y-%m-%d-%H")
+
+    return fold
+
+
+def cpu_seconds(action: Callable[[], object]) -> float:
+    """Seconds that one run keeps a core busy, without the collector, as :mod:`timeit` measures."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.process_time()
+        action()
+        return time.process_time() - start
+    finally:
+        gc.enable()
