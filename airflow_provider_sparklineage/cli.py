@@ -14,7 +14,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.exceptions import SparkLineageError, UnusableInputError
+from airflow_provider_sparklineage.exceptions import (
+    RulesError,
+    SparkLineageError,
+    UnusableInputError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -247,7 +251,10 @@ _EXPLAIN = Command(
             {
                 "nargs": "+",
                 "metavar": "TEMPLATE",
-                "help": "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'",
+                "help": (
+                    "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "
+                    "those that begin with a dash"
+                ),
             },
         ),
         *_RUN,
@@ -331,7 +338,7 @@ COMMANDS = (
 def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
     try:
         return run(args)
-    except UnusableInputError as error:
+    except (UnusableInputError, RulesError) as error:
         print(f"sparklineage: {error}", file=sys.stderr)
         return 2
     except SparkLineageError as error:

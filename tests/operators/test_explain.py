@@ -1,0 +1,291 @@
+"""``explain``: what templates and tasks are meant to touch, before anything runs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import jsonschema
+import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, CronDataIntervalTimetable
+
+import airflow_provider_sparklineage
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+pytestmark = pytest.mark.airflow
+
+SCHEMA = json.loads(
+    (
+        Path(airflow_provider_sparklineage.__file__).parent / "schemas" / "explanation.json"
+    ).read_text()
+)
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*argv):
+        code = cli.main(("explain", *argv))
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture
+def explained(run):
+    def explained(*argv):
+        done = run(*argv, "--json")
+        assert done.code == 0, done.err
+        document = json.loads(done.out)
+        jsonschema.validate(document, SCHEMA)
+        return document
+
+    return explained
+
+
+def told(document):
+    """Give dataset, summary and the expressions of each expectation."""
+    return [
+        (e["dataset"]["name"], e["summary"], [x for s in e["from"] for x in s["expressions"]])
+        for e in document["expectations"]
+    ]
+
+
+# --- templates ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        pytest.param(
+            "s3a://lake/revenue/dt={{ ds }}",
+            ["--logical-date", "2024-05-06"],
+            ("revenue", "dt=2024-05-06", ["ds"]),
+            id="ds",
+        ),
+        pytest.param(
+            "/lake/t/h={{ data_interval_end | ts_nodash }}",
+            ["--logical-date", "2024-05-06", "--data-interval-start", "2024-05-06",
+             "--data-interval-end", "2024-05-06T01:00:00+00:00"],
+            ("/lake/t", "h=20240506T010000", ["data_interval_end | ts_nodash"]),
+            id="data interval",
+        ),
+        pytest.param(
+            "/lake/t/dt={{ logical_date.in_timezone('Europe/Berlin') | ds }}",
+            ["--logical-date", "2024-05-06T23:30:00+00:00"],
+            ("/lake/t", "dt=2024-05-07", ["logical_date.in_timezone('Europe/Berlin') | ds"]),
+            id="another day in Berlin",
+        ),
+        pytest.param(
+            "/lake/t/dt={{ partition_key }}",
+            ["--partition-key", "2024-05-06"],
+            ("/lake/t", "dt=2024-05-06", ["partition_key"]),
+            id="partition key",
+        ),
+        pytest.param(
+            "/lake/t/dt={{ partition_date | ds }}",
+            ["--partition-key", "x", "--partition-date", "2024-05-06"],
+            ("/lake/t", "dt=2024-05-06", ["partition_date | ds"]),
+            id="partition date",
+        ),
+        pytest.param(
+            "in=/lake/a",
+            ["--logical-date", "2024-05-06"],
+            ("/lake/a", "the whole, or not known before the run", []),
+            id="no partition",
+        ),
+    ],
+)  # fmt: skip
+def test_a_template_is_explained(explained, text, options, expected):
+    assert told(explained(text, *options)) == [expected]
+
+
+def test_the_characters_of_each_value_are_told(explained):
+    document = explained("s3a://lake/t/dt={{ ds }}/x=1", "--logical-date", "2024-05-06")
+    [rendered] = document["rendered"]
+    [span] = rendered["spans"]
+    assert rendered["value"][span["start"] : span["end"]] == span["value"] == "2024-05-06"
+    facet = document["expectations"][0]["facets"]["subset"]["inputCondition"]
+    assert facet["partitions"][0]["dimensions"] == {"dt": "2024-05-06", "x": "1"}
+
+
+def test_dates_that_are_in_no_path_are_told_apart(explained):
+    document = explained("--day={{ ds }}", "--logical-date", "2024-05-06")
+    assert document["expectations"] == []
+    assert [d["value"] for d in document["dates"]] == ["2024-05-06"]
+
+
+def test_rules_can_be_tried_out(explained, tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text('- dataset: "s3://lake/*"\n  layout: "{event_date:%Y/%m/%d}/{hour:%H}"\n')
+    text = "s3a://lake/clicks/{{ logical_date.strftime('%Y/%m/%d/%H') }}"
+    document = explained(text, "--logical-date", "2024-05-06T03", "--rules", str(rules))
+    assert told(document)[0][:2] == ("clicks", "event_date=2024-05-06/hour=03")
+
+
+def test_for_people_it_is_prose(run):
+    done = run("s3a://lake/revenue/dt={{ ds }}", "--date={{ ds }}", "--logical-date", "2024-05-06")
+    assert done.code == 0
+    assert "s3://lake/revenue  dt=2024-05-06  path, is read or written" in done.out
+    assert "dt = 2024-05-06  from {{ ds }} of ds" in done.out
+    assert "Dates among the arguments" in done.out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        pytest.param(["{{ ds }}"], "Give --logical-date, or --partition-key", id="no run"),
+        pytest.param(["{{ ds }}", "--logical-date", "soon"], "is no date or time", id="no date"),
+        pytest.param(
+            ["{{ ds }}", "--logical-date", "2024-01-01/2024-01-02"], "a span of time", id="span"
+        ),
+        pytest.param(["{{ ds }}", "--partition-key", "x"], "'ds' is undefined", id="dateless"),
+        pytest.param(["{{ ds", "--logical-date", "2024-05-06"], "cannot be rendered", id="syntax"),
+        pytest.param(
+            ["x", "--logical-date", "2024-05-06", "--data-interval-end", "2024-05-07"],
+            "together",
+            id="half an interval",
+        ),
+        pytest.param(
+            ["x", "--logical-date", "2024-05-06", "--rules", "/no/such.yaml"],
+            "/no/such.yaml",
+            id="no rules",
+        ),
+        pytest.param(
+            ["x", "--logical-date", "2024-05-06", "--rules", "- {dataset: /a, felds: b}"],
+            "felds",
+            id="wrong rules",
+        ),
+    ],
+)
+def test_what_cannot_be_explained_is_said_with_the_mend(run, argv, message):
+    done = run(*argv)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def explain_task(monkeypatch, capsys):
+    """Explain a task of a DAG object, as ``airflow sparklineage explain`` does of a DAG's file."""
+
+    def explain(dag, task_id, *argv):
+        import airflow.utils.cli
+        from airflow.cli.cli_config import GroupCommand
+
+        monkeypatch.setattr(airflow.utils.cli, "get_bagged_dag", lambda _, __: dag)
+        [group] = cli.airflow_commands()
+        assert isinstance(group, GroupCommand)
+        command = next(c for c in group.subcommands if c.name == "explain")
+        import argparse
+
+        parser = argparse.ArgumentParser()
+        for argument in command.args:
+            argument.add_to_parser(parser)
+        args = parser.parse_args([dag.dag_id, task_id, *argv, "--json"])
+        try:
+            command.func(args)
+        except SystemExit as end:
+            return SimpleNamespace(code=end.code, err=capsys.readouterr().err)
+        document = json.loads(capsys.readouterr().out)
+        jsonschema.validate(document, SCHEMA)
+        return document
+
+    return explain
+
+
+DAY = ("--logical-date", "2013-01-07")
+
+
+def test_the_example_is_explained_before_it_runs(explain_task, monkeypatch):
+    from dags_examples import example_report_flight_delays as example
+
+    lake = example.dag.params["lake"]
+    daily = explain_task(example.dag, "daily_delays", *DAY)
+    partitioned = [(n, s, x) for n, s, x in told(daily) if "=" in s]
+    assert partitioned == [
+        (f"{lake}/weather", "observed_date=2013-01-07", ["ds"]),
+        (f"{lake}/daily_delays", "flight_date=2013-01-07", ["ds"]),
+    ]
+    assert [(d["value"], d["field"]) for d in daily["dates"]] == [
+        ("2013-01-07", "application_args[3]")
+    ]
+    weekly = explain_task(example.dag, "weekly_report", *DAY)
+    assert (f"{lake}/weekly_report", "week_ending=2013-01-07", ["ds"]) in told(weekly)
+    assert [d["value"] for d in weekly["dates"]] == ["2013-01-01", "2013-01-07"]
+    prepare = explain_task(example.dag, "prepare_flights", *DAY)
+    assert told(prepare) == [(lake, "the whole, or not known before the run", [])]
+    assert example.dag.get_task("daily_delays").application_args[3] == "{{ ds }}"
+
+
+def dag_of(**arguments):
+    schedule = arguments.pop("schedule", "@daily")
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    with DAG("shop", schedule=schedule, start_date=start, params={"lake": "/lake"}) as dag:
+        SparkLineageSubmitOperator(task_id="revenue", application="job.py", **arguments)
+        EmptyOperator(task_id="other")
+    return dag
+
+
+def test_declarations_of_a_task_are_explained(explain_task):
+    dag = dag_of(
+        reads=[DatasetSubset("a.rates", PartitionRange("dt", "{{ ds }}", "2013-01-10"))],
+        writes=[DatasetSubset("{{ params.lake }}/revenue", {"dt": "{{ ds }}"})],
+    )
+    read, written = explain_task(dag, "revenue", *DAY)["expectations"]
+    assert (read["kind"], read["side"], read["summary"]) == (
+        "declared",
+        "read",
+        "dt=2013-01-07 … dt=2013-01-09 (3 partitions)",
+    )
+    assert (written["dataset"]["name"], written["summary"]) == ("/lake/revenue", "dt=2013-01-07")
+
+
+def test_the_data_interval_is_that_of_the_timetable(explain_task):
+    timetable = CronDataIntervalTimetable("@daily", timezone="UTC")
+    dag = dag_of(schedule=timetable, application_args=["/lake/t/dt={{ data_interval_end | ds }}"])
+    assert told(explain_task(dag, "revenue", *DAY))[0][1] == "dt=2013-01-08"
+
+
+def test_an_instance_of_a_mapped_task_is_explained(explain_task):
+    with DAG("mapped", schedule=None, params={}) as dag:
+        SparkLineageSubmitOperator.partial(task_id="revenue", application="job.py").expand(
+            application_args=[["/lake/t/dt={{ ds }}"], ["/lake/t/dt={{ macros.ds_add(ds, 1) }}"]]
+        )
+    first = explain_task(dag, "revenue", *DAY)
+    assert (first["subject"], told(first)[0][1]) == ("mapped.revenue[0]", "dt=2013-01-07")
+    second = explain_task(dag, "revenue", *DAY, "--map-index", "1")
+    assert (second["subject"], told(second)[0][1]) == ("mapped.revenue[1]", "dt=2013-01-08")
+
+
+def test_the_run_of_a_partition_is_explained(explain_task):
+    dag = dag_of(partition_key_dimensions=["dt"], writes=["/lake/revenue"])
+    document = explain_task(dag, "revenue", "--partition-key", "2024-05-06")
+    assert [
+        (e["dataset"] and e["dataset"]["name"], e["summary"]) for e in document["expectations"]
+    ] == [
+        ("/lake/revenue", "the whole, or not known before the run"),
+        (None, "dt=2024-05-06"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task_id", "argv", "message"),
+    [
+        pytest.param("nothing", DAY, "nothing", id="no such task"),
+        pytest.param("other", DAY, "shop.other is a EmptyOperator, which has no", id="other task"),
+        pytest.param("revenue", ("--partition-key", "x"), "'ds' is undefined", id="dateless"),
+    ],
+)
+def test_what_is_no_task_with_lineage_is_said(explain_task, task_id, argv, message):
+    done = explain_task(dag_of(application_args=["{{ ds }}"]), task_id, *argv)
+    assert done.code == 2
+    assert message in done.err
