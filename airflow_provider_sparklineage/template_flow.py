@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import meta, nodes
 from jinja2.defaults import DEFAULT_NAMESPACE
 from jinja2.filters import FILTERS
 from jinja2.sandbox import safe_range
 from jinja2.tests import TESTS
+
+from airflow_provider_sparklineage.template_syntax import Nodes, attribute_of, bindings, mutations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Set
@@ -104,9 +106,6 @@ _OF_EXTENSIONS = (
 )
 
 
-N = TypeVar("N", bound=nodes.Node)
-
-
 class Flow(NamedTuple):
     """What flows into an expression.
 
@@ -153,23 +152,6 @@ def _joined(flows: Iterable[Flow]) -> Flow:
     return Flow(paths, pure)
 
 
-class Nodes:
-    """All nodes of a template's syntax tree, by kind, each kind in the order of the template."""
-
-    def __init__(self, tree: nodes.Template) -> None:
-        self._by_kind: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
-        self._add(tree)
-
-    def _add(self, node: nodes.Node) -> None:
-        self._by_kind[type(node)].append(node)
-        for child in node.iter_child_nodes():
-            self._add(child)
-
-    def of(self, kind: type[N]) -> list[N]:
-        """Give all nodes of a kind."""
-        return self._by_kind.get(kind, [])
-
-
 class TemplateFlow:
     """What flows where in one template.
 
@@ -191,7 +173,7 @@ class TemplateFlow:
         self.macros = frozenset(macro.name for macro in self.nodes.of(nodes.Macro))
         self.closed = self._is_closed()
         sources: defaultdict[str, list[nodes.Node]] = defaultdict(list)
-        for name, node in _bindings(self.nodes):
+        for name, node in bindings(self.nodes):
             sources[name].append(node)
         self.blocks: frozenset[str] = frozenset()
         if sources:
@@ -232,7 +214,7 @@ class TemplateFlow:
             if name not in self._shared and all(id(value) in blocks for value in values)
         )
         self._local = dict.fromkeys(sources, _NOTHING)
-        for name, node in _mutations(self.nodes):
+        for name, node in mutations(self.nodes):
             if name in self._fresh:
                 sources[name].append(node)
         changed = True
@@ -276,7 +258,7 @@ class TemplateFlow:
         return flow if type(value) in _PLAIN_TYPES else Flow(flow.paths, pure=False)
 
     def _of_attribute(self, node: nodes.Getattr | nodes.Getitem) -> Flow:
-        base, attribute = node.node, _attribute(node)
+        base, attribute = node.node, attribute_of(node)
         if isinstance(base, nodes.Name) and base.name == "loop" and "loop" in self._local:
             of_item = attribute in ("previtem", "nextitem", "changed")
             return self.of(base) if of_item else _NOTHING
@@ -300,76 +282,3 @@ class TemplateFlow:
                 return False
         ours = self._environment.filters.get(node.name)
         return node.name in _REPEATABLE_FILTERS and FILTERS.get(node.name, ours) is ours
-
-
-def _attribute(node: nodes.Getattr | nodes.Getitem) -> str | None:
-    if isinstance(node, nodes.Getattr):
-        return node.attr
-    if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
-        return node.arg.value
-    return None
-
-
-def _names(target: nodes.Node) -> Iterator[str]:
-    if isinstance(target, (nodes.Name, nodes.NSRef)):
-        yield target.name
-    yield from (name.name for name in target.find_all(nodes.Name))
-    yield from (reference.name for reference in target.find_all(nodes.NSRef))
-
-
-def _bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each name that the template makes, with each node that flows into it."""
-    for assign in all_nodes.of(nodes.Assign):
-        yield from ((name, assign.node) for name in _names(assign.target))
-    for block in all_nodes.of(nodes.AssignBlock):
-        for name in _names(block.target):
-            yield from ((name, node) for node in (*block.body, block.filter) if node)
-    for loop in all_nodes.of(nodes.For):
-        yield from ((name, loop.iter) for name in ("loop", *_names(loop.target)))
-    for scope in all_nodes.of(nodes.With):
-        for target, value in zip(scope.targets, scope.values, strict=True):
-            yield from ((name, value) for name in _names(target))
-    for macro in all_nodes.of(nodes.Macro):
-        yield macro.name, nodes.Const(macro.name)
-        yield from ((macro.name, node) for node in macro.body)
-    yield from _arguments(all_nodes)
-
-
-def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each parameter of macros and ``call`` blocks, with each argument that is ever given."""
-    takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
-    for macro in all_nodes.of(nodes.Macro):
-        takers[macro.name].append(macro)
-    for block in all_nodes.of(nodes.CallBlock):
-        takers["caller"].append(block)
-        yield from (("caller", node) for node in block.body)
-    for taker in (t for named in takers.values() for t in named):
-        names = [argument.name for argument in taker.args]
-        yield from ((name, nodes.Const(name)) for name in (*names, "varargs", "kwargs"))
-        defaults = taker.defaults
-        yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)
-    for call in all_nodes.of(nodes.Call):
-        called = call.node.name if isinstance(call.node, nodes.Name) else ""
-        for taker in takers.get(called, ()):
-            yield from _given(call, [argument.name for argument in taker.args])
-
-
-def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node]]:
-    yield from zip(names, call.args, strict=False)
-    yield from (("varargs", node) for node in call.args[len(names) :])
-    for keyword in call.kwargs:
-        yield (keyword.key if keyword.key in names else "kwargs"), keyword.value
-    for unpacked in (call.dyn_args, call.dyn_kwargs):
-        if unpacked is not None:
-            yield from ((name, unpacked) for name in (*names, "varargs", "kwargs"))
-
-
-def _mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each ``name.append(argument)`` and the like: the argument flows into the name."""
-    for call in all_nodes.of(nodes.Call):
-        method = call.node
-        if isinstance(method, (nodes.Getattr, nodes.Getitem)) and isinstance(
-            method.node, nodes.Name
-        ):
-            yield from ((method.node.name, node) for node in call.args)
-            yield from ((method.node.name, keyword.value) for keyword in call.kwargs)

@@ -26,12 +26,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import meta
 
 from airflow_provider_sparklineage.template_flow import DATE_VARIABLES, TemplateFlow
-from airflow_provider_sparklineage.template_marks import Made, Rendering, render
+from airflow_provider_sparklineage.template_marks import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment, nodes
+
+    from airflow_provider_sparklineage.template_alignment import Made, Rendering
 
 __all__ = ["DATE_VARIABLES", "Span", "TracedText", "trace", "trace_all"]
 
