@@ -156,7 +156,8 @@ class TemplateFlow:
     """What flows where in one template.
 
     :ivar nodes: of the template's tree
-    :ivar closed: nothing is taken from other templates, and no macro is handed around as a value
+    :ivar closed: all that flows is in this template and seen: nothing is taken from others, no
+        macro is handed around as a value
     :ivar macros: names of the macros that the template makes
     :ivar blocks: names that are only ever ``set`` to blocks of template text
     """
@@ -195,12 +196,16 @@ class TemplateFlow:
     def _is_closed(self) -> bool:
         if any(self.nodes.of(kind) for kind in _ELSEWHERE):
             return False
-        names = [name.name for name in self.nodes.of(nodes.Name) if name.ctx == "load"]
-        called = [call.node for call in self.nodes.of(nodes.Call)]
-        direct = [c for c in called if isinstance(c, nodes.Name) and c.name in self.macros]
-        return {"self", "super"}.isdisjoint(names) and len(direct) == sum(
-            name in self.macros for name in names
-        )
+        loads = [name.name for name in self.nodes.of(nodes.Name) if name.ctx == "load"]
+        called = [
+            call.node.name
+            for call in self.nodes.of(nodes.Call)
+            if isinstance(call.node, nodes.Name)
+        ]
+        # Called by another name, their arguments would flow unseen; so would a recursive loop's.
+        direct = self.macros | {"caller"}
+        by_name = sum(name in direct for name in loads) == sum(name in direct for name in called)
+        return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
 
     def _resolve(self, tree: nodes.Template, sources: Mapping[str, list[nodes.Node]]) -> None:
         self._shared = frozenset(meta.find_undeclared_variables(tree)) | (
@@ -267,10 +272,9 @@ class TemplateFlow:
             assert isinstance(node, nodes.Getitem)  # noqa: S101  (for mypy: only they have none)
             return _joined((flow, self.of(node.arg)))
         paths = frozenset(f"{p}.{attribute}" if p in _INSIDE else p for p in flow.paths)
-        mutates = attribute in _MUTATORS and not (
-            isinstance(base, nodes.Name) and base.name in self._fresh
-        )
-        return Flow(paths, flow.pure and not mutates and attribute not in _CLOCKS)
+        fresh = isinstance(base, nodes.Name) and base.name in self._fresh
+        pure = fresh if attribute in _MUTATORS else attribute not in _CLOCKS
+        return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
         """Tell whether a filter or test is Jinja's or Airflow's, and a function of its input."""

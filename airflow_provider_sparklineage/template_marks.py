@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.template_flow import TemplateFlow
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
-_MOST = 0xFFFE  # characters of a private plane
-_MARK = re.compile(f"([{chr(_OPEN)}-{chr(_CLOSE + _MOST - 1)}])")
+_MARK = re.compile("([\U000f0000-\U0010ffff])")
 # What these hold is text for something else before it is output: a hole would give that something
 # less than it had.
 _INDIRECT: tuple[type[nodes.Node], ...] = (
@@ -47,7 +46,7 @@ def render(
     :raises Exception: whatever rendering raises
     """
     environment: Environment = tree.environment  # type: ignore[assignment]  # set by the parser
-    if not flow.closed or _MARK.search(template):
+    if not flow.closed:
         return None
     marker = _Marker(flow, _texts(template, flow, environment))
     if not marker.mark() or not flow.of(tree).repeatable:
@@ -73,7 +72,10 @@ class _Marker:
         self._holes: set[int] = set()
 
     def mark(self) -> bool:
-        """Put the marks in; False if a hole would be where it cannot be, or there are too many."""
+        """Put the marks in; False if a hole would be where it cannot be.
+
+        More expressions than a plane has characters end in marks that do not pair up.
+        """
         for assign in self._flow.nodes.of(nodes.Assign):
             if not self._flow.of(assign.node).repeatable:
                 assign.node = nodes.Const(None)  # nothing that uses it will be evaluated either
@@ -93,7 +95,7 @@ class _Marker:
             output.nodes = marked
             if len(self._holes) > before and id(output) in indirect:
                 return False
-        return len(self._expressions) <= _MOST
+        return True
 
     def _marked(self, part: nodes.Expr, text: str | None) -> list[nodes.Expr]:
         flow = self._flow.of(part)

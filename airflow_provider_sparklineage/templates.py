@@ -97,7 +97,10 @@ def trace(
     :param environment: that which rendered it: its filters, delimiters and undefined count
     :param context: that which it was rendered with; is not changed
     """
-    value = str(rendered)
+    try:
+        value = str(rendered)
+    except Exception:  # an object of the user's own, which native rendering passes on
+        return TracedText(field, template, "")
     if value == template:  # was no template, or was not rendered: values of an expanded XCom
         return TracedText(field, template, value)
     traced = _render_again(template, environment, context)
@@ -175,7 +178,7 @@ def _evaluates(text: str, rendered: object) -> bool:
         return True
     try:
         return bool(ast.literal_eval(text) == rendered)
-    except (ValueError, SyntaxError):
+    except Exception:  # no literal, one that nests too deep, or an odd __eq__
         return False
 
 
@@ -260,7 +263,9 @@ class _Walk:
 
 
 def _untraced(field: str, rendered: object) -> Iterator[TracedText]:
-    return (TracedText(name, leaf, leaf) for name, leaf in _texts(field, rendered) if name)
+    return (
+        TracedText(name, leaf, leaf) for name, leaf in _texts(field, rendered) if name is not None
+    )
 
 
 def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
