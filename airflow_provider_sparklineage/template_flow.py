@@ -88,7 +88,8 @@ _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
     # Airflow's own, which its environments add
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
 }
-_FILTERS_OF_FILTERS = frozenset({"map", "reject", "rejectattr", "select", "selectattr"})
+# Filters that apply a filter or test, with the place of its name among their arguments.
+_APPLYING = {"map": 0, "reject": 0, "rejectattr": 1, "select": 0, "selectattr": 1}
 
 _ELSEWHERE: tuple[type[nodes.Node], ...] = (
     nodes.Extends,
@@ -279,10 +280,20 @@ class TemplateFlow:
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
         """Tell whether a filter or test is Jinja's or Airflow's, and a function of its input."""
         if isinstance(node, nodes.Test):
-            return self._environment.tests.get(node.name) is TESTS.get(node.name)
-        if node.name in _FILTERS_OF_FILTERS and node.args:
-            names = [a.value for a in node.args[:2] if isinstance(a, nodes.Const)]
-            if not names or not all(n in _REPEATABLE_FILTERS or n in TESTS for n in names):
+            return self._is_known_test(node.name)
+        place = _APPLYING.get(node.name)
+        if node.dyn_args is not None:
+            return False
+        if place is not None and len(node.args) > place:
+            is_known = self._is_known_filter if node.name == "map" else self._is_known_test
+            applied = node.args[place]
+            if not isinstance(applied, nodes.Const) or not is_known(applied.value):
                 return False
-        ours = self._environment.filters.get(node.name)
-        return node.name in _REPEATABLE_FILTERS and FILTERS.get(node.name, ours) is ours
+        return self._is_known_filter(node.name)
+
+    def _is_known_test(self, name: str) -> bool:
+        return name in TESTS and self._environment.tests.get(name) is TESTS[name]
+
+    def _is_known_filter(self, name: str) -> bool:
+        ours = self._environment.filters.get(name)
+        return name in _REPEATABLE_FILTERS and FILTERS.get(name, ours) is ours

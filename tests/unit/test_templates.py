@@ -220,6 +220,22 @@ def test_dates_of_all_forms_are_found(template, logical_date, expected):
             id="macro",
         ),
         pytest.param(
+            "{% macro path(d) %}/lake/dt={{ d }}{% endmacro %}{{ path(d=ds) }}",
+            ["2024-05-06"],
+            id="keyword of a macro",
+        ),
+        pytest.param(
+            "{% macro path(d) %}/lake/dt={{ d }}{% endmacro %}{{ path(*[ds]) }}",
+            ["2024-05-06"],
+            id="unpacked arguments of a macro",
+        ),
+        pytest.param(
+            "{{ [ds] | map('upper') | select('string') | map(attribute='x') | list | length }}"
+            "{{ [ds] | map('upper') | select('string') | first }}",
+            ["1", "2024-05-06"],
+            id="mapped filters",
+        ),
+        pytest.param(
             "{% macro path(d=ds) %}/lake/dt={{ d }}{% endmacro %}{{ path() }}",
             ["2024-05-06"],
             id="default of a macro",
@@ -438,6 +454,10 @@ def test_what_a_template_changes_is_changed_once(template):
         pytest.param("{{ ti.xcom_pull('orders') }}", id="xcom"),
         pytest.param("{{ ds | count_calls }}", id="filter of the user"),
         pytest.param("{{ [ds] | map('count_calls') | first }}", id="mapped filter of the user"),
+        pytest.param("{{ ds | upper }}", id="filter of the user by a name of Jinja's"),
+        pytest.param("{{ [ds] | map('upper') | first }}", id="the same, mapped"),
+        pytest.param("{{ [ds] | select('count_calls') | first }}", id="selected by the user's"),
+        pytest.param("{{ [ds] | map(*['count_calls']) | first }}", id="unpacked argument"),
         pytest.param("{{ 'x' if ds is count_calls }}", id="test of the user"),
     ],
 )
@@ -445,7 +465,7 @@ def test_what_may_differ_or_count_is_not_evaluated_again(template):
     calls = []
     context = at(counter=lambda: calls.append(1) or str(len(calls)))
     ours = environment()
-    ours.filters["count_calls"] = lambda value: calls.append(1) or value
+    ours.filters["upper"] = ours.filters["count_calls"] = lambda value: calls.append(1) or value
     ours.tests["count_calls"] = lambda _: not calls.append(1)
     text = traced(f"<{template}>{{{{ ds }}}}", context, ours)
     assert [text.value[s.start : s.end] for s in text.spans] == [
