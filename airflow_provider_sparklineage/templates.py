@@ -219,9 +219,7 @@ class _Walk:
 
     def pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
         """Yield what is traced of a template, or of all templates in it."""
-        if template is rendered:
-            yield from _untraced(field, rendered)
-        elif isinstance(template, str):
+        if isinstance(template, str):
             yield from self._of_text(field, template, rendered)
         elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
             yield from self._of_set(field, template, rendered)

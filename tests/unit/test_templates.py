@@ -697,7 +697,7 @@ def test_what_native_rendering_makes_of_one_text_is_traced(template, rendered, e
             id="literal of a list",
         ),
         pytest.param(
-            "{'{{ ds }}': '{{ ds }}', 'b': 'b'}",
+            "{'2024-05-06': '{{ ds }}', 'b': 'b'}",
             [("f[2024-05-06]", "2024-05-06", ["2024-05-06"]), ("f[b]", "b", [])],
             id="keys are none",
         ),
@@ -713,6 +713,14 @@ def test_texts_in_what_native_rendering_makes_are_traced(template, expected):
     texts = trace_all("f", template, rendered, NATIVE, at())
     assert [(t.field, t.value, dated(t)) for t in texts] == expected
     assert all(t.template == template and "ds" in t.variables for t in texts)
+
+
+def test_a_list_that_is_not_what_the_template_makes_has_no_spans():
+    texts = trace_all("f", "['{{ ds }}', 'a']", ["2024-05-06", "b"], NATIVE, at())
+    assert texts == [
+        TracedText("f[0]", "['{{ ds }}', 'a']", "2024-05-06", (), ("ds",)),
+        TracedText("f[1]", "['{{ ds }}', 'a']", "b", (), ("ds",)),
+    ]
 
 
 # --- containers -----------------------------------------------------------------------------------
