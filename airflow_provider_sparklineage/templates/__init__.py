@@ -26,12 +26,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import meta
 
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
-from airflow_provider_sparklineage.templates.marks import Made, Rendering, render
+from airflow_provider_sparklineage.templates.marks import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment, nodes
+
+    from airflow_provider_sparklineage.templates.alignment import Made, Rendering
 
 __all__ = ["DATE_VARIABLES", "Span", "TracedText", "trace", "trace_all"]
 
@@ -95,7 +97,10 @@ def trace(
     :param environment: that which rendered it: its filters, delimiters and undefined count
     :param context: that which it was rendered with; is not changed
     """
-    value = str(rendered)
+    try:
+        value = str(rendered)
+    except Exception:  # an object of the user's own, which native rendering passes on
+        return TracedText(field, template, "")
     if value == template:  # was no template, or was not rendered: values of an expanded XCom
         return TracedText(field, template, value)
     traced = _render_again(template, environment, context)
@@ -173,7 +178,7 @@ def _evaluates(text: str, rendered: object) -> bool:
         return True
     try:
         return bool(ast.literal_eval(text) == rendered)
-    except (ValueError, SyntaxError):
+    except Exception:  # no literal, one that nests too deep, or an odd __eq__
         return False
 
 
@@ -214,9 +219,7 @@ class _Walk:
 
     def pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
         """Yield what is traced of a template, or of all templates in it."""
-        if template is rendered:
-            yield from _untraced(field, rendered)
-        elif isinstance(template, str):
+        if isinstance(template, str):
             yield from self._of_text(field, template, rendered)
         elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
             yield from self._of_set(field, template, rendered)
@@ -258,7 +261,9 @@ class _Walk:
 
 
 def _untraced(field: str, rendered: object) -> Iterator[TracedText]:
-    return (TracedText(name, leaf, leaf) for name, leaf in _texts(field, rendered) if name)
+    return (
+        TracedText(name, leaf, leaf) for name, leaf in _texts(field, rendered) if name is not None
+    )
 
 
 def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:

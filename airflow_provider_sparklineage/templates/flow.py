@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import meta, nodes
 from jinja2.defaults import DEFAULT_NAMESPACE
 from jinja2.filters import FILTERS
 from jinja2.sandbox import safe_range
 from jinja2.tests import TESTS
+
+from airflow_provider_sparklineage.templates.syntax import Nodes, attribute_of, bindings, mutations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Set
@@ -86,7 +88,8 @@ _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
     # Airflow's own, which its environments add
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
 }
-_FILTERS_OF_FILTERS = frozenset({"map", "reject", "rejectattr", "select", "selectattr"})
+# Filters that apply a filter or test, with the place of its name among their arguments.
+_APPLYING = {"map": 0, "reject": 0, "rejectattr": 1, "select": 0, "selectattr": 1}
 
 _ELSEWHERE: tuple[type[nodes.Node], ...] = (
     nodes.Extends,
@@ -102,9 +105,6 @@ _OF_EXTENSIONS = (
     nodes.ImportedName,
     nodes.InternalName,
 )
-
-
-N = TypeVar("N", bound=nodes.Node)
 
 
 class Flow(NamedTuple):
@@ -153,28 +153,12 @@ def _joined(flows: Iterable[Flow]) -> Flow:
     return Flow(paths, pure)
 
 
-class Nodes:
-    """All nodes of a template's syntax tree, by kind, each kind in the order of the template."""
-
-    def __init__(self, tree: nodes.Template) -> None:
-        self._by_kind: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
-        self._add(tree)
-
-    def _add(self, node: nodes.Node) -> None:
-        self._by_kind[type(node)].append(node)
-        for child in node.iter_child_nodes():
-            self._add(child)
-
-    def of(self, kind: type[N]) -> list[N]:
-        """Give all nodes of a kind."""
-        return self._by_kind.get(kind, [])
-
-
 class TemplateFlow:
     """What flows where in one template.
 
     :ivar nodes: of the template's tree
-    :ivar closed: nothing is taken from other templates, and no macro is handed around as a value
+    :ivar closed: all that flows is in this template and seen: nothing is taken from others, no
+        macro is handed around as a value
     :ivar macros: names of the macros that the template makes
     :ivar blocks: names that are only ever ``set`` to blocks of template text
     """
@@ -191,7 +175,7 @@ class TemplateFlow:
         self.macros = frozenset(macro.name for macro in self.nodes.of(nodes.Macro))
         self.closed = self._is_closed()
         sources: defaultdict[str, list[nodes.Node]] = defaultdict(list)
-        for name, node in _bindings(self.nodes):
+        for name, node in bindings(self.nodes):
             sources[name].append(node)
         self.blocks: frozenset[str] = frozenset()
         if sources:
@@ -213,12 +197,16 @@ class TemplateFlow:
     def _is_closed(self) -> bool:
         if any(self.nodes.of(kind) for kind in _ELSEWHERE):
             return False
-        names = [name.name for name in self.nodes.of(nodes.Name) if name.ctx == "load"]
-        called = [call.node for call in self.nodes.of(nodes.Call)]
-        direct = [c for c in called if isinstance(c, nodes.Name) and c.name in self.macros]
-        return {"self", "super"}.isdisjoint(names) and len(direct) == sum(
-            name in self.macros for name in names
-        )
+        loads = [name.name for name in self.nodes.of(nodes.Name) if name.ctx == "load"]
+        called = [
+            call.node.name
+            for call in self.nodes.of(nodes.Call)
+            if isinstance(call.node, nodes.Name)
+        ]
+        # Called by another name, their arguments would flow unseen; so would a recursive loop's.
+        direct = self.macros | {"caller"}
+        by_name = sum(name in direct for name in loads) == sum(name in direct for name in called)
+        return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
 
     def _resolve(self, tree: nodes.Template, sources: Mapping[str, list[nodes.Node]]) -> None:
         self._shared = frozenset(meta.find_undeclared_variables(tree)) | (
@@ -232,7 +220,7 @@ class TemplateFlow:
             if name not in self._shared and all(id(value) in blocks for value in values)
         )
         self._local = dict.fromkeys(sources, _NOTHING)
-        for name, node in _mutations(self.nodes):
+        for name, node in mutations(self.nodes):
             if name in self._fresh:
                 sources[name].append(node)
         changed = True
@@ -276,7 +264,7 @@ class TemplateFlow:
         return flow if type(value) in _PLAIN_TYPES else Flow(flow.paths, pure=False)
 
     def _of_attribute(self, node: nodes.Getattr | nodes.Getitem) -> Flow:
-        base, attribute = node.node, _attribute(node)
+        base, attribute = node.node, attribute_of(node)
         if isinstance(base, nodes.Name) and base.name == "loop" and "loop" in self._local:
             of_item = attribute in ("previtem", "nextitem", "changed")
             return self.of(base) if of_item else _NOTHING
@@ -285,91 +273,27 @@ class TemplateFlow:
             assert isinstance(node, nodes.Getitem)  # noqa: S101  (for mypy: only they have none)
             return _joined((flow, self.of(node.arg)))
         paths = frozenset(f"{p}.{attribute}" if p in _INSIDE else p for p in flow.paths)
-        mutates = attribute in _MUTATORS and not (
-            isinstance(base, nodes.Name) and base.name in self._fresh
-        )
-        return Flow(paths, flow.pure and not mutates and attribute not in _CLOCKS)
+        fresh = isinstance(base, nodes.Name) and base.name in self._fresh
+        pure = fresh if attribute in _MUTATORS else attribute not in _CLOCKS
+        return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
         """Tell whether a filter or test is Jinja's or Airflow's, and a function of its input."""
         if isinstance(node, nodes.Test):
-            return self._environment.tests.get(node.name) is TESTS.get(node.name)
-        if node.name in _FILTERS_OF_FILTERS and node.args:
-            names = [a.value for a in node.args[:2] if isinstance(a, nodes.Const)]
-            if not names or not all(n in _REPEATABLE_FILTERS or n in TESTS for n in names):
+            return self._is_known_test(node.name)
+        place = _APPLYING.get(node.name)
+        if node.dyn_args is not None:
+            return False
+        if place is not None and len(node.args) > place:
+            is_known = self._is_known_filter if node.name == "map" else self._is_known_test
+            applied = node.args[place]
+            if not isinstance(applied, nodes.Const) or not is_known(applied.value):
                 return False
-        ours = self._environment.filters.get(node.name)
-        return node.name in _REPEATABLE_FILTERS and FILTERS.get(node.name, ours) is ours
+        return self._is_known_filter(node.name)
 
+    def _is_known_test(self, name: str) -> bool:
+        return name in TESTS and self._environment.tests.get(name) is TESTS[name]
 
-def _attribute(node: nodes.Getattr | nodes.Getitem) -> str | None:
-    if isinstance(node, nodes.Getattr):
-        return node.attr
-    if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
-        return node.arg.value
-    return None
-
-
-def _names(target: nodes.Node) -> Iterator[str]:
-    if isinstance(target, (nodes.Name, nodes.NSRef)):
-        yield target.name
-    yield from (name.name for name in target.find_all(nodes.Name))
-    yield from (reference.name for reference in target.find_all(nodes.NSRef))
-
-
-def _bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each name that the template makes, with each node that flows into it."""
-    for assign in all_nodes.of(nodes.Assign):
-        yield from ((name, assign.node) for name in _names(assign.target))
-    for block in all_nodes.of(nodes.AssignBlock):
-        for name in _names(block.target):
-            yield from ((name, node) for node in (*block.body, block.filter) if node)
-    for loop in all_nodes.of(nodes.For):
-        yield from ((name, loop.iter) for name in ("loop", *_names(loop.target)))
-    for scope in all_nodes.of(nodes.With):
-        for target, value in zip(scope.targets, scope.values, strict=True):
-            yield from ((name, value) for name in _names(target))
-    for macro in all_nodes.of(nodes.Macro):
-        yield macro.name, nodes.Const(macro.name)
-        yield from ((macro.name, node) for node in macro.body)
-    yield from _arguments(all_nodes)
-
-
-def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each parameter of macros and ``call`` blocks, with each argument that is ever given."""
-    takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
-    for macro in all_nodes.of(nodes.Macro):
-        takers[macro.name].append(macro)
-    for block in all_nodes.of(nodes.CallBlock):
-        takers["caller"].append(block)
-        yield from (("caller", node) for node in block.body)
-    for taker in (t for named in takers.values() for t in named):
-        names = [argument.name for argument in taker.args]
-        yield from ((name, nodes.Const(name)) for name in (*names, "varargs", "kwargs"))
-        defaults = taker.defaults
-        yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)
-    for call in all_nodes.of(nodes.Call):
-        called = call.node.name if isinstance(call.node, nodes.Name) else ""
-        for taker in takers.get(called, ()):
-            yield from _given(call, [argument.name for argument in taker.args])
-
-
-def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node]]:
-    yield from zip(names, call.args, strict=False)
-    yield from (("varargs", node) for node in call.args[len(names) :])
-    for keyword in call.kwargs:
-        yield (keyword.key if keyword.key in names else "kwargs"), keyword.value
-    for unpacked in (call.dyn_args, call.dyn_kwargs):
-        if unpacked is not None:
-            yield from ((name, unpacked) for name in (*names, "varargs", "kwargs"))
-
-
-def _mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each ``name.append(argument)`` and the like: the argument flows into the name."""
-    for call in all_nodes.of(nodes.Call):
-        method = call.node
-        if isinstance(method, (nodes.Getattr, nodes.Getitem)) and isinstance(
-            method.node, nodes.Name
-        ):
-            yield from ((method.node.name, node) for node in call.args)
-            yield from ((method.node.name, keyword.value) for keyword in call.kwargs)
+    def _is_known_filter(self, name: str) -> bool:
+        ours = self._environment.filters.get(name)
+        return name in _REPEATABLE_FILTERS and FILTERS.get(name, ours) is ours

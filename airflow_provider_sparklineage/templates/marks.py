@@ -3,7 +3,7 @@
 The marks are put into the syntax tree as if they were text of the template. They are characters of
 Unicode's private planes, one per expression: filters around them (``upper``, ``replace``) leave
 them as they are, and where one changes more than that, the text between the marks is not the real
-one, which :meth:`Rendering.align` sees.
+one, which :meth:`~airflow_provider_sparklineage.templates.alignment.Rendering.align` sees.
 
 An expression that must not be evaluated again is a *hole*. The real text fills it: what lies
 between the known pieces on both sides.
@@ -12,10 +12,11 @@ between the known pieces on both sides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
+
+from airflow_provider_sparklineage.templates.alignment import Expression, Made, Piece, Rendering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.templates.flow import TemplateFlow
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
-_MOST = 0xFFFE  # characters of a private plane
-_MARK = re.compile(f"([{chr(_OPEN)}-{chr(_CLOSE + _MOST - 1)}])")
+_MARK = re.compile("([\U000f0000-\U0010ffff])")
 # What these hold is text for something else before it is output: a hole would give that something
 # less than it had.
 _INDIRECT: tuple[type[nodes.Node], ...] = (
@@ -35,72 +35,6 @@ _INDIRECT: tuple[type[nodes.Node], ...] = (
     nodes.FilterBlock,
     nodes.Macro,
 )
-
-
-@dataclass(frozen=True)
-class Expression:
-    """An output expression of a template, or several that cannot be told apart in its text.
-
-    :param text: as it is in the template, e.g. ``macros.ds_add(ds, -6)``
-    :param variables: the context variables that it uses, sorted
-    """
-
-    text: str
-    variables: tuple[str, ...]
-
-
-class Made(NamedTuple):
-    """Characters ``[start, end)``, and what made them."""
-
-    start: int
-    end: int
-    expression: Expression
-
-    def moved(self, by: int) -> Made:
-        """Give the same ``by`` characters further on."""
-        return Made(self.start + by, self.end + by, self.expression)
-
-
-class Piece(NamedTuple):
-    """Text between two holes, and what expressions made of it."""
-
-    text: str
-    made: tuple[Made, ...]
-
-
-@dataclass(frozen=True)
-class Rendering:
-    """What a template renders to, as far as it could be rendered again.
-
-    :param pieces: the text before the first hole, …, after the last
-    :param holes: what makes the text between each two pieces
-    """
-
-    pieces: tuple[Piece, ...]
-    holes: tuple[Expression, ...]
-
-    def align(self, value: str) -> tuple[Made, ...] | None:
-        """Find which characters of the real text were made by expressions; None if it is another.
-
-        Where a piece could lie at several places (a ``/`` between two holes), it and the holes on
-        both sides become one: their expressions joined with ``~``.
-        """
-        spots = _spots([piece.text for piece in self.pieces], value)
-        if spots is None:
-            return None
-        made: list[Made] = list(self.pieces[0].made)
-        end = len(self.pieces[0].text)
-        unknown: list[Expression] = []
-        for hole, piece, spot in zip(self.holes, self.pieces[1:], spots[1:], strict=True):
-            unknown.append(hole)
-            if spot is None:
-                unknown += [m.expression for m in piece.made]
-                continue
-            made.append(Made(end, spot, _merged(unknown)))
-            made += [m.moved(spot) for m in piece.made]
-            end = spot + len(piece.text)
-            unknown.clear()
-        return tuple(made)
 
 
 def render(
@@ -112,7 +46,7 @@ def render(
     :raises Exception: whatever rendering raises
     """
     environment: Environment = tree.environment  # type: ignore[assignment]  # set by the parser
-    if not flow.closed or _MARK.search(template):
+    if not flow.closed:
         return None
     marker = _Marker(flow, _texts(template, flow, environment))
     if not marker.mark() or not flow.of(tree).repeatable:
@@ -138,7 +72,10 @@ class _Marker:
         self._holes: set[int] = set()
 
     def mark(self) -> bool:
-        """Put the marks in; False if a hole would be where it cannot be, or there are too many."""
+        """Put the marks in; False if a hole would be where it cannot be.
+
+        More expressions than a plane has characters end in marks that do not pair up.
+        """
         for assign in self._flow.nodes.of(nodes.Assign):
             if not self._flow.of(assign.node).repeatable:
                 assign.node = nodes.Const(None)  # nothing that uses it will be evaluated either
@@ -158,7 +95,7 @@ class _Marker:
             output.nodes = marked
             if len(self._holes) > before and id(output) in indirect:
                 return False
-        return len(self._expressions) <= _MOST
+        return True
 
     def _marked(self, part: nodes.Expr, text: str | None) -> list[nodes.Expr]:
         flow = self._flow.of(part)
@@ -254,40 +191,3 @@ def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[
     outputs = flow.nodes.of(nodes.Output)
     count = sum(not isinstance(n, nodes.TemplateData) for output in outputs for n in output.nodes)
     return texts if count == len(texts) else None
-
-
-def _spots(pieces: Sequence[str], value: str) -> list[int | None] | None:
-    """Find where each piece is in a text, in this order; None for one that may be at several.
-
-    The leftmost and the rightmost place of each bound all others: where they are one, it is it.
-
-    >>> _spots(["s3://", "/dt=", ""], "s3://lake/dt=5")
-    [0, 9, 14]
-    """
-    first, last = pieces[0], pieces[-1]
-    if len(pieces) == 1:
-        return [0] if first == value else None
-    end = len(value) - len(last)
-    if end < len(first) or not value.startswith(first) or not value.endswith(last):
-        return None
-    left = [0]
-    position = len(first)
-    for piece in pieces[1:-1]:
-        position = value.find(piece, position, end)
-        if position < 0:
-            return None
-        left.append(position)
-        position += len(piece)
-    right = [end]
-    for piece in reversed(pieces[1:-1]):
-        right.append(value.rfind(piece, 0, right[-1]))
-    right.append(0)
-    return [a if a == b else None for a, b in zip((*left, end), reversed(right), strict=True)]
-
-
-def _merged(expressions: Sequence[Expression]) -> Expression:
-    different = list(dict.fromkeys(expressions))
-    if len(different) == 1:
-        return different[0]
-    variables = {name for expression in different for name in expression.variables}
-    return Expression(" ~ ".join(e.text for e in different), tuple(sorted(variables)))
