@@ -15,6 +15,7 @@ Policy, case by case:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.subset import Condition
+
+# Spark adds it of the columns of every inner join; of a part of the dataset it says nothing.
+_OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?")
 
 # Spark tells durations in ns and moments in ms, and takes the two at slightly different places.
 _SLACK = timedelta(milliseconds=20)
@@ -93,9 +97,11 @@ class ObservedSubsets:
         :param columns: of the dataset, to tell ``struct.field`` from ``alias.column``
         """
         reads = self._observations.reads.get(dataset, ())
-        if not reads or not all(read.filters for read in reads):
+        texts = dict.fromkeys(
+            tuple(f for f in read.filters if not _OF_A_JOIN.fullmatch(f)) for read in reads
+        )
+        if not texts or () in texts:
             return None
-        texts = dict.fromkeys(read.filters for read in reads)
         united = disjunction(
             conjunction(predicates.condition(text, columns) for text in filters)
             for filters in texts
