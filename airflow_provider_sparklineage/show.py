@@ -37,9 +37,14 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
     colour = "green" if event["eventType"] == "COMPLETE" else "red"
     out.rule(f"[bold]{escape(job['name'])}[/]", align="left")
     out.print(f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {run['runId']}")
-    _print_datasets(out, "Inputs", event.get("inputs") or [], labels)
-    _print_datasets(out, "Outputs", event.get("outputs") or [], labels)
-    for output in event.get("outputs") or []:
+    inputs, outputs = event.get("inputs") or [], event.get("outputs") or []
+    if inputs or outputs:
+        _print_datasets(out, "Inputs", inputs, labels)
+        _print_datasets(out, "Outputs", outputs, labels)
+        _print_sources_of_partitions(out, event, labels)
+    else:
+        out.print("\nNothing was read or written.")
+    for output in outputs:
         _print_columns(out, output, labels)
     missing = degradations(event)
     if missing:
@@ -140,6 +145,29 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     if statistics.get("rowCount") is not None:
         facts.append(f"{statistics['rowCount']} rows")
     return "; ".join(facts)
+
+
+def _print_sources_of_partitions(
+    out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]
+) -> None:
+    """Tell which template made the value of a partition, and from which execution dates."""
+    check = (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(4):
+        table.add_column(overflow="fold")
+    for entry in (*(check.get("reads") or ()), *(check.get("writes") or ())):
+        name = DatasetName(**entry["dataset"])
+        for source in entry.get("from") or ():
+            made_by = " ".join(f"{{{{ {e} }}}}" for e in source.get("expressions") or ())
+            table.add_row(
+                f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
+                escape(f"{source.get('dimension') or ''} = {source['value']}"),
+                escape(f"from {made_by}" if made_by else "literal"),
+                f"[dim]{escape(source['field'])}, {escape(source['kind'])}[/]",
+            )
+    if table.row_count:
+        out.print("\n[bold]Where partitions come from[/]")
+        out.print(table)
 
 
 _SIGNS = {

@@ -76,8 +76,8 @@ class Expectations:
         )
         said = next((c for c in choices if any(_says_something(e) for e in c)), [])
         inferred = _explaining(here, observed)
-        known = {(source.field, source.value) for e in said for source in e.sources}
-        explaining = [s for s in inferred if (s.field, s.value) not in known]
+        known = {_value(source) for e in said for source in e.sources}
+        explaining = [source for source in inferred if _value(source) not in known]
         if not said and not explaining:
             return None
         return _united(said, explaining)
@@ -112,6 +112,10 @@ class Expectations:
             and not e.table
             and {d.label for d in e.dimensions} <= labels
         ]
+
+
+def _value(source: Source) -> tuple[str, str]:
+    return source.dimension, canonical(source.value) or source.value
 
 
 def _says_something(expectation: Expectation) -> bool:

@@ -126,6 +126,14 @@ def test_a_date_explains_the_partition_that_was_seen_and_expects_nothing(seen, e
     assert [(s.dimension, s.value) for s in said.sources] == [(explained, "2024-05-06")]
 
 
+def test_a_date_that_a_path_explains_is_not_said_twice():
+    source = Source(Kind.PATH, "application_args[0]", "t/dt={{ ds }}", "20240506", "dt")
+    said = ask(
+        path("20240506", sources=(source,)), inferred("2024-05-06"), seen=observed("20240506")
+    )
+    assert said.sources == (source,)
+
+
 def test_a_date_is_added_to_what_a_path_says():
     said = ask(path("2024-05-06"), inferred("2024-05-05"), seen=observed("2024-05-05"))
     assert (said.kind, said.partitions) == (Kind.PATH, {day("2024-05-06")})
