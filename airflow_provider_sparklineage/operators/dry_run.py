@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
@@ -143,6 +144,20 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
 
     :raise UnusableInputError: if there is no such task, it has no lineage, or cannot be rendered
     """
+    from airflow.utils.cli import suppress_logs_and_warning
+
+    found: list[ExplainedTask] = []
+
+    # Airflow logs to the output that the explanation is printed to.
+    @suppress_logs_and_warning
+    def quietly(_: Namespace) -> None:
+        found.append(_explained(dag_id, task_id, run, rules))
+
+    quietly(Namespace(verbose=False))
+    return found[0]
+
+
+def _explained(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> ExplainedTask:
     from airflow.sdk.exceptions import AirflowException
     from airflow.utils.cli import get_bagged_dag
 
