@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.lineage.application import SparkApplication, 
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 
 # Many laws, each tried on fewer examples than hypothesis would: the unit tests have half a minute.
-# No deadline, because a machine that is busy is no defect. `--hypothesis-profile=default` is thorough.
+# No deadline, because a busy machine is no defect. `--hypothesis-profile=default` is thorough.
 settings.register_profile("quick", max_examples=40, deadline=None)
 settings.load_profile("quick")
 

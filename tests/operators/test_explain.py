@@ -96,7 +96,7 @@ def told(document):
         pytest.param(
             "in=/lake/a",
             ["--logical-date", "2024-05-06"],
-            ("/lake/a", "the whole, or not known before the run", []),
+            ("/lake/a", "no partition is named", []),
             id="no partition",
         ),
     ],
@@ -222,7 +222,7 @@ def test_the_example_is_explained_before_it_runs(explain_task, monkeypatch):
     assert (f"{lake}/weekly_report", "week_ending=2013-01-07", ["ds"]) in told(weekly)
     assert [d["value"] for d in weekly["dates"]] == ["2013-01-01", "2013-01-07"]
     prepare = explain_task(example.dag, "prepare_flights", *DAY)
-    assert told(prepare) == [(lake, "the whole, or not known before the run", [])]
+    assert told(prepare) == [(lake, "no partition is named", [])]
     assert example.dag.get_task("daily_delays").application_args[3] == "{{ ds }}"
 
 
@@ -272,7 +272,7 @@ def test_the_run_of_a_partition_is_explained(explain_task):
     assert [
         (e["dataset"] and e["dataset"]["name"], e["summary"]) for e in document["expectations"]
     ] == [
-        ("/lake/revenue", "the whole, or not known before the run"),
+        ("/lake/revenue", "no partition is named"),
         (None, "dt=2024-05-06"),
     ]
 
