@@ -27,6 +27,7 @@ from openlineage.client.facet_v2 import (
 )
 
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.lineage.reconcile import worst
 from airflow_provider_sparklineage.lineage.subsets import summary
 from airflow_provider_sparklineage.subset import (
     Binary,
@@ -40,7 +41,7 @@ from airflow_provider_sparklineage.subset import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from airflow_provider_sparklineage.expectations import Source
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -277,6 +278,7 @@ class SparkLineagePartitionCheckRunFacet(RunFacet):
     """
 
     summary: str = ""
+    status: str = ""
     reads: list[dict[str, Any]] = attrs.field(factory=list)
     writes: list[dict[str, Any]] = attrs.field(factory=list)
 
@@ -286,7 +288,7 @@ class SparkLineagePartitionCheckRunFacet(RunFacet):
 
 
 def check_facet(
-    inputs: Iterable[LineageDataset], outputs: Iterable[LineageDataset]
+    inputs: Collection[LineageDataset], outputs: Collection[LineageDataset]
 ) -> SparkLineagePartitionCheckRunFacet | None:
     """Say of each dataset what was expected, where that comes from, and what was observed.
 
@@ -301,7 +303,10 @@ def check_facet(
         for how, side in (("read", reads), ("wrote", writes))
         if side
     ]
-    return SparkLineagePartitionCheckRunFacet("; ".join(said), reads, writes, producer=producer())
+    status = worst(d.check.status for d in (*inputs, *outputs))
+    return SparkLineagePartitionCheckRunFacet(
+        "; ".join(said), str(status), reads, writes, producer=producer()
+    )
 
 
 def _checked(dataset: LineageDataset) -> dict[str, Any]:
@@ -312,6 +317,7 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
         "summary": f"{label} {what}",
+        "status": str(dataset.check.status),
     }
     if dataset.dimensions:
         entry["dimensions"] = [_dimension(d) for d in dataset.dimensions]
@@ -323,6 +329,12 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
             entry["expected"] = _counted(expected.partitions)
     if dataset.observed and dataset.subset is not None:
         entry["observed"] = _counted(dataset.subset.partitions)
+    for name, partitions in (
+        ("missing", dataset.check.missing),
+        ("unexpected", dataset.check.unexpected),
+    ):
+        if partitions:
+            entry[name] = _counted(partitions)
     return entry
 
 

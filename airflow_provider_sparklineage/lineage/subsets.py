@@ -58,7 +58,8 @@ DEFAULT_LIMITS = Limits()
 class Evidence:
     """All that is known of the part of a dataset that was touched on one side.
 
-    :param observed: whether what was touched was seen; then ``subset`` None is the whole
+    :param observed: whether what was touched was seen; then ``subset`` None is all of a dataset
+        that is not partitioned
     :param locations: untrimmed names that the listener reported; None is the whole, or unknown
     :param filters: condition that all rows that were read or written fulfil
     :param stated: static partitions of all the statements that wrote the dataset
@@ -132,17 +133,18 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
 
 def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
     if evidence.observed:
-        return evidence.subset.partitions if evidence.subset else None
-    located = _located(evidence)
+        subset = evidence.subset
+        return subset.partitions if subset and not subset.whole else None
+    found = located(evidence)
     expected = evidence.expected
     if expected is None or expected.partitions is None or expected.is_glob:
-        return located
+        return found
     if expected.kind is Kind.DECLARED or evidence.locations is None:
         return expected.partitions
-    return expected.partitions & (located or frozenset()) or located
+    return expected.partitions & (found or frozenset()) or found
 
 
-def _located(evidence: Evidence) -> frozenset[Partition] | None:
+def located(evidence: Evidence) -> frozenset[Partition] | None:
     """Turn locations into partitions; None unless each is one."""
     if evidence.locations is None:
         return evidence.stated

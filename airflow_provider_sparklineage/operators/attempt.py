@@ -85,6 +85,8 @@ class Attempt:
         """All that the job is submitted with; None where that could not be found out."""
         self._properties_file: Path | None = None
         self._killed_at: float | None = None
+        self.lineage: TaskLineage | None = None
+        """What was collected; None until then, and if it could not be."""
 
     # --- before -----------------------------------------------------------------------------------
 
@@ -280,6 +282,7 @@ class Attempt:
             self._note(ended=datetime.now(UTC), outcome=str(outcome))
             lineage = task_lineage(self.bundle, self._expiry())
             parts = self._parts(lineage)
+            self.lineage = lineage
         except (Exception, AirflowTaskTimeout) as error:
             log.debug("Collecting lineage failed.", exc_info=True)
             self.degrade(*_reason(error))

@@ -171,19 +171,24 @@ def _identities(entries: Iterable[object]) -> list[DatasetName]:
     return names
 
 
+def asset_name(asset: Asset) -> DatasetName | None:
+    """Name the dataset that an asset is, as the listener would; None where nobody knows."""
+    if urlsplit(asset.uri).scheme in SCHEMES:
+        return Naming().name(asset.uri)
+    from airflow.providers.openlineage.utils.utils import translate_airflow_asset
+
+    found = translate_airflow_asset(asset, None)
+    return DatasetName(found.namespace, found.name) if found is not None else None
+
+
 def _identity(entry: object) -> DatasetName | None:
     if isinstance(entry, Dataset):
         return DatasetName(entry.namespace, entry.name)
     if isinstance(entry, Asset):
-        if urlsplit(entry.uri).scheme in SCHEMES:
-            return Naming().name(entry.uri)
-        from airflow.providers.openlineage.utils.utils import translate_airflow_asset
+        return asset_name(entry)
+    from airflow.providers.openlineage.extractors.manager import ExtractorManager
 
-        found = translate_airflow_asset(entry, None)
-    else:
-        from airflow.providers.openlineage.extractors.manager import ExtractorManager
-
-        found = ExtractorManager.convert_to_ol_dataset(entry)
+    found = ExtractorManager.convert_to_ol_dataset(entry)
     return DatasetName(found.namespace, found.name) if found is not None else None
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
     from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.templates import TracedText
 
@@ -50,6 +51,13 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
     :param writes: What the job is meant to write, likewise. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
+    :param on_partition_mismatch: What to do if the job touched other partitions than it was meant
+        to: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
+        None.
+    :param on_partition_mismatch_callback: Called with the list of mismatches.
+    :param record_asset_partitions: Record the partitions that were written on the outlet assets
+        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
@@ -71,6 +79,10 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         strict: bool | None = None,
         observe: bool | None = None,
         partition_key_dimensions: str | Sequence[str] | None = None,
+        on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn",
+        check_partitions_of: str | Sequence[str] | None = None,
+        on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
+        record_asset_partitions: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,6 +92,10 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.strict = strict
         self.observe = observe
         self.partition_key_dimensions = partition_key_dimensions
+        self.on_partition_mismatch = on_partition_mismatch
+        self.check_partitions_of = check_partitions_of
+        self.on_partition_mismatch_callback = on_partition_mismatch_callback
+        self.record_asset_partitions = record_asset_partitions
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
@@ -121,13 +137,37 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         except AirflowTaskTimeout:
             attempt.killed()  # Spark still runs, and Airflow stops it only when this has returned
             raise
-        else:
-            return result
         finally:
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
             self._collected = attempt.finish(outcome)
             for name, value in own.items():
                 setattr(operator, name, value)
+        self._follow_up(attempt, context)
+        return result
+
+    def _follow_up(self, attempt: Attempt, context: Context) -> None:
+        """Act on the partitions that a successful job touched.
+
+        :raise AirflowFailException: only if ``on_partition_mismatch`` is ``fail``
+        """
+        if attempt.lineage is None:
+            return
+        from airflow_provider_sparklineage.operators import partition_check
+
+        operator: Any = self
+        try:
+            found = partition_check.checks(attempt.lineage, self.check_partitions_of)
+            partition_check.act(
+                found, self.on_partition_mismatch, self.on_partition_mismatch_callback
+            )
+            if self.record_asset_partitions:
+                partition_check.record_asset_partitions(
+                    operator.outlets, attempt.lineage, self.record_asset_partitions, context
+                )
+        except AirflowFailException:
+            raise
+        except Exception:
+            log.warning("Expected and observed partitions were not compared.", exc_info=True)
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""
@@ -308,6 +348,13 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     :param writes: What the job is meant to write, likewise. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
+    :param on_partition_mismatch: What to do if the job touched other partitions than it was meant
+        to: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
+        None.
+    :param on_partition_mismatch_callback: Called with the list of mismatches.
+    :param record_asset_partitions: Record the partitions that were written on the outlet assets
+        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
