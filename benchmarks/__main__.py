@@ -19,7 +19,7 @@ import msgspec
 from airflow_provider_sparklineage.lineage.facets import parts
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.spark.capture import EVENTS, CaptureBundle, Manifest
-from benchmarks.subsets import folding
+from benchmarks.subsets import folding, reconciling
 from benchmarks.tracing import tracing
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def main() -> int:
         lambda: merging(100),
         lambda: tracing(best, Result),
         lambda: folding(Result),
+        lambda: reconciling(Result),
         importing,
     ):
         result = measure()

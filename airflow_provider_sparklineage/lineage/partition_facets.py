@@ -292,12 +292,12 @@ def check_facet(
 ) -> SparkLineagePartitionCheckRunFacet | None:
     """Say of each dataset what was expected, where that comes from, and what was observed.
 
-    :return: None if nothing was expected and no dataset is partitioned
+    :return: None if nothing was expected of any dataset and none is partitioned
     """
-    reads = [_checked(d) for d in inputs if d.expected or d.dimensions]
-    writes = [_checked(d) for d in outputs if d.expected or d.dimensions]
-    if not reads and not writes:
+    if not any(d.expected or d.dimensions for d in (*inputs, *outputs)):
         return None
+    reads = [_checked(d) for d in inputs]
+    writes = [_checked(d) for d in outputs]
     said = [
         f"{how} {', '.join(entry['summary'] for entry in side)}"
         for how, side in (("read", reads), ("wrote", writes))

@@ -173,7 +173,9 @@ class _Spelling:
 def _spelled(value: str, form: str, dimension: Dimension | None) -> str:
     transform = dimension.transform if dimension else IDENTITY
     kept = _KEPT.get(transform)
-    moment = canonical(value, form) or canonical(value)
+    moment = canonical(value, form)
+    if moment is None and form:
+        moment = canonical(value)
     if kept is not None:
         is_year = transform == "year" and len(value) == kept
         if moment is None and _ORDINAL.fullmatch(value) and not is_year:
