@@ -34,11 +34,11 @@ class DeltaTables:
         for path in _paths_of(command, session):
             self._paths.add(path.rstrip("/"))
 
-    def writes(self, jvm, hadoop_conf, limits):
+    def writes(self, classes, hadoop_conf, limits):
         """Describe the commits of this application, table by table."""
-        for path in sorted({self._qualified(p, jvm, hadoop_conf) for p in self._paths}):
+        for path in sorted({self._qualified(p, classes, hadoop_conf) for p in self._paths}):
             try:
-                commits = self._commits(path, jvm, hadoop_conf, limits)
+                commits = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
                 yield {"error": f"Delta log of {path}: {str(error)[:300]}"}
                 continue
@@ -46,26 +46,27 @@ class DeltaTables:
                 yield {"kind": "commits", "writes": commits}
 
     @staticmethod
-    def _qualified(path, jvm, hadoop_conf):
+    def _qualified(path, classes, hadoop_conf):
         """Spell a path with its scheme, so that one table is one path."""
-        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        hadoop_path = classes.path(path)
         return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
-    def _commits(self, path, jvm, hadoop_conf, limits):
-        log = jvm.org.apache.hadoop.fs.Path(path + "/_delta_log")
+    def _commits(self, path, classes, hadoop_conf, limits):
+        log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
         if not file_system.exists(log):
             return []
-        names = [s[0] for s in statuses(jvm, file_system.listStatus(log)) if _COMMIT.match(s[0])]
+        listed = statuses(classes, file_system.listStatus(log))
+        names = [path for path, *_ in listed if _COMMIT.match(path)]
         commits = []
         columns = {}
         for count, name in enumerate(sorted(names, reverse=True)):
             if count >= limits.commits:
                 message = f"more than {limits.commits} commits since the application began"
                 raise OverBudgetError(message)
-            stream = file_system.open(jvm.org.apache.hadoop.fs.Path(name))
+            stream = file_system.open(classes.path(name))
             try:
-                text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+                text = classes.content_of(stream, "UTF-8")
             finally:
                 stream.close()
             actions = [json.loads(line) for line in text.splitlines() if line.strip()]
