@@ -313,6 +313,24 @@ def delta_table():
     )
 
 
+@case(
+    writes=["warehouse/mapped"],
+    expected={"warehouse/mapped": {"written": [{"dt": "2024-05-06"}, {"dt": "2024-05-07"}]}},
+)
+def delta_column_mapping():
+    """Have other names for the columns in the log than in the table."""
+    spark.sql(
+        "create table mapped (amount int, dt string) using delta partitioned by (dt) "
+        "tblproperties ('delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql("insert into mapped values (1, '2024-05-06'), (2, '2024-05-07')")
+
+
+@case(reads={"warehouse/mapped": [{"dt": "2024-05-06"}]})
+def delta_column_mapping_read():
+    sink(spark.table("mapped").where("dt = '2024-05-06'"))
+
+
 @case(writes=["delta_orders"])
 def delta_optimize():
     spark.sql(f"optimize delta.`{LAKE}/delta_orders`")

@@ -23,6 +23,8 @@ from pyspark.sql import functions as f
 LAKE = Path(sys.argv[1])
 NULL = "__HIVE_DEFAULT_PARTITION__"
 MODE = "spark.sql.sources.partitionOverwriteMode"
+# Of tables that are made while it is set: their log has other names for the columns.
+MAPPING = "spark.databricks.delta.properties.defaults.columnMapping.mode"
 
 spark = SparkSession.builder.getOrCreate()
 
@@ -35,6 +37,7 @@ class Relation:
         self.kind = plan["kind"]
         self.types = plan["types"]
         self.transforms = plan["transforms"]
+        self.mapped = plan["mapped"]
         self.columns = [f"p{i}" for i in range(len(self.types))]
         above = {"table": "warehouse", "iceberg": "iceberg/db"}.get(self.kind, self.kind)
         self.folder = f"{above}/{self.name}"
@@ -96,11 +99,13 @@ class Relation:
         mode = step["mode"]
         if mode == "dynamic session":
             spark.conf.set(MODE, "dynamic")
+        if self.mapped:
+            spark.conf.set(MAPPING, "name")
         try:
             getattr(self, f"_write_{self.kind}")(frame, mode, step.get("static") or [])
         finally:
-            if mode == "dynamic session":
-                spark.conf.unset(MODE)
+            spark.conf.unset(MODE)
+            spark.conf.unset(MAPPING)
 
     def _write_files(self, frame, mode, _static):
         self._save(frame.write.format("parquet"), mode)
@@ -277,8 +282,19 @@ class Truth:
         if self._relation.kind == "iceberg":
             return {"table": self._relation.table, "snapshots": sorted(new)}
         if self._relation.kind == "delta":
-            return _delta_truth(new, self._relation.columns)
+            return _delta_truth(new, self._names_in_the_log())
         return {"written": _distinct(map(_partition_of, new))}
+
+    def _names_in_the_log(self):
+        """Give the names that the log has for the partition columns, in their order."""
+        first = LAKE / self._relation.folder / "_delta_log" / f"{0:020}.json"
+        lines = map(json.loads, first.read_text().splitlines())
+        [meta] = [line["metaData"] for line in lines if "metaData" in line]
+        names = {
+            field["name"]: field["metadata"].get("delta.columnMapping.physicalName")
+            for field in json.loads(meta["schemaString"])["fields"]
+        }
+        return [names[column] or column for column in self._relation.columns]
 
 
 def _delta_truth(commits, columns):

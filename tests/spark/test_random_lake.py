@@ -166,6 +166,7 @@ def lakes(draw, kind):
         "kind": kind,
         "types": types,
         "transforms": transforms,
+        "mapped": kind == "delta" and draw(st.booleans()),
         "keys": pools[0],
         "values": [[*pool, NOWHERE[t]] for pool, t in zip(pools, types, strict=True)],
         "operations": operations,
@@ -177,6 +178,7 @@ def example(kind, *operations, keys=("us", "eu")):
         "kind": kind,
         "types": ["string"],
         "transforms": [""],
+        "mapped": False,
         "keys": list(keys),
         "values": [],
         "operations": [*operations],
@@ -254,7 +256,7 @@ class Model:
 
     def __init__(self, plan, images):
         self.kind, self.keys, self.transforms = plan["kind"], plan["keys"], plan["transforms"]
-        self.images = [image and {json.dumps(v): i for v, i in image} for image in images]
+        self.images = [image and {json.dumps(v): i for v, i in image} for image in images or ()]
         self.partitions: set[tuple] = set()
 
     def write(self, step):
@@ -499,6 +501,11 @@ def test_every_kind_of_operation_was_tried(runs):
     assert any("tags" in o for o in of_reads)
     assert any("copy_to" in o for o in of_reads)
     transforms = {t.partition("(")[0] for run in runs for p in run.plans for t in p["transforms"]}
+    if "delta" in kinds:
+        assert {p["mapped"] for run in runs for p in run.plans if p["kind"] == "delta"} == {
+            True,
+            False,
+        }
     if "iceberg" in kinds:
         assert transforms == {"", "bucket", "days", "truncate"}
     else:

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import sys
 import zipfile
 
@@ -118,14 +119,14 @@ def test_the_mode_of_a_delta_commit_claims_no_more_than_the_log_says(
 ):
     from sparklineage_observer.delta import _write
 
-    assert _write("/t", version, *info, {})["mode"] == expected
+    assert _write("/t", version, *info)["mode"] == expected
 
 
 def test_a_delta_commit_that_changes_no_data_is_no_write(observer):
     from sparklineage_observer.delta import _write
 
     files = [delta_file("1", change=False), delta_file("1", change=False, key="remove")]
-    assert _write("/t", 3, *delta_actions("", *files), {}) is None
+    assert _write("/t", 3, *delta_actions("", *files)) is None
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,50 @@ def test_a_delta_file_has_its_partition_columns_where_nulls_are_left_out(
     from sparklineage_observer import delta
 
     assert delta._columns(path, values, complete) == columns
+
+
+def delta_write(*columns):
+    dimensions = [{"field": c, "transform": "identity", "type": ""} for c in columns]
+    layout = {"base": "/t", "dimensions": dimensions, "partitions": [["x"]]}
+    return {"how": "exact", "layouts": [layout], "removed": []}
+
+
+def delta_schema(name, physical=None):
+    field = {"name": name, "type": "string", "metadata": {}}
+    if physical:
+        field["metadata"]["delta.columnMapping.physicalName"] = physical
+    return [{"metaData": {"schemaString": json.dumps({"fields": [field]})}}]
+
+
+def test_a_column_of_a_mapped_delta_table_has_the_name_that_it_has_now(observer):
+    from sparklineage_observer.delta import _Schema
+
+    physical = "col-01234567-89ab-cdef-0123-456789abcdef"
+    schema, write = _Schema(), delta_write(physical)
+    assert schema.lacks(write)
+    schema.learn(delta_schema("renamed", physical))
+    schema.learn(delta_schema("dt", physical))  # older
+    schema.describe(write)
+    assert write["layouts"][0]["dimensions"] == [
+        {"field": "renamed", "transform": "identity", "type": "string"}
+    ]
+
+
+def test_a_column_whose_name_is_in_no_commit_makes_a_write_unknown(observer):
+    from sparklineage_observer.delta import _Schema
+
+    write = delta_write("col-01234567-89ab-cdef-0123-456789abcdef")
+    _Schema().describe(write)
+    assert (write["how"], write["layouts"]) == ("unknown", [])
+    assert "cut" in write
+
+
+def test_a_column_without_a_schema_keeps_its_name(observer):
+    from sparklineage_observer.delta import _Schema
+
+    write = delta_write("dt")
+    _Schema().describe(write)
+    assert write == delta_write("dt")
 
 
 def test_a_file_status_may_have_semicolons_in_its_path(observer):
