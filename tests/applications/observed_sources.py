@@ -143,6 +143,18 @@ def hive_parquet_dynamic_overwrite():
     spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
 
 
+@case(
+    writes=["warehouse/columns"],
+    expected={"warehouse/columns": {"written": [{"dt": "2024-06-01", "region": "moved"}]}},
+)
+def hive_parquet_location_of_its_own():
+    spark.sql(
+        "alter table columns add partition (dt='2024-06-01', region='moved') "
+        f"location '{LAKE}/elsewhere/moved'"
+    )
+    spark.sql("insert overwrite columns partition (dt='2024-06-01', region='moved') select 9")
+
+
 @case(writes=["warehouse/columns"])
 def hive_parquet_by_hive_itself():
     spark.conf.set("spark.sql.hive.convertMetastoreParquet", "false")

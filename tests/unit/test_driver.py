@@ -294,6 +294,15 @@ def test_a_hive_write_of_static_values_is_exact_though_it_counts_no_partitions(o
     assert classes.patterns == ["file:/t/p=1", "file:/t/p=1/*"]
 
 
+def test_a_write_of_static_values_is_known_from_the_command_alone(observer):
+    """Its partition may have a location of its own, which is not below the table's."""
+    from sparklineage_observer.file_writes import FileWrites
+
+    write = file_write(parts=1, static={"p": "1"})
+    assert found_by(FileWrites(FakeClasses(), None), write) == [["1"]]
+    assert "shared" not in write
+
+
 def test_more_folders_than_the_limit_are_counted_and_not_read(observer):
     from sparklineage_observer.file_writes import FileWrites
     from sparklineage_observer.records import OverBudgetError

@@ -54,8 +54,9 @@ class FileWrites:
         try:
             self._find(write, layout, started_ms, budget)
         except OverBudgetError as error:
-            write.update(how="unknown", cut=str(error))
             self._given_up.add(self._place(write))
+            if not layout["partitions"]:
+                write.update(how="unknown", cut=str(error))
         return write
 
     @staticmethod
@@ -75,9 +76,10 @@ class FileWrites:
         if write.get("numFiles") == 0:
             write["shared"] = []
             return
-        static = [str(write["static"][c]) for c in columns if c in write["static"]]
-        if len(static) == len(columns) and None not in write["static"].values():
-            layout["partitions"] = [static]
+        static = _leading(write["static"], columns)
+        if len(static) == len(columns) and None not in static:
+            # Known from the command alone; the files say only whose else are there.
+            layout["partitions"] = [list(map(str, static))]
         if self._place(write) in self._given_up:
             message = "its folders were too many to list before"
             raise OverBudgetError(message)
@@ -90,6 +92,8 @@ class FileWrites:
             # Nothing fits, or writes of equal size at the same time: what is new is all of theirs.
             new = [u for u, g in groups.items() if u not in own and g.modified >= started_ms]
             matched = matched or new
+            if layout["partitions"] and not matched:
+                return  # written into a location of its own
             write["how"] = "listing" if matched else "unknown"
         parts = set()
         for identity in matched:
