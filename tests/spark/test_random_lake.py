@@ -173,14 +173,14 @@ def lakes(draw, kind):
     }
 
 
-def example(kind, *operations, keys=("us", "eu")):
+def example(kind, *operations, of_type="string", transform="", values=("us", "eu")):
     return {
         "kind": kind,
-        "types": ["string"],
-        "transforms": [""],
+        "types": [of_type],
+        "transforms": [transform],
         "mapped": False,
-        "keys": list(keys),
-        "values": [],
+        "keys": list(values),
+        "values": [list(values)],
         "operations": [*operations],
     }
 
@@ -194,7 +194,12 @@ def joined(*tags):
     return {"what": "read", "filters": [[]], "junction": "and", "grouped": True, "tags": list(tags)}
 
 
-# Of defects that were found; each is run with the random ones.
+def filtered(kind, *values):
+    condition = {"column": 0, "kind": kind, "values": list(values)}
+    return {"what": "read", "filters": [[condition]], "junction": "and", "grouped": False}
+
+
+# Of defects that were found, and of what is drawn seldom; each is run with the random ones.
 EXAMPLES = [
     # A file's status is printed with semicolons between its parts.
     example(
@@ -206,6 +211,17 @@ EXAMPLES = [
     example("delta", written("append", (None,), ("us",)), written("whole", ("eu",))),
     # Iceberg's scans keep the splits of before dynamic pruning, too.
     example("iceberg", written("append", ("us",), ("eu",)), joined(1)),
+    example(
+        "iceberg",
+        written("append", ("2024-05-05",), ("2024-05-06",), (None,), ("1969-12-31",)),
+        filtered("eq", "2024-05-06"),
+        filtered("range", "1969-12-31", "2024-05-05"),
+        filtered("not", "2024-05-06"),
+        written("dynamic option", ("2024-05-06",)),
+        of_type="date",
+        transform="days({})",
+        values=("2024-05-05", "2024-05-06", None, "1969-12-31"),
+    ),
 ]
 
 
