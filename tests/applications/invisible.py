@@ -22,7 +22,7 @@ def can_write_here():
     return True
 
 
-print("can write here:", can_write_here())
+print("can write here:", "yes" if can_write_here() else "no")
 print("site", getattr(sys.modules["sitecustomize"], "SHOP", None))
 print("argv", sys.argv[1:])
 print("modules", sorted(m for m in sys.modules if m.startswith("pyspark"))[:3])
