@@ -43,6 +43,7 @@ from airflow_provider_sparklineage.lineage.dataset import (
     joined,
     size_found,
     size_written,
+    symlinks,
     with_declared,
 )
 from airflow_provider_sparklineage.lineage.history import (
@@ -62,7 +63,7 @@ from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Partition
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
-from airflow_provider_sparklineage.subset import Condition, disjunction
+from airflow_provider_sparklineage.subset import EVERYTHING, Condition, disjunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -107,10 +108,11 @@ def merge(
     :param expectations: what templates and declarations say
     :param rules: how the organisation partitions its datasets; they have named them already
     :param limits: how many partitions and locations the event may name
-    :param expired: asked before each action; when it says True, the rest is left out, and said
+    :param expired: asked before each action, and before SQL is read to tell a subset; when it says
+        True, the rest is left out, and said
     """
     application = repaired(application)
-    merging = _Merging(outcome, observations, Telling(expectations, rules, limits))
+    merging = _Merging(outcome, observations, Telling(expectations, rules, limits), expired)
     for number, action in enumerate(application.actions):
         if expired():
             merging.note(
@@ -151,10 +153,15 @@ class _Merging:
     """The merge in progress; actions are added in the order of their start."""
 
     def __init__(
-        self, outcome: Outcome, observations: Observations | None, telling: Telling
+        self,
+        outcome: Outcome,
+        observations: Observations | None,
+        telling: Telling,
+        expired: Callable[[], bool],
     ) -> None:
         self.outcome = outcome
         self.telling = telling
+        self._expired = expired
         self._was_observed = observations is not None
         self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
@@ -337,19 +344,36 @@ class _Merging:
     def told(self, dataset: LineageDataset, side: Side) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said."""
         name = dataset.name
+        if self._expired():  # reading SQL takes a tenth of a second for each long text
+            return self.telling.told(dataset, side)
         if side is Side.WRITE:
             return self.telling.told(dataset, side, stated=self._stated_in_sql(name))
         if dataset.observed:
             columns = self._schemas.get(name, frozenset())
             return self.telling.told(dataset, side, self._observed.filters(name, columns))
-        return self.telling.told(dataset, side, self._filter_in_sql(name))
+        return self.telling.told(dataset, side, self._filter_in_sql(dataset))
 
-    def _filter_in_sql(self, name: DatasetName) -> Condition | None:
-        """Read the filter of the statements that read a dataset, if each reads no other."""
-        statements = sorted(self._reading.get(name, ()))
-        conditions = [predicates.where(s) if s else None for s in statements]
-        known = [c for c in conditions if c is not None]
-        return disjunction(known) if known and len(known) == len(conditions) else None
+    def _filter_in_sql(self, dataset: LineageDataset) -> Condition | None:
+        """Read the filter of the statements that read a dataset, if each reads it and no other.
+
+        A statement on a view says nothing of the columns of the datasets below it, so the table in
+        it must have a name of the dataset.
+        """
+        statements = sorted(self._reading.get(dataset.name, ()))
+        names = {n.name for n in (dataset.name, *symlinks(dataset))}
+        tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
+        conditions: list[Condition] = []
+        for statement in statements:
+            known = (self._where(statement, table) for table in tables)
+            found = next((c for c in known if c is not None), None)
+            if found is None:
+                return None
+            conditions.append(found)
+        united = disjunction(conditions) if conditions else EVERYTHING
+        return None if united == EVERYTHING else united
+
+    def _where(self, statement: str, table: str) -> Condition | None:
+        return predicates.where(statement, table) if statement else None
 
     def _stated_in_sql(self, name: DatasetName) -> frozenset[Partition] | None:
         """Read the static partitions of the statements that wrote a dataset, if each has some."""

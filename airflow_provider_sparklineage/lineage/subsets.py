@@ -24,14 +24,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.moments import form_of
 from airflow_provider_sparklineage.subset import (
+    EVERYTHING,
     Condition,
     Description,
     Locations,
     Partitions,
     date_range,
+    disjunction,
     to_text,
 )
 
@@ -113,9 +116,9 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
         if len(evidence.locations) <= limits.locations and limits.locations:
             return Meant(Locations(evidence.locations))
         skipped = len(evidence.locations)
-    if evidence.filters is not None:
+    if (filters := _filters(evidence)) is not None:
         what = "partitions" if partitions is not None else "locations"
-        return Meant(evidence.filters, partitions, skipped, what)
+        return Meant(filters, partitions, skipped, what)
     if partitions is not None:
         return Meant(Description(summary(partitions)), partitions, skipped)
     if skipped and evidence.locations:
@@ -129,6 +132,14 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
         ]
         return Meant(Description(", ".join(globs or sorted(expected.locations))))
     return Meant()
+
+
+def _filters(evidence: Evidence) -> Condition | None:
+    expected = evidence.expected
+    if evidence.filters is not None or evidence.observed or expected is None or not expected.where:
+        return evidence.filters
+    declared = disjunction(predicates.condition(where) for where in expected.where)
+    return None if declared == EVERYTHING else declared
 
 
 def _partitions(evidence: Evidence) -> frozenset[Partition] | None:

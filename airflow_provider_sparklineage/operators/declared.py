@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from airflow.providers.common.compat.sdk import Asset
 from openlineage.client.event_v2 import Dataset
 
@@ -114,7 +115,7 @@ class _Finding:
 
     def _add(
         self, subset: DatasetSubset, side: Side, texts: Sequence[TracedText]
-    ) -> DatasetName | str | None:
+    ) -> DatasetName | str:
         identity: DatasetName | str | None
         reference = None
         if not isinstance(subset.dataset, str):
@@ -125,11 +126,11 @@ class _Finding:
         else:
             identity = _table(subset.dataset)
         if identity is None:
-            log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
-            return None
-        self.expectations.append(
-            derivation.declared(side, identity, subset, texts, self._rules, reference)
-        )
+            msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
+            raise DeclarationError(msg)
+        expectation = derivation.declared(side, identity, subset, texts, self._rules, reference)
+        _require_sayable(expectation)
+        self.expectations.append(expectation)
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
@@ -153,6 +154,15 @@ def _table(text: str) -> str:
         )
         raise DeclarationError(msg)
     return text.strip()
+
+
+def _require_sayable(expectation: Expectation) -> None:
+    """Refuse what the manifest and the event cannot hold."""
+    try:
+        msgspec.json.encode(expectation)
+    except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter
+        msg = f"it cannot be written as JSON ({error})."
+        raise DeclarationError(msg) from error
 
 
 def _is_unrendered(subset: DatasetSubset) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -100,6 +101,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
         self._traces: tuple[TracedText, ...] | None = None
+        self._unrendered: tuple[str, ...] = ()
 
     def _do_render_template_fields(
         self,
@@ -110,15 +112,28 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         seen_oids: set[int],
     ) -> None:
         """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
-        arguments = (parent, template_fields, context, jinja_env, seen_oids)
-        if parent is not self or not self._has_lineage():
-            super()._do_render_template_fields(*arguments)  # type: ignore[misc]
+        render = super()._do_render_template_fields  # type: ignore[misc]
+        if parent is not self:
+            render(parent, template_fields, context, jinja_env, seen_oids)
+            return
+        ours = [name for name in template_fields if name in _TEMPLATED]
+        of_the_job = [name for name in template_fields if name not in _TEMPLATED]
+        if not self._has_lineage():
+            render(parent, of_the_job, context, jinja_env, seen_oids)
             return
         from airflow_provider_sparklineage.operators import rendering
 
         self._traces = None
+        self._unrendered = ()
         templates = rendering.unrendered(self)
-        super()._do_render_template_fields(*arguments)  # type: ignore[misc]
+        render(parent, of_the_job, context, jinja_env, seen_oids)
+        for name in ours:
+            try:
+                render(parent, [name], context, jinja_env, seen_oids)
+            except Exception as error:  # the job does not need what only lineage asks for
+                setattr(self, name, ())
+                said = f"{name} cannot be rendered ({type(error).__name__}: {error})."
+                self._unrendered = (*self._unrendered, said)
         self._traces = rendering.traces(self, templates, jinja_env, context)
 
     def execute(self, context: Context) -> Any:
@@ -243,10 +258,11 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators.declared import Declared, declared
 
         try:
-            return declared(self, self._traces or (), rules, partition_key, spark_properties)
+            found = declared(self, self._traces or (), rules, partition_key, spark_properties)
         except Exception as error:
             log.debug("Declarations cannot be understood.", exc_info=True)
-            return Declared(problems=(f"{type(error).__name__}: {error}",))
+            found = Declared(problems=(f"{type(error).__name__}: {error}",))
+        return replace(found, problems=(*self._unrendered, *found.problems))
 
     # --- OpenLineage ------------------------------------------------------------------------------
     # Airflow takes its default extractor for every operator that has one of these as a callable.

@@ -162,7 +162,7 @@ class CaptureBundle:
     def save(self) -> None:
         """Write the manifest, whole or not at all.
 
-        :raise CaptureError: if the directory is gone or full
+        :raise CaptureError: if the directory is gone or full, or JSON cannot say what is in it
         """
         if self.path is None:
             return
@@ -170,7 +170,7 @@ class CaptureBundle:
             partial = self.path / f".{MANIFEST}"
             partial.write_bytes(msgspec.json.format(msgspec.json.encode(self.manifest)) + b"\n")
             partial.replace(self.path / MANIFEST)
-        except OSError as error:
+        except (OSError, TypeError, ValueError) as error:
             msg = f"The manifest cannot be written to {self.path}: {error}"
             raise CaptureError(msg) from error
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import jsonschema
 import pytest
+import structlog
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
@@ -181,7 +182,12 @@ def explain_task(monkeypatch, capsys):
         import airflow.utils.cli
         from airflow.cli.cli_config import GroupCommand
 
-        monkeypatch.setattr(airflow.utils.cli, "get_bagged_dag", lambda _, __: dag)
+        def bagged(*_):
+            print("a DAG's file prints")
+            structlog.get_logger("airflow.dag_processing.dagbag").info("Filling up the DagBag")
+            return dag
+
+        monkeypatch.setattr(airflow.utils.cli, "get_bagged_dag", bagged)
         [group] = cli.airflow_commands()
         assert isinstance(group, GroupCommand)
         command = next(c for c in group.subcommands if c.name == "explain")
@@ -194,7 +200,8 @@ def explain_task(monkeypatch, capsys):
         try:
             command.func(args)
         except SystemExit as end:
-            return SimpleNamespace(code=end.code, err=capsys.readouterr().err)
+            if end.code != 1:
+                return SimpleNamespace(code=end.code, err=capsys.readouterr().err)
         document = json.loads(capsys.readouterr().out)
         jsonschema.validate(document, SCHEMA)
         return document
@@ -247,6 +254,13 @@ def test_declarations_of_a_task_are_explained(explain_task):
         "dt=2013-01-07 … dt=2013-01-09 (3 partitions)",
     )
     assert (written["dataset"]["name"], written["summary"]) == ("/lake/revenue", "dt=2013-01-07")
+
+
+def test_what_cannot_be_declared_is_a_problem(explain_task):
+    document = explain_task(dag_of(reads=["/lake/dt={{ nope }}"]), "revenue", *DAY)
+    assert document["problems"] == [
+        "reads cannot be rendered (UndefinedError: 'nope' is undefined)."
+    ]
 
 
 def test_the_data_interval_is_that_of_the_timetable(explain_task):

@@ -173,6 +173,26 @@ def test_the_run_of_a_partition(run, context):
             "reads[0]: PartitionRange('dt', '2024-05-06', 'later', 'P1D')",
             id="range",
         ),
+        pytest.param(
+            [DatasetSubset("/lake/orders", where=["a = 1"])], "reads[0]: where= of", id="where"
+        ),
+        pytest.param(
+            [DatasetSubset("/lake/orders", PartitionRange(5, "2024-05-01", "2024-05-02"))],
+            "reads[0]: A dimension in the partitions",
+            id="dimension",
+        ),
+        pytest.param(
+            [DatasetSubset("/lake/orders", {"dt": "\ud800"})],
+            "reads[0]: it cannot be written as JSON",
+            id="no unicode",
+        ),
+        pytest.param([5], "reads[0]: No OpenLineage dataset is known for 5", id="number"),
+        pytest.param(["/lake/dt={{ nope.x }}"], "reads cannot be rendered", id="template"),
+        pytest.param(
+            [DatasetSubset("/lake/orders", {"dt": "{{ nope.x }}"})],
+            "reads cannot be rendered (UndefinedError: 'nope' is undefined)",
+            id="nested template",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_said_and_costs_no_task(run, reads, message):
@@ -180,6 +200,47 @@ def test_what_makes_no_sense_is_said_and_costs_no_task(run, reads, message):
     said = [d.message for d in lineage.run_facets["sparkLineage_capture"].degradations]
     assert message in " ".join(said)
     assert "declaration_unusable" in codes(lineage)
+
+
+def test_an_argument_that_is_no_unicode_costs_no_task(run):
+    lineage = run(operator(application_args=["/lake/orders/dt=\udcff"])).complete
+    assert partitions(lineage.inputs) == REPORTED
+
+
+def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
+    from airflow_provider_sparklineage.operators import attempt
+
+    def broken(*_):
+        raise TypeError
+
+    monkeypatch.setattr(attempt, "task_lineage", broken)
+    monkeypatch.setattr(attempt, "declared_lineage", broken)
+    assert "merge_failed" in codes(run(operator()).complete)
+
+
+def test_what_only_lineage_asks_for_is_not_rendered_without_it(run):
+    task = operator(lineage=False, reads=["/lake/dt={{ nope.x }}"]).prepare_for_execution()
+    task.render_template_fields({"task": task})
+    assert task.reads == ["/lake/dt={{ nope.x }}"]
+
+
+def test_what_else_is_in_an_argument_stays_there(run, captures, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    task = run(
+        operator(
+            application_args=["--token hunter2 --out /lake/revenue/dt={{ ds }} --day {{ ds }}"],
+            conf={"spark.x": '{"password": "hunter2", "day": "{{ ds }}", "at": "/lake/customers"}'},
+        )
+    )
+    lineage = task.complete
+    said = [Serde.to_json(f) for f in (*lineage.inputs, *lineage.outputs)]
+    said += [Serde.to_json(f) for f in lineage.run_facets.values()]
+    assert "hunter2" not in "".join(said)
+    [manifest] = captures()
+    assert "hunter2" not in manifest.read_text()
+    check = lineage.run_facets["sparkLineage_partitionCheck"]
+    [revenue] = [e for e in check.writes if e["dataset"]["name"] == "/lake/revenue"]
+    assert [s["template"] for s in revenue["from"]] == ["/lake/revenue/dt={{ ds }}"]
 
 
 def test_a_table_that_spark_does_not_report_is_said(run):

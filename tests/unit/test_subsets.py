@@ -1,5 +1,6 @@
 """The hierarchy of seed 000: partitions, else locations, else conditions, else a description."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -41,6 +42,7 @@ def evidence(*, observed=None, whole=False, locations=None, filters=None, expect
     )
 
 
+WHERE = Expected(Kind.DECLARED, where=("country = 'PL'",))
 PATH = Expected(Kind.PATH, days(4), (Dimension.of("dt"),))
 DECLARED = Expected(Kind.DECLARED, days(5), (Dimension.of("dt"),))
 GLOB = Expected(Kind.PATH, frozenset({Partition.of([("dt", "2024-*")])}), is_glob=True)
@@ -61,6 +63,12 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
                      id="the whole was observed, whatever is declared"),
         pytest.param({"whole": True, "filters": FILTER}, FILTER, id="the whole by a filter"),
         pytest.param({"expected": DECLARED}, Partitions(days(5)), id="declared"),
+        pytest.param({"expected": WHERE}, FILTER, id="a declared predicate"),
+        pytest.param({"expected": replace(WHERE, where=("TRUE",))}, None, id="a predicate of all"),
+        pytest.param({"expected": WHERE, "whole": True}, None,
+                     id="the whole was observed, whatever the predicate"),
+        pytest.param({"expected": WHERE, "locations": LOCATIONS},
+                     Locations(frozenset(LOCATIONS)), id="locations before a declared predicate"),
         pytest.param({"expected": PATH}, Partitions(days(4)), id="path"),
         pytest.param({"expected": GLOB}, Description("dt=2024-*"), id="a glob is a description"),
         pytest.param({"expected": PATH, "locations": ["/lake/t/dt=2024-05-05"]},
