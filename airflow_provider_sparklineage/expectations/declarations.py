@@ -159,6 +159,8 @@ class DatasetSubset:
                 return {str(key): plain(item) for key, item in value.items()}
             if isinstance(value, (list, tuple)):
                 return [plain(item) for item in value]
+            if isinstance(value, (set, frozenset)):
+                return sorted(map(plain, value), key=str)  # their own order is that of the process
             return value
 
         dataset = self.dataset
@@ -167,3 +169,8 @@ class DatasetSubset:
             "partitions": plain(self.partitions),
             "where": self.where,
         }
+
+    def __str__(self) -> str:
+        """Say it alike in each process: Airflow stores this of mapped tasks."""
+        said = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
+        return f"DatasetSubset({said})"

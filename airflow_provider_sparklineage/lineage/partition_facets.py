@@ -28,7 +28,7 @@ from openlineage.client.facet_v2 import (
 
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
 from airflow_provider_sparklineage.lineage.reconcile import worst
-from airflow_provider_sparklineage.lineage.subsets import summary
+from airflow_provider_sparklineage.lineage.subsets import extent, summary
 from airflow_provider_sparklineage.subset import (
     Binary,
     Compare,
@@ -230,14 +230,14 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
     if not dimensions and not partitions:
         return {}
     entries = [PartitionDimension(list(d.fields), d.transform) for d in dimensions]
-    ordered = sorted(partitions or ())
+    first, last, count = extent(partitions or ())
     facets: dict[str, DatasetFacet] = {
         PARTITIONS_KEY: SparkLineagePartitionsDatasetFacet(
             dimensions=entries,
-            summary=summary(ordered) if partitions is not None else "partitions not known",
-            count=len(ordered),
-            first=str(ordered[0]) if ordered else None,
-            last=str(ordered[-1]) if ordered else None,
+            summary=summary(partitions) if partitions is not None else "partitions not known",
+            count=count,
+            first=str(first) if first else None,
+            last=str(last) if last else None,
             truncated=dataset.meant.skipped > 0,
             description=_partitioned_by(dimensions),
             producer=producer(),
@@ -344,9 +344,10 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
 
 
 def _counted(partitions: Iterable[Partition]) -> dict[str, Any]:
-    ordered = sorted(partitions)
-    said: dict[str, Any] = {"summary": summary(ordered), "count": len(ordered)}
-    return said | ({"first": str(ordered[0]), "last": str(ordered[-1])} if ordered else {})
+    found = list(partitions)
+    first, last, count = extent(found)
+    said: dict[str, Any] = {"summary": summary(found), "count": count}
+    return said | ({"first": str(first), "last": str(last)} if count else {})
 
 
 def _value(source: Source) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     elif evidence.expected is not None:
         dimensions = evidence.expected.dimensions
     formats = {d.label: d.format for d in dimensions}
-    first, last = min(partitions, default=None), max(partitions, default=None)
+    first, last, _ = extent(partitions)
     if first is None or last is None or [k for k, _ in first.values] != [k for k, _ in last.values]:
         return None
     varying = [
@@ -188,9 +188,18 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
 
 def summary(partitions: Iterable[Partition]) -> str:
     """Say partitions in a few words: one by its name, several by the first and the last."""
-    ordered = sorted(partitions)
-    if not ordered:
+    first, last, count = extent(partitions)
+    if first is None:
         return "no partition"
-    if len(ordered) == 1:
-        return str(ordered[0])
-    return f"{ordered[0]} … {ordered[-1]} ({len(ordered)} partitions)"
+    return str(first) if count == 1 else f"{first} … {last} ({count} partitions)"
+
+
+def extent(partitions: Iterable[Partition]) -> tuple[Partition | None, Partition | None, int]:
+    """Give the first and the last partition, and how many there are; None of none.
+
+    By their values, as Python compares tuples ten times as fast as objects.
+    """
+    by_values = {partition.values: partition for partition in partitions}
+    if not by_values:
+        return None, None, 0
+    return by_values[min(by_values)], by_values[max(by_values)], len(by_values)

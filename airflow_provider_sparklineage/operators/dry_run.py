@@ -17,6 +17,7 @@ from airflow.sdk.execution_time.context import (
     MacrosAccessor,
     VariableAccessor,
 )
+from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported without saying so
 from jinja2 import UndefinedError
 
 from airflow_provider_sparklineage.exceptions import UnusableInputError
@@ -188,9 +189,15 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
         msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.{_hint(error)}"
         raise UnusableInputError(msg) from error
     operator: Any = context["task"]
-    texts = tuple(operator._traces or ())
+    texts = tuple(map(_masked, operator._traces or ()))
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
     return ExplainedTask(subject, texts, operator._declared(rules, run.partition_key))
+
+
+def _masked(text: TracedText) -> TracedText:
+    """Hide a value that Airflow knows for a secret, or whose field is called like one."""
+    said = str(redact(text.value, text.field))
+    return text if said == text.value else replace(text, value=said, spans=())
 
 
 def _quietly(made: Callable[[], T]) -> T:

@@ -256,6 +256,12 @@ def test_declarations_of_a_task_are_explained(explain_task):
     assert (written["dataset"]["name"], written["summary"]) == ("/lake/revenue", "dt=2013-01-07")
 
 
+def test_secrets_are_not_shown(explain_task):
+    conf = {"spark.password": "hunter2 {{ ds }}", "spark.day": "{{ ds }}"}
+    rendered = explain_task(dag_of(conf=conf), "revenue", *DAY)["rendered"]
+    assert [(r["value"], len(r["spans"])) for r in rendered] == [("***", 0), ("2013-01-07", 1)]
+
+
 def test_what_cannot_be_declared_is_a_problem(explain_task):
     document = explain_task(dag_of(reads=["/lake/dt={{ nope }}"]), "revenue", *DAY)
     assert document["problems"] == [

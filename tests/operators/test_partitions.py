@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pendulum
 import pytest
@@ -325,6 +328,32 @@ def test_a_declaration_is_serialized_alike_every_time():
     assert first == serialized()
     assert "{{ ds }}" in first
     assert "object at 0x" not in first
+
+
+def test_a_mapped_declaration_is_serialized_alike_in_every_process():
+    code = (
+        "import json; from airflow.sdk import DAG;"
+        "from airflow.serialization.serialized_objects import DagSerialization;"
+        "from airflow_provider_sparklineage.expectations import DatasetSubset;"
+        "from airflow_provider_sparklineage.operators.spark_submit import "
+        "SparkLineageSubmitOperator as Operator;"
+        "dag = DAG('d', schedule=None);"
+        "Operator.partial(task_id='t', application='a', dag=dag)"
+        ".expand(reads=[[DatasetSubset('/lake/t', {'country': {'PL', 'DE', 'FR', 'ES'}})]]);"
+        "print(json.dumps(DagSerialization.to_dict(dag), sort_keys=True))"
+    )
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout.splitlines()[-1]
+        for seed in ("1", "2")
+    )
+    assert first == second
+    assert "'DE', 'ES', 'FR', 'PL'" in first
 
 
 def test_mapped_declarations_are_rendered_for_each_instance():
