@@ -8,7 +8,7 @@ are column names.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,7 +16,6 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import (
     DatasetFacet,
     InputDatasetFacet,
-    JobFacet,
     OutputDatasetFacet,
     RunFacet,
     column_lineage_dataset,
@@ -39,10 +38,13 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
     output_facets,
     partitioning_facets,
 )
+from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.lineage.size import fitted
+from airflow_provider_sparklineage.settings import DEFAULT_MAX_EVENT_BYTES
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import msgspec
 
@@ -88,34 +90,37 @@ class SparkLineageCaptureRunFacet(RunFacet):
         return f"{SCHEMA_BASE}:capture:1-0-0"
 
 
-@dataclass(frozen=True)
-class OpenLineageParts:
-    """The parts of a RunEvent that a task's lineage fills."""
-
-    inputs: list[InputDataset]
-    outputs: list[OutputDataset]
-    run_facets: dict[str, RunFacet] = field(default_factory=dict)
-    job_facets: dict[str, JobFacet] = field(default_factory=dict)
-
-
 def parts(
-    lineage: TaskLineage, report: ReadReport | None = None, *, bare_partitions: bool = False
+    lineage: TaskLineage,
+    report: ReadReport | None = None,
+    *,
+    bare_partitions: bool = False,
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
 ) -> OpenLineageParts:
     """Say a task's lineage in OpenLineage.
 
-    :param report: what reading the events met; without it (START) there is no capture facet
+    :param report: what reading the events met; without it (START) there is no capture facet, and
+        so none that could say what was dropped: nothing is, of the little that is known by then
     :param bare_partitions: say an output's partitioning as the proposal's own facet as well
+    :param max_event_bytes: what would make the event larger is dropped, and said to be
     """
     run_facets: dict[str, RunFacet] = {}
     if check := check_facet(lineage.inputs, lineage.outputs):
         run_facets[CHECK_KEY] = check
-    if report is not None:
-        run_facets[CAPTURE_KEY] = _capture(lineage, report)
-    return OpenLineageParts(
+    said = OpenLineageParts(
         [_input(d) for d in lineage.inputs],
         [_output(d, bare_partitions=bare_partitions) for d in lineage.outputs],
         run_facets,
     )
+    if report is None:
+        return said
+
+    def capture(dropped: Sequence[Degradation]) -> RunFacet:
+        # In front: a list that is cut must not lose why other things are missing.
+        degradations = (*dropped, *lineage.degradations)
+        return _capture(replace(lineage, degradations=degradations), report)
+
+    return fitted(said, max_event_bytes, capture, CAPTURE_KEY)
 
 
 def run_event(
@@ -127,9 +132,10 @@ def run_event(
     job_name: str,
     event_time: str,
     bare_partitions: bool = False,
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
-    said = parts(lineage, report, bare_partitions=bare_partitions)
+    said = parts(lineage, report, bare_partitions=bare_partitions, max_event_bytes=max_event_bytes)
     event = RunEvent(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,

@@ -52,7 +52,7 @@ from airflow_provider_sparklineage.spark.conf import (
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
 
 log = logging.getLogger(__name__)
@@ -291,8 +291,12 @@ class Attempt:
         return parts
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
-        bare = self.settings.emit_bare_partitions_facet
-        return facets.parts(lineage, self.bundle.report, bare_partitions=bare)
+        return facets.parts(
+            lineage,
+            self.bundle.report,
+            bare_partitions=self.settings.emit_bare_partitions_facet,
+            max_event_bytes=self.settings.max_event_bytes,
+        )
 
     def _expiry(self) -> Any:
         begun = time.monotonic()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.rules import PartitionRules
