@@ -105,6 +105,14 @@ OPTIONS = (
         "descriptions of column lineage first, and the event says what.",
     ),
     Option(
+        "redact_literals",
+        "boolean",
+        "False",
+        "True",
+        "Hide the literals of filters and of descriptions of column lineage: `?` stands for each. "
+        "Partitions and locations are said all the same.",
+    ),
+    Option(
         "partitioning",
         "string",
         "",
@@ -162,6 +170,7 @@ class Settings:
     max_partitions: int = 100
     max_locations: int = 100
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    redact_literals: bool = False
     partitioning: PartitionRules = NO_RULES
     emit_bare_partitions_facet: bool = False
     keep_captures: KeepCaptures = KeepCaptures.DEGRADED
@@ -200,6 +209,7 @@ def resolve(
         max_event_bytes=int(
             _number(option, "max_event_bytes", DEFAULT_MAX_EVENT_BYTES, below=1e12)
         ),
+        redact_literals=_boolean(option, "redact_literals"),
         partitioning=rules.load(partitioning) if partitioning else NO_RULES,
         emit_bare_partitions_facet=_boolean(option, "emit_bare_partitions_facet"),
         keep_captures=_choice(option, "keep_captures"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
@@ -39,12 +39,13 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
     partitioning_facets,
 )
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.lineage.redaction import private, redacted
 from airflow_provider_sparklineage.lineage.size import fitted
 from airflow_provider_sparklineage.settings import DEFAULT_MAX_EVENT_BYTES
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import msgspec
 
@@ -96,6 +97,8 @@ def parts(
     *,
     bare_partitions: bool = False,
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
+    mask: Callable[[str], str] = str,
+    redact_literals: bool = False,
 ) -> OpenLineageParts:
     """Say a task's lineage in OpenLineage.
 
@@ -103,7 +106,10 @@ def parts(
         so none that could say what was dropped: nothing is, of the little that is known by then
     :param bare_partitions: say an output's partitioning as the proposal's own facet as well
     :param max_event_bytes: what would make the event larger is dropped, and said to be
+    :param mask: hides the secrets in a text; Airflow knows them
+    :param redact_literals: hide the literals of filters and descriptions
     """
+    lineage = private(lineage, mask, literals=redact_literals)
     run_facets: dict[str, RunFacet] = {}
     if check := check_facet(lineage.inputs, lineage.outputs):
         run_facets[CHECK_KEY] = check
@@ -113,14 +119,14 @@ def parts(
         run_facets,
     )
     if report is None:
-        return said
+        return redacted(said, mask)
 
     def capture(dropped: Sequence[Degradation]) -> RunFacet:
         # In front: a list that is cut must not lose why other things are missing.
         degradations = (*dropped, *lineage.degradations)
         return _capture(replace(lineage, degradations=degradations), report)
 
-    return fitted(said, max_event_bytes, capture, CAPTURE_KEY)
+    return redacted(fitted(said, max_event_bytes, capture, CAPTURE_KEY), mask)
 
 
 def run_event(
@@ -133,9 +139,16 @@ def run_event(
     event_time: str,
     bare_partitions: bool = False,
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
+    redact_literals: bool = False,
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
-    said = parts(lineage, report, bare_partitions=bare_partitions, max_event_bytes=max_event_bytes)
+    said = parts(
+        lineage,
+        report,
+        bare_partitions=bare_partitions,
+        max_event_bytes=max_event_bytes,
+        redact_literals=redact_literals,
+    )
     event = RunEvent(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,
@@ -210,10 +223,15 @@ def _forwarded(facets: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
 # --- column lineage, compact ----------------------------------------------------------------------
 
 
-def _column_lineage(
-    lineage: ColumnLineage,
-) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    return column_lineage_dataset.ColumnLineageDatasetFacet(
+@attrs.define
+class UnredactedColumnLineage(column_lineage_dataset.ColumnLineageDatasetFacet):
+    """The specification's facet, which Airflow's redactor does not go through: see `redaction`."""
+
+    _additional_skip_redact: ClassVar[list[str]] = ["fields", "dataset"]
+
+
+def _column_lineage(lineage: ColumnLineage) -> UnredactedColumnLineage:
+    return UnredactedColumnLineage(
         fields={name: _field(lineage.fields[name]) for name in sorted(lineage.fields)},
         dataset=_input_fields(lineage.dataset),
         producer=producer(),

@@ -33,6 +33,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.identity import manifest_of
+from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings import KeepCaptures, Settings
 from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
 from airflow_provider_sparklineage.spark.capture import (
@@ -296,6 +297,8 @@ class Attempt:
             self.bundle.report,
             bare_partitions=self.settings.emit_bare_partitions_facet,
             max_event_bytes=self.settings.max_event_bytes,
+            mask=masked,
+            redact_literals=self.settings.redact_literals,
         )
 
     def _expiry(self) -> Any:
