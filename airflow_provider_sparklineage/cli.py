@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from airflow.cli.cli_config import CLICommand
 
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.operators.dry_run import Run
 
 
@@ -57,20 +56,24 @@ def _merge(args: argparse.Namespace) -> int:
             msg = "The input holds merged events already; see them with `sparklineage show`."
             raise UnusableInputError(msg)
         with open_bundle(paths, application=args.application) as bundle:
-            lineage = task_lineage(bundle)
-            event = merged_event(bundle, lineage)
+            event = merged_event(bundle, task_lineage(bundle))
     if args.job_namespace:
         event["job"]["namespace"] = args.job_namespace
     if args.job_name:
         event["job"]["name"] = args.job_name
     print(json.dumps(event, sort_keys=True, indent=2, ensure_ascii=False))
-    return _notes(lineage, strict=args.strict)
+    return _notes(event, strict=args.strict)
 
 
-def _notes(lineage: TaskLineage, *, strict: bool) -> int:
-    for degradation in lineage.degradations:
-        print(f"note: {degradation.code}: {degradation.message}", file=sys.stderr)
-    return 1 if strict and lineage.degradations else 0
+def _notes(event: dict[str, Any], *, strict: bool) -> int:
+    from airflow_provider_sparklineage import show
+
+    missing = show.degradations(event)
+    for entry in missing:
+        print(f"note: {entry['code']}: {entry['message']}", file=sys.stderr)
+    if more := show.unlisted_degradations(event):
+        print(f"note: {more} more are not listed in the event", file=sys.stderr)
+    return 1 if strict and missing else 0
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -72,6 +72,8 @@ class DegradationCode(StrEnum):
     """The partitions of a dataset that were read or written could not be told."""
     PARTITIONS_CUT = "partitions_cut"
     """More partitions or locations were touched than the event may name."""
+    DETAIL_DROPPED = "detail_dropped"
+    """The event would have been larger than it may be; detail was left out of it."""
     DECLARATION_UNUSABLE = "declaration_unusable"
     """A declaration of what is read or written cannot be understood; it was left out."""
     DECLARATION_UNBOUND = "declaration_unbound"
@@ -98,6 +100,7 @@ _NOTES = frozenset(
         DegradationCode.OBSERVATION_UNTIED,
         DegradationCode.PARTITIONS_UNKNOWN,
         DegradationCode.PARTITIONS_CUT,
+        DegradationCode.DETAIL_DROPPED,
         DegradationCode.DECLARATION_UNBOUND,
     }
 )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECTION = "sparklineage"
+DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
+"""One consumer refuses events of 5 MB, and Airflow adds facets of its own."""
 
 
 class KeepCaptures(StrEnum):
@@ -95,6 +97,22 @@ OPTIONS = (
         "Locations that the event names of one dataset, where partitions are not known. 0: never.",
     ),
     Option(
+        "max_event_bytes",
+        "integer",
+        str(DEFAULT_MAX_EVENT_BYTES),
+        "900000",
+        "Bytes of the lineage that one event may have. Of a larger one detail is left out, "
+        "descriptions of column lineage first, and the event says what.",
+    ),
+    Option(
+        "redact_literals",
+        "boolean",
+        "False",
+        "True",
+        "Hide the literals of filters and of descriptions of column lineage: `?` stands for each. "
+        "Partitions and locations are said all the same.",
+    ),
+    Option(
         "partitioning",
         "string",
         "",
@@ -151,6 +169,8 @@ class Settings:
     capture_location: Path = field(default_factory=default_capture_location)
     max_partitions: int = 100
     max_locations: int = 100
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    redact_literals: bool = False
     partitioning: PartitionRules = NO_RULES
     emit_bare_partitions_facet: bool = False
     keep_captures: KeepCaptures = KeepCaptures.DEGRADED
@@ -186,6 +206,10 @@ def resolve(
         capture_location=_absolute(location) if location else default_capture_location(),
         max_partitions=int(_number(option, "max_partitions", 100)),
         max_locations=int(_number(option, "max_locations", 100)),
+        max_event_bytes=int(
+            _number(option, "max_event_bytes", DEFAULT_MAX_EVENT_BYTES, below=1e12)
+        ),
+        redact_literals=_boolean(option, "redact_literals"),
         partitioning=rules.load(partitioning) if partitioning else NO_RULES,
         emit_bare_partitions_facet=_boolean(option, "emit_bare_partitions_facet"),
         keep_captures=_choice(option, "keep_captures"),
@@ -204,13 +228,15 @@ def _boolean(option: Callable[[str], str | None], name: str, default: str = "fal
     raise SettingsError(msg)
 
 
-def _number(option: Callable[[str], str | None], name: str, default: float) -> float:
+def _number(
+    option: Callable[[str], str | None], name: str, default: float, *, below: float = 1e6
+) -> float:
     text = (option(name) or str(default)).strip()
     try:
         value = float(text)
     except ValueError:
         value = -1
-    if not 0 <= value < 1e6:
+    if not 0 <= value < below:
         msg = f"[{SECTION}] {name} is {text!r}; it must be a number that is not negative."
         raise SettingsError(msg)
     return value

@@ -59,11 +59,19 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
 
 def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Entries of the event's capture facet that say what is missing."""
-    facets = event["run"].get("facets") or {}
-    entries: list[dict[str, Any]] = (facets.get("sparkLineage_capture") or {}).get(
-        "degradations"
-    ) or []
+    entries: list[dict[str, Any]] = _capture(event).get("degradations") or []
     return entries
+
+
+def unlisted_degradations(event: Mapping[str, Any]) -> int:
+    """Count what is missing besides, where that is more than the facet lists."""
+    counts: dict[str, int] = _capture(event).get("degradationCounts") or {}
+    return max(0, sum(counts.values()) - len(degradations(event)))
+
+
+def _capture(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    facets = event["run"].get("facets") or {}
+    return facets.get("sparkLineage_capture") or {}
 
 
 # Names are other people's text: no control character of theirs reaches the terminal.

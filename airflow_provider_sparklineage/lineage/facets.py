@@ -8,15 +8,14 @@ are column names.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     DatasetFacet,
     InputDatasetFacet,
-    JobFacet,
     OutputDatasetFacet,
     RunFacet,
     column_lineage_dataset,
@@ -39,10 +38,14 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
     output_facets,
     partitioning_facets,
 )
+from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.lineage.redaction import private, redacted
+from airflow_provider_sparklineage.lineage.size import fitted
+from airflow_provider_sparklineage.settings import DEFAULT_MAX_EVENT_BYTES
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import msgspec
 
@@ -88,34 +91,42 @@ class SparkLineageCaptureRunFacet(RunFacet):
         return f"{SCHEMA_BASE}:capture:1-0-0"
 
 
-@dataclass(frozen=True)
-class OpenLineageParts:
-    """The parts of a RunEvent that a task's lineage fills."""
-
-    inputs: list[InputDataset]
-    outputs: list[OutputDataset]
-    run_facets: dict[str, RunFacet] = field(default_factory=dict)
-    job_facets: dict[str, JobFacet] = field(default_factory=dict)
-
-
 def parts(
-    lineage: TaskLineage, report: ReadReport | None = None, *, bare_partitions: bool = False
+    lineage: TaskLineage,
+    report: ReadReport | None = None,
+    *,
+    bare_partitions: bool = False,
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
+    mask: Callable[[str], str] = str,
+    redact_literals: bool = False,
 ) -> OpenLineageParts:
     """Say a task's lineage in OpenLineage.
 
-    :param report: what reading the events met; without it (START) there is no capture facet
+    :param report: what reading the events met; without it (START) there is no capture facet, and
+        so none that could say what was dropped: nothing is, of the little that is known by then
     :param bare_partitions: say an output's partitioning as the proposal's own facet as well
+    :param max_event_bytes: what would make the event larger is dropped, and said to be
+    :param mask: hides the secrets in a text; Airflow knows them
+    :param redact_literals: hide the literals of filters and descriptions
     """
+    lineage = private(lineage, mask, literals=redact_literals)
     run_facets: dict[str, RunFacet] = {}
     if check := check_facet(lineage.inputs, lineage.outputs):
         run_facets[CHECK_KEY] = check
-    if report is not None:
-        run_facets[CAPTURE_KEY] = _capture(lineage, report)
-    return OpenLineageParts(
+    said = OpenLineageParts(
         [_input(d) for d in lineage.inputs],
         [_output(d, bare_partitions=bare_partitions) for d in lineage.outputs],
         run_facets,
     )
+    if report is None:
+        return redacted(said, mask)
+
+    def capture(dropped: Sequence[Degradation]) -> RunFacet:
+        # In front: a list that is cut must not lose why other things are missing.
+        degradations = (*dropped, *lineage.degradations)
+        return _capture(replace(lineage, degradations=degradations), report)
+
+    return redacted(fitted(said, max_event_bytes, capture, CAPTURE_KEY), mask)
 
 
 def run_event(
@@ -127,9 +138,17 @@ def run_event(
     job_name: str,
     event_time: str,
     bare_partitions: bool = False,
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
+    redact_literals: bool = False,
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
-    said = parts(lineage, report, bare_partitions=bare_partitions)
+    said = parts(
+        lineage,
+        report,
+        bare_partitions=bare_partitions,
+        max_event_bytes=max_event_bytes,
+        redact_literals=redact_literals,
+    )
     event = RunEvent(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,
@@ -204,10 +223,15 @@ def _forwarded(facets: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
 # --- column lineage, compact ----------------------------------------------------------------------
 
 
-def _column_lineage(
-    lineage: ColumnLineage,
-) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    return column_lineage_dataset.ColumnLineageDatasetFacet(
+@attrs.define
+class UnredactedColumnLineage(column_lineage_dataset.ColumnLineageDatasetFacet):
+    """The specification's facet, which Airflow's redactor does not go through: see `redaction`."""
+
+    _additional_skip_redact: ClassVar[list[str]] = ["fields", "dataset"]
+
+
+def _column_lineage(lineage: ColumnLineage) -> UnredactedColumnLineage:
+    return UnredactedColumnLineage(
         fields={name: _field(lineage.fields[name]) for name in sorted(lineage.fields)},
         dataset=_input_fields(lineage.dataset),
         producer=producer(),

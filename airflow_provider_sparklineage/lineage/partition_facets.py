@@ -54,8 +54,8 @@ BARE_PARTITIONS_KEY = "partitions"
 CHECK_KEY = "sparkLineage_partitionCheck"
 MAX_SOURCES = 100
 """Values of one dataset whose source is told."""
-MAX_TEMPLATE = 1000
-"""Characters of a template that are told."""
+MAX_TEMPLATE = 500
+"""Characters of a template that are told, around what the value was made by."""
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ SubsetCondition = (
 class UnredactedPartition(base_subset_dataset.Partition):
     """A partition whose values reach the backend: Airflow would blank those of ``token=``."""
 
-    _additional_skip_redact: ClassVar[list[str]] = ["dimensions", "identifier"]
+    _skip_redact: ClassVar[list[str]] = ["dimensions", "identifier"]
 
 
 @attrs.define
@@ -351,14 +351,11 @@ def _counted(partitions: Iterable[Partition]) -> dict[str, Any]:
 
 
 def _value(source: Source) -> dict[str, Any]:
-    template = source.template
-    if len(template) > MAX_TEMPLATE:
-        template = f"{template[: MAX_TEMPLATE - 1]}…"
     said: dict[str, Any] = {
         "value": source.value,
         "kind": str(source.kind),
         "field": source.field,
-        "template": template,
+        "template": _excerpt(source),
     }
     if source.dimension:
         said["dimension"] = source.dimension
@@ -367,3 +364,15 @@ def _value(source: Source) -> dict[str, Any]:
     if source.variables:
         said["variables"] = list(source.variables)
     return said
+
+
+def _excerpt(source: Source) -> str:
+    """Cut a long template to what stands around the value's expression, or the value itself."""
+    template = source.template
+    if len(template) <= MAX_TEMPLATE:
+        return template
+    found = (template.find(text) for text in (*source.expressions, source.value))
+    at = next((place for place in found if place >= 0), 0)
+    start = max(0, min(at - MAX_TEMPLATE // 2, len(template) - MAX_TEMPLATE))
+    end = start + MAX_TEMPLATE
+    return f"{'…' if start else ''}{template[start:end]}{'…' if end < len(template) else ''}"

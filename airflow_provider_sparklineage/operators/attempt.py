@@ -33,6 +33,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.identity import manifest_of
+from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings import KeepCaptures, Settings
 from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
 from airflow_provider_sparklineage.spark.capture import (
@@ -52,7 +53,7 @@ from airflow_provider_sparklineage.spark.conf import (
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
 
 log = logging.getLogger(__name__)
@@ -303,8 +304,14 @@ class Attempt:
             return lineage, self._parts(lineage)
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
-        bare = self.settings.emit_bare_partitions_facet
-        return facets.parts(lineage, self.bundle.report, bare_partitions=bare)
+        return facets.parts(
+            lineage,
+            self.bundle.report,
+            bare_partitions=self.settings.emit_bare_partitions_facet,
+            max_event_bytes=self.settings.max_event_bytes,
+            mask=masked,
+            redact_literals=self.settings.redact_literals,
+        )
 
     def _expiry(self) -> Any:
         begun = time.monotonic()

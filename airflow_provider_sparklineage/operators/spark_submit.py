@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.lineage.facets import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
@@ -304,6 +304,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.lineage import facets
         from airflow_provider_sparklineage.lineage.subsets import Limits
         from airflow_provider_sparklineage.lineage.task import declared_lineage
+        from airflow_provider_sparklineage.operators.masking import masked
 
         try:
             resolved = self._settings()
@@ -317,8 +318,13 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             resolved.partitioning,
             Limits(resolved.max_partitions, resolved.max_locations),
         )
-        bare = resolved.emit_bare_partitions_facet
-        return _operator_lineage(facets.parts(lineage, bare_partitions=bare))
+        said = facets.parts(
+            lineage,
+            bare_partitions=resolved.emit_bare_partitions_facet,
+            mask=masked,
+            redact_literals=resolved.redact_literals,
+        )
+        return _operator_lineage(said)
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         if self._collected is None:  # execute() did not get as far as submitting

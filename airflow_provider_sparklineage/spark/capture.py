@@ -104,6 +104,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     max_partitions: int = 100
     max_locations: int = 100
     bare_partitions: bool = False
+    max_event_bytes: int = 4194304
+    redact_literals: bool = False
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}

@@ -114,10 +114,25 @@ def test_merge_takes_identity_and_time_of_a_bundle_from_its_manifest(run, bundle
     assert (event["eventTime"], event["eventType"]) == ("2024-05-07T00:00:00+00:00", "FAIL")
 
 
+def test_notes_beyond_those_that_the_event_lists_are_counted():
+    from airflow_provider_sparklineage import show
+
+    capture = {"degradations": [{}, {}], "degradationCounts": {"a": 2, "b": 5}}
+    event = {"run": {"facets": {"sparkLineage_capture": capture}}}
+    assert show.unlisted_degradations(event) == 5
+
+
 def test_strict_turns_a_note_into_exit_code_1(run):
     done = run("merge", STAGING, "--strict")
     assert done.code == 1
     assert json.loads(done.out)
+
+
+def test_a_bundle_says_how_large_its_event_may_be(run, bundle):
+    whole, small = (run("merge", str(bundle(**m))) for m in ({}, {"max_event_bytes": 9000}))
+    assert '"description": "' in whole.out
+    assert '"description": "' not in small.out
+    assert "note: detail_dropped: " in small.err
 
 
 @pytest.mark.parametrize(

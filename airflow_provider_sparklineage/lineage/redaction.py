@@ -1,0 +1,222 @@
+"""What must not leave the worker in an event: secrets, users of URIs, and literals on request.
+
+Airflow's redactor goes through a whole event, and knows what it must hide by the names of keys:
+a column called ``password`` loses its lineage to it, and 16 MB of column lineage take it half of
+the ten seconds after which Airflow drops an event. Our facets therefore ask it to leave them alone
+(``_skip_redact``), and so what they say is cleaned here:
+
+- *secrets*: values that Airflow masks in logs, in descriptions, conditions, locations, values and
+  templates; never in names of datasets and columns, which are identities
+- *users of URIs*: ``s3a://key:secret@bucket/x`` becomes ``s3a://bucket/x``, in names too
+- *literals*: in predicates and descriptions, where they are not wanted in the backend
+
+Secrets and literals are hidden in whole texts, before any is cut to a length: half a secret would
+not be known as one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, assert_never
+
+import attrs
+
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.subsets import summary
+from airflow_provider_sparklineage.subset import (
+    Binary,
+    Compare,
+    Condition,
+    Description,
+    Locations,
+    Partitions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sparklineage.lineage.columns import Edges
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.subsets import Meant
+
+HIDDEN = "?"
+"""Stands for a literal."""
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+# Greedy: a password may hold an @ itself. In Azure's schemes what stands there is the container.
+_USER = re.compile(r"(?<![\w+.-])(?!abfss?:|wasbs?:)([A-Za-z][\w+.-]*://)[^\s/?#\"'<>]*@", re.I)
+
+
+def without_user(text: str) -> str:
+    """Strip user and password of the URIs in a text."""
+    return _USER.sub(r"\1", text) if "@" in text else text
+
+
+def without_literals(text: str) -> str:
+    """Hide the literals of an SQL expression; all of it where it cannot be read as one."""
+    from sqlglot.dialects.spark import Spark  # half a second, for those who want it
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = Spark().tokenize(text)
+    except TokenError:
+        return HIDDEN
+    if any(token.comments for token in tokens):
+        return HIDDEN
+    made, done = "", 0
+    for token in tokens:
+        if token.token_type.name.endswith(("STRING", "NUMBER")) and token.start >= done:
+            between = text[done : token.start]
+            # Two strings in a row are one, with a quote in it.
+            made += between if not between and made.endswith(HIDDEN) else between + HIDDEN
+            done = token.end + 1
+    return made + text[done:]
+
+
+# --- before facets are made -----------------------------------------------------------------------
+
+
+def private(lineage: TaskLineage, mask: Callable[[str], str], *, literals: bool) -> TaskLineage:
+    """Hide secrets in the texts of a task's lineage that facets may cut, and literals on request.
+
+    :param mask: hides the secrets in a text
+    :param literals: whether literals are hidden as well
+    """
+    if mask is str and not literals:
+        return lineage
+    hidden = cache(lambda text: mask(without_literals(text) if literals else text))
+
+    def dataset(said: LineageDataset) -> LineageDataset:
+        columns = said.columns and ColumnLineage(
+            {name: _described(edges, hidden) for name, edges in said.columns.fields.items()},
+            _described(said.columns.dataset, hidden),
+        )
+        expected = said.expected and replace(
+            said.expected,
+            sources=tuple(
+                replace(s, template=mask(s.template), value=mask(s.value))
+                for s in said.expected.sources
+            ),
+        )
+        meant = _without_literals(said.meant, hidden) if literals else said.meant
+        return replace(said, columns=columns, expected=expected, meant=meant)
+
+    return replace(
+        lineage,
+        inputs=tuple(map(dataset, lineage.inputs)),
+        outputs=tuple(map(dataset, lineage.outputs)),
+    )
+
+
+def _described(edges: Edges, hidden: Callable[[str], str]) -> Edges:
+    return {
+        column: tuple(
+            t._replace(description=hidden(t.description)) if t.description else t for t in said
+        )
+        for column, said in edges.items()
+    }
+
+
+def _without_literals(meant: Meant, hidden: Callable[[str], str]) -> Meant:
+    """Hide the literals of a filter; partitions and locations are what the event is about."""
+    condition = meant.condition
+    if condition is None or (
+        meant.partitions is not None and condition == Description(summary(meant.partitions))
+    ):
+        return meant
+    return replace(meant, condition=_condition_without_literals(condition, hidden))
+
+
+def _condition_without_literals(condition: Condition, hidden: Callable[[str], str]) -> Condition:
+    match condition:
+        case Partitions() | Locations():
+            return condition
+        case Compare():
+            return replace(condition, value=HIDDEN)
+        case Description(text):
+            return Description(hidden(text))
+        case Binary(operator, left, right):
+            return Binary(
+                operator,
+                _condition_without_literals(left, hidden),
+                _condition_without_literals(right, hidden),
+            )
+        case _:
+            assert_never(condition)
+
+
+# --- after they are made --------------------------------------------------------------------------
+
+# Identities, and words of the specification.
+_UNMASKED = frozenset(
+    {
+        "_producer",
+        "_schemaURL",
+        "namespace",
+        "name",
+        "field",
+        "fields",
+        "type",
+        "subtype",
+        "transformationType",
+        "comparison",
+        "operator",
+        "transform",
+        "kind",
+        "code",
+        "column",
+    }
+)
+
+
+def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageParts:
+    """Strip users of URIs, and hide secrets in all that is not a name; what is given is kept.
+
+    :param mask: hides the secrets in a text
+    """
+    clean = _Cleaning(mask)
+    return replace(
+        said,
+        inputs=clean.value(said.inputs),
+        outputs=clean.value(said.outputs),
+        run_facets=clean.value(said.run_facets),
+        job_facets=clean.value(said.job_facets),
+    )
+
+
+class _Cleaning:
+    """Cleans values of any shape; what holds nothing to clean is given back as it is."""
+
+    def __init__(self, mask: Callable[[str], str]) -> None:
+        # Names and descriptions come again with each edge.
+        self._name = cache(without_user)
+        self._text = cache(lambda text: mask(without_user(text)))
+
+    def value(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, str):
+            return self._name(value) if key in _UNMASKED else self._text(value)
+        if isinstance(value, dict):
+            # The keys of dimensions are columns, whatever they are called.
+            cleaned = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}
+            return cleaned if any(cleaned[k] is not v for k, v in value.items()) else value
+        if isinstance(value, list):
+            items = [self.value(item, key) for item in value]
+            return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+        if attrs.has(type(value)):
+            return self._object(value)
+        return value
+
+    def _object(self, value: Any) -> Any:
+        changed = {}
+        for attribute in attrs.fields(type(value)):
+            before = getattr(value, attribute.name)
+            after = self.value(before, attribute.name)
+            if after is not before:
+                changed[attribute.alias] = after
+        return attrs.evolve(value, **changed) if changed else value

@@ -1,0 +1,202 @@
+"""What must not leave the worker: users of URIs, secrets, literals on request."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.expectations import Kind, Source
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.columns import (
+    DIRECT,
+    INDIRECT,
+    Column,
+    ColumnLineage,
+    Transformation,
+)
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.expected import Expected
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.partition_facets import MAX_TEMPLATE
+from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.lineage.redaction import (
+    redacted,
+    without_literals,
+    without_user,
+)
+from airflow_provider_sparklineage.lineage.subsets import Meant
+from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.subset import Description, Locations, Partitions
+
+SECRET = "hunter2secret"
+ORDERS = DatasetName("s3a://AKIA:shh@lake", "/orders")
+
+
+def mask(text):
+    return text.replace(SECRET, "***")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s3a://key:secret@bucket/a/b", "s3a://bucket/a/b"),
+        ("s3a://key@bucket", "s3a://bucket"),
+        ("jdbc:postgresql://me:p@ss@host:5432/db", "jdbc:postgresql://host:5432/db"),
+        ("read a://x:y@z/1 and b://u:v@w/2", "read a://z/1 and b://w/2"),
+        ("s3a://bucket/a@b/c", "s3a://bucket/a@b/c"),
+        ("https://host/?to=a@b", "https://host/?to=a@b"),
+        ("abfss://container@account.dfs.core.windows.net/x",) * 2,
+        ("wasb://container@account.blob.core.windows.net/x",) * 2,
+        ("someone@example.org",) * 2,
+        ("",) * 2,
+    ],
+)
+def test_users_of_uris_are_stripped_and_nothing_else(text, expected):
+    assert without_user(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("WHERE ((dt IS NOT NULL) AND (dt = '2024-05-06'))",
+         "WHERE ((dt IS NOT NULL) AND (dt = ?))"),
+        ("(amount > 0.0D) AND (n = -5) AND (b = 12L)", "(amount > ?) AND (n = -?) AND (b = ?)"),
+        ("name = 'it''s' AND d = DATE '2024-05-06'", "name = ? AND d = DATE ?"),
+        ("name = 'żółw 🐢' AND dt = 'x'", "name = ? AND dt = ?"),
+        ("żółw = 1 AND `c 1` = 2", "żółw = ? AND `c 1` = ?"),
+        ("(pythonUDF0 + t1.c2) AS x3", "(pythonUDF0 + t1.c2) AS x3"),
+        ("name = 'it\\'s'", "name = ?"),
+        ("X'1F' = b", "? = b"),
+        ("a = 'unclosed", "?"),
+        ("a = 1 -- 'why'", "?"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_literals_are_hidden_and_columns_are_not(text, expected):
+    assert without_literals(text) == expected
+
+
+def lineage(**dataset):
+    edges = {
+        Column(ORDERS, "password"): (
+            Transformation(DIRECT, "TRANSFORMATION", f"concat(token, '{SECRET}') AS token"),
+            Transformation(INDIRECT, "FILTER", f"name = '{SECRET}'"),
+        )
+    }
+    columns = ColumnLineage({"token_count": edges}, edges)
+    return TaskLineage(Outcome.COMPLETE, (), (LineageDataset(ORDERS, columns=columns, **dataset),))
+
+
+def event(task, **options):
+    return facets.parts(task, ReadReport(), **options)
+
+
+def text(parts):
+    def plain(value):
+        return attrs.asdict(value)
+
+    return json.dumps([parts.inputs, parts.outputs, parts.run_facets], default=plain)
+
+
+SOURCES = Expected(
+    Kind.PATH,
+    sources=(Source(Kind.PATH, "conf", f"--key={SECRET} --day={{{{ ds }}}}", SECRET, "dt"),),
+)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        pytest.param({}, id="descriptions of columns"),
+        pytest.param({"meant": Meant(Locations(frozenset({f"/{SECRET}"})))}, id="locations"),
+        pytest.param({"meant": Meant(Description(f"x LIKE '{SECRET}'"))}, id="description"),
+        pytest.param({"meant": Meant(predicates.condition(f"a = '{SECRET}'"))}, id="compare"),
+        pytest.param(
+            {"meant": Meant(Partitions(p := frozenset({Partition.of([("name", SECRET)])})), p)},
+            id="partitions of a column called name",
+        ),
+        pytest.param({"expected": SOURCES}, id="templates and values"),
+    ],
+)
+def test_secrets_are_masked(dataset):
+    task = lineage(**dataset)
+    assert SECRET in text(event(task))
+    assert SECRET not in text(event(task, mask=mask))
+
+
+def test_a_secret_is_masked_before_a_text_is_cut():
+    long = "x" * 250 + SECRET  # the deprecated description has 255 characters
+    edges = {Column(ORDERS, "a"): (Transformation(DIRECT, "IDENTITY", long),)}
+    task = TaskLineage(
+        Outcome.COMPLETE,
+        (),
+        (LineageDataset(ORDERS, columns=ColumnLineage({"a": edges})),),
+    )
+    assert SECRET[:3] not in text(event(task, mask=mask))
+
+
+def test_names_are_identities_and_never_masked():
+    def everything(_):
+        return "***"
+
+    [output] = event(lineage(), mask=everything).outputs
+    [source] = output.facets["columnLineage"].fields["token_count"].inputFields
+    assert (output.name, source.name, source.field) == ("/orders", "/orders", "password")
+    assert {t.type for t in source.transformations} == {"DIRECT", "INDIRECT"}
+    assert {t.description for t in source.transformations} == {"***"}
+
+
+def test_users_are_stripped_alike_from_datasets_and_columns():
+    task = lineage(meant=Meant(Locations(frozenset({"s3a://AKIA:shh@lake/orders/x"}))))
+    assert "shh" not in text(event(task))
+    [output] = event(task).outputs
+    [source] = output.facets["columnLineage"].dataset
+    assert output.namespace == source.namespace == "s3a://lake"
+
+
+def test_users_are_stripped_from_what_spark_says():
+    facet = msgspec.Raw(b'{"name": "x", "uri": "s3a://AKIA:shh@lake", "list": [1, null, "a"]}')
+    [output] = event(lineage(facets={"dataSource": facet})).outputs
+    assert output.facets["dataSource"] == {"name": "x", "uri": "s3a://lake", "list": [1, None, "a"]}
+
+
+def test_literals_are_hidden_on_request():
+    task = lineage(meant=Meant(predicates.condition("a = 'PL' AND b LIKE 'x%'")))
+    said, hidden = event(task), event(task, redact_literals=True)
+    assert "PL" in text(said)
+    assert "x%" in text(said)
+    assert "PL" not in text(hidden)
+    assert "x%" not in text(hidden)
+    assert SECRET not in text(hidden)
+    assert "concat(token, ?) AS token" in text(hidden)
+
+
+def test_partitions_are_no_literals():
+    p = frozenset({Partition.of([("dt", "2024-05-06")])})
+    for meant in (Meant(Partitions(p), p), Meant(Description("dt=2024-05-06"), p)):
+        task = lineage(meant=meant)
+        [said], [hidden] = event(task).outputs, event(task, redact_literals=True).outputs
+        assert hidden.outputFacets == said.outputFacets
+
+
+def test_what_holds_nothing_to_hide_is_given_back_as_it_is():
+    said = OpenLineageParts([], event(TaskLineage(Outcome.COMPLETE)).outputs)
+    assert redacted(said, str) == said
+
+
+def test_of_a_long_template_only_what_stands_around_the_expression_is_told():
+    template = f"{'a' * 900} {{{{ ds }}}} {'b' * 900} --password=x"
+    source = Source(Kind.PATH, "conf", template, "2024-05-06", "dt", ("ds",))
+    task = lineage(expected=Expected(Kind.PATH, sources=(source,)))
+    [entry] = event(task).run_facets["sparkLineage_partitionCheck"].writes
+    told = entry["from"][0]["template"]
+    assert "{{ ds }}" in told
+    assert "password" not in told
+    assert len(told) == MAX_TEMPLATE + 2
+    assert (told[0], told[-1]) == ("…", "…")

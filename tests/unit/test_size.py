@@ -1,0 +1,309 @@
+"""The size policy: what an event goes without when it would be too large, and that it says so."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openlineage.client.serde import Serde
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.columns import (
+    DIRECT,
+    INDIRECT,
+    Column,
+    ColumnLineage,
+    Transformation,
+)
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.spark.events import ReadReport
+from tests.openlineage_spec import validate_event
+
+SOURCE = DatasetName("s3://lake", "orders")
+UNLIMITED = 10**12
+SLACK = 2048
+"""How much smaller than the limit an event may be that has to do with less all the same."""
+
+
+def raw(facet):
+    header = {"_producer": "https://spark", "_schemaURL": "https://openlineage.io/spec/x.json"}
+    return msgspec.Raw(json.dumps(header | facet).encode())
+
+
+def output(name, columns, *, text="a description of what was done", sources=4):
+    """Make an output that has detail of every kind."""
+    direct = Transformation(DIRECT, "IDENTITY", text)
+    indirect = Transformation(INDIRECT, "CONDITIONAL", text)
+    edges = {
+        f"c{n}": {
+            Column(SOURCE, f"s{m}"): (direct, indirect) if m % 2 else (direct,)
+            for m in range(sources)
+        }
+        for n in range(columns)
+    }
+    edges["only_indirect"] = {Column(SOURCE, "s0"): (indirect, Transformation(INDIRECT, "SORT"))}
+    everything = {
+        Column(SOURCE, f"f{n}"): (
+            Transformation(INDIRECT, "FILTER", text),
+            Transformation(INDIRECT, "JOIN", text),
+        )
+        for n in range(columns)
+    }
+    schema = [
+        {"name": f"c{n}", "type": "string", "description": "a comment of the column", "fields": []}
+        for n in range(columns)
+    ]
+    schema[0]["fields"] = [{"name": "inner", "type": "int", "description": "a nested comment"}]
+    return LineageDataset(
+        DatasetName("s3://lake", name),
+        facets={"schema": raw({"fields": schema})},
+        side_facets={"outputStatistics": raw({"rowCount": 5, "notes": "n" * 100 * columns})},
+        columns=ColumnLineage(edges, everything),
+    )
+
+
+LARGE = TaskLineage(
+    Outcome.COMPLETE,
+    (LineageDataset(SOURCE, side_facets={"inputStatistics": raw({"rowCount": 1})}),),
+    (output("large", 90), output("larger", 120)),
+    degradations=(Degradation(DegradationCode.COLUMN_INCOMPLETE, "a Python UDF"),),
+)
+
+
+def event(lineage, limit):
+    return facets.run_event(
+        lineage,
+        ReadReport(),
+        run_id="00000000-0000-7000-8000-000000000000",
+        job_namespace="n",
+        job_name="j",
+        event_time="2026-01-01T00:00:00+00:00",
+        max_event_bytes=limit,
+    )
+
+
+def size(document):
+    return len(Serde.to_json(document))
+
+
+def said(document):
+    """Messages of what was dropped, in the order of dropping."""
+    capture = document["run"]["facets"]["sparkLineage_capture"]
+    return [d["message"] for d in capture["degradations"] if d["code"] == "detail_dropped"]
+
+
+def steps(lineage):
+    """Make the event as it is without limit, and after each step of dropping."""
+    found = [event(lineage, UNLIMITED)]
+    while True:
+        less = event(lineage, size(found[-1]) - 1)
+        if "Even the names" in said(less)[-1]:
+            return found
+        found.append(less)
+
+
+STEPS = steps(LARGE)
+NAMES = [
+    "all of it",
+    "without descriptions",
+    "without transformations of INDIRECT",
+    "without statistics",
+    "without comments of schemas",
+    "without INDIRECT",
+    "without the column lineage of the largest output",
+    "without the column lineage of both",
+]
+
+
+def lineage_of(document, output):
+    return document["outputs"][output]["facets"].get("columnLineage")
+
+
+def transformations(document):
+    for number in range(2):
+        facet = lineage_of(document, number) or {"fields": {}}
+        for field in facet["fields"].values():
+            for source in field["inputFields"]:
+                yield from source["transformations"]
+
+
+def has(document):
+    """Tell which kinds of detail an event has, by looking at it."""
+    outputs = document["outputs"]
+    columns = [c for n in range(2) if (c := lineage_of(document, n))]
+    indirect = [t for t in transformations(document) if t["type"] == "INDIRECT"]
+    schema = outputs[0]["facets"].get("schema", {"fields": []})["fields"]
+    inner = schema[0]["fields"] if schema else []
+    return {
+        "descriptions": any(t.get("description") for t in transformations(document)),
+        "subtypes of INDIRECT": any("subtype" in t for t in indirect),
+        "transformations of the whole": any(
+            e.get("transformations") for c in columns for e in c["dataset"]
+        ),
+        "statistics": "outputStatistics" in outputs[0]["outputFacets"],
+        "comments": any("description" in f for f in [*schema, *inner]),
+        "INDIRECT": bool(indirect) or any(c["dataset"] for c in columns),
+        "smaller output's columns": lineage_of(document, 0) is not None,
+        "larger output's columns": lineage_of(document, 1) is not None,
+        "schema": bool(schema),
+    }
+
+
+GOES = [
+    set(),
+    {"descriptions"},
+    {"subtypes of INDIRECT", "transformations of the whole"},
+    {"statistics"},
+    {"comments"},
+    {"INDIRECT"},
+    {"larger output's columns"},
+    {"smaller output's columns"},
+]
+
+
+@pytest.mark.parametrize("step", range(len(NAMES)), ids=NAMES)
+def test_each_step_takes_its_kind_of_detail_and_nothing_else(step):
+    gone = set().union(*GOES[: step + 1])
+    assert {kind for kind, there in has(STEPS[step]).items() if not there} == gone
+
+
+@pytest.mark.parametrize("step", range(len(NAMES)), ids=NAMES)
+@pytest.mark.parametrize(
+    ("limit", "further"),
+    [
+        pytest.param(lambda size, _: size + SLACK, 0, id="just below the limit"),
+        pytest.param(lambda size, _: size - 1, 1, id="just above the limit"),
+        pytest.param(lambda _, after: after + SLACK, 1, id="far above the limit"),
+    ],
+)
+def test_a_step_is_taken_only_when_the_one_before_it_is_not_enough(step, limit, further):
+    after = STEPS[min(step + 1, len(STEPS) - 1)]
+    document = event(LARGE, limit(size(STEPS[step]), size(after)))
+    assert document == STEPS[min(step + further, len(STEPS) - 1)]
+
+
+@pytest.mark.parametrize("step", range(len(NAMES)), ids=NAMES)
+def test_every_step_says_what_went_and_how_much(step):
+    expected = [
+        "1894 descriptions of column lineage",
+        "844 transformations of INDIRECT lineage",
+        "3 statistics",
+        "212 comments of schemas",
+        "632 INDIRECT edges of column lineage",
+        "The column lineage of s3://lake/larger",
+        "The column lineage of s3://lake/large",
+    ][:step]
+    messages = said(STEPS[step])
+    assert [m.partition(" was left")[0].partition(" were left")[0] for m in messages] == expected
+    assert all("[sparklineage] max_event_bytes" in m for m in messages)
+
+
+@pytest.mark.parametrize("step", range(len(NAMES)), ids=NAMES)
+def test_what_is_left_is_valid_openlineage(step):
+    validate_event(STEPS[step])
+
+
+def test_what_was_dropped_is_said_before_what_is_missing_otherwise():
+    capture = STEPS[2]["run"]["facets"]["sparkLineage_capture"]
+    codes = [d["code"] for d in capture["degradations"]]
+    assert codes == ["detail_dropped", "detail_dropped", "column_incomplete"]
+
+
+def test_an_indirect_edge_never_turns_into_a_direct_one():
+    field = lineage_of(STEPS[2], 0)["fields"]["only_indirect"]
+    [source] = field["inputFields"]
+    assert [t["type"] for t in source["transformations"]] == ["INDIRECT"]
+    assert "only_indirect" not in lineage_of(STEPS[5], 0)["fields"]
+
+
+def test_after_column_lineage_other_facets_go_the_largest_first_and_names_stay():
+    without_columns = STEPS[len(NAMES) - 1]
+    document = event(LARGE, size(without_columns) - 1)
+    assert "schema of s3://lake/larger" in said(document)[-1]
+    assert "schema" not in document["outputs"][1]["facets"]
+    assert "schema" in document["outputs"][0]["facets"]
+    least = event(LARGE, 0)
+    assert [d["name"] for d in least["outputs"]] == ["large", "larger"]
+    assert not any(d["facets"] for d in least["outputs"])
+    assert "Even the names" in said(least)[-1]
+
+
+def test_the_lineage_that_is_fitted_is_not_changed():
+    before = event(LARGE, UNLIMITED)
+    event(LARGE, 0)
+    assert event(LARGE, UNLIMITED) == before
+
+
+def test_a_start_event_has_no_facet_to_say_it_and_so_loses_nothing():
+    parts = facets.parts(LARGE, max_event_bytes=0)
+    assert [sorted(d.facets) for d in parts.outputs] == [["columnLineage", "schema"]] * 2
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+outputs = st.builds(
+    output,
+    st.sampled_from(["a", "b", "ü", "\N{GRINNING FACE}" * 5]),
+    st.integers(1, 6),
+    text=st.sampled_from(["", "x", "WHERE name = 'żółw'", "a, b: c" * 40]),
+    sources=st.integers(1, 3),
+)
+lineages = st.lists(outputs, max_size=4, unique_by=lambda o: o.name).map(
+    lambda found: TaskLineage(Outcome.COMPLETE, (), tuple(found))
+)
+few = settings(max_examples=25, deadline=None)
+
+
+@few
+@given(lineages, st.integers(0, 30_000))
+def test_an_event_is_never_larger_than_the_limit(lineage, limit):
+    document = event(lineage, limit)
+    assert size(document) <= limit or document == event(lineage, 0)
+
+
+@few
+@given(lineages)
+def test_nothing_is_dropped_of_what_fits(lineage):
+    whole = event(lineage, UNLIMITED)
+    assert event(lineage, size(whole) + SLACK) == whole
+    assert said(whole) == []
+
+
+@few
+@given(lineages, st.lists(st.integers(0, 30_000), min_size=2, max_size=5))
+def test_a_lower_limit_never_keeps_what_a_higher_one_drops(lineage, limits):
+    kept = [_leaves(event(lineage, limit)) for limit in sorted(limits)]
+    assert all(less <= more for less, more in pairwise(kept))
+
+
+@few
+@given(lineages, st.integers(0, 30_000))
+def test_whatever_is_missing_is_said(lineage, limit):
+    document, whole = event(lineage, limit), event(lineage, UNLIMITED)
+    is_whole = _leaves(document) == _leaves(whole)
+    assert is_whole == (not [m for m in said(document) if "Even the names" not in m])
+
+
+def _leaves(document):
+    """Every text and number of the datasets, by its path; sources by their names."""
+
+    def walk(path, value):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from walk((*path, key), inner)
+        elif isinstance(value, list):
+            for inner in value:
+                named = isinstance(inner, dict) and (inner.get("field") or inner.get("name"))
+                kind = isinstance(inner, dict) and inner.get("type")
+                yield from walk((*path, named or kind), inner)
+        elif value:
+            yield (path, value)
+
+    return set(walk((), document["outputs"]))
