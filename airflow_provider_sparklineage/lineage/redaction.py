@@ -200,11 +200,12 @@ class _Cleaning:
 
     def value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, str):
-            return self._name(value) if key in _UNMASKED else self._text(value)
+            cleaned = self._name(value) if key in _UNMASKED else self._text(value)
+            return value if cleaned == value else cleaned  # the caches give equal ones
         if isinstance(value, dict):
             # The keys of dimensions are columns, whatever they are called.
-            cleaned = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}
-            return cleaned if any(cleaned[k] is not v for k, v in value.items()) else value
+            entries = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}
+            return entries if any(entries[k] is not v for k, v in value.items()) else value
         if isinstance(value, list):
             items = [self.value(item, key) for item in value]
             return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
@@ -217,6 +218,6 @@ class _Cleaning:
         for attribute in attrs.fields(type(value)):
             before = getattr(value, attribute.name)
             after = self.value(before, attribute.name)
-            if after is not before:
+            if after is not before and attribute.init:
                 changed[attribute.alias] = after
         return attrs.evolve(value, **changed) if changed else value
