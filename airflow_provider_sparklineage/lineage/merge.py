@@ -264,7 +264,9 @@ class _Merging:
 
     def _has_column(self, column: Column) -> bool:
         schema = self._schemas.get(column.dataset)
-        return schema is None or column.field in schema
+        if schema is None:
+            return True
+        return column.field in schema or column.field.partition(".")[0] in schema
 
     def _add_output(self, dataset: ActionDataset) -> None:
         known = self.outputs.get(dataset.name)

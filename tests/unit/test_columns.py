@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,6 @@ from airflow_provider_sparklineage.lineage.columns import (
     Transformation,
     combine,
     compose,
-    decode,
     union,
 )
 
@@ -98,47 +95,3 @@ def test_uniting_keeps_every_edge_once():
     one = {Column(A, "p"): (IDENTITY, TRANSFORMED)}
     two = {Column(A, "p"): (IDENTITY,), Column(B, "q"): (IDENTITY,)}
     assert union(one, two) == {Column(A, "p"): (IDENTITY, TRANSFORMED), Column(B, "q"): (IDENTITY,)}
-
-
-# --- decoding -------------------------------------------------------------------------------------
-
-
-def facet(fields=None, dataset=None):
-    return json.dumps({"fields": fields or {}, "dataset": dataset or []}).encode()
-
-
-def source(field, *transformations, name="/a"):
-    said = {"transformations": list(transformations)} if transformations else {}
-    return {"namespace": "file", "name": name, "field": field, **said}
-
-
-def test_entries_for_the_whole_dataset_are_indirect_whatever_they_say():
-    lineage = decode(facet(dataset=[source("p", {"type": "DIRECT", "subtype": "IDENTITY"})]), same)
-    assert lineage.dataset == {Column(A, "p"): (FILTERED,)}
-
-
-def test_an_input_field_without_transformations_is_unknown():
-    lineage = decode(facet({"x": {"inputFields": [source("p")]}}), same)
-    assert lineage.fields == {"x": {Column(A, "p"): (UNKNOWN,)}}
-
-
-@pytest.mark.parametrize(
-    "description", ["empty2null(region) AS region", "empty2null(`t`.`region`) AS `region`"]
-)
-def test_empty_to_null_is_identity(description):
-    said = {"type": "DIRECT", "subtype": "TRANSFORMATION", "description": description}
-    lineage = decode(facet({"region": {"inputFields": [source("region", said)]}}), same)
-    [transformation] = lineage.fields["region"][Column(A, "region")]
-    assert transformation[:2] == IDENTITY[:2]
-
-
-def test_a_column_with_empty_sources_is_left_out():
-    assert decode(facet({"x": {"inputFields": []}, "y": {}}), same).fields == {}
-
-
-def test_a_file_stands_for_its_directory():
-    lineage = decode(
-        facet({"x": {"inputFields": [source("p", name="/a/part-0.parquet")]}}),
-        lambda name: A if name.name.startswith("/a/") else name,
-    )
-    assert lineage.fields == {"x": {Column(A, "p"): (UNKNOWN,)}}
