@@ -3,12 +3,13 @@
 An *edge* says that one input column influences one output column (``ColumnLineage.fields``) or all
 of them (``ColumnLineage.dataset``), each with a list of transformations.
 
-==================  ==============================================================================
-:mod:`.edges`       the values, and their union
-:mod:`.decoding`    every form in which listeners said them, 1.12 to 1.53
-:mod:`.composition` A→tmp and tmp→B give A→B
-:mod:`.forms`       ``compact`` and ``legacy``: influences on all columns said once, or with each
-==================  ==============================================================================
+====================  ============================================================================
+:mod:`.edges`         the values, and their union
+:mod:`.decoding`      every form in which listeners said them, 1.12 to 1.53
+:mod:`.composition`   A→tmp and tmp→B give A→B
+:mod:`.descriptions`  what the two say of themselves, as one text
+:mod:`.forms`         ``compact`` and ``legacy``: influences on all columns said once or with each
+====================  ============================================================================
 """
 
 from __future__ import annotations

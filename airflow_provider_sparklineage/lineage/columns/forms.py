@@ -34,16 +34,16 @@ def expand(lineage: ColumnLineage) -> ColumnLineage:
 def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPES) -> ColumnLineage:
     """Say once which INDIRECT influences there are on each and every column.
 
-    Exactly those are taken from the columns; :func:`expand` gives them back, up to order. A column
-    that had no others stays, with no edges.
+    Exactly those are taken from the columns, and what is said of the whole already; :func:`expand`
+    gives them back, up to order. A column that had no others stays, with no edges.
 
     :param subtypes: which INDIRECT subtypes to look for
     """
-    common = _common(lineage, subtypes)
-    if not common:
+    everywhere = union(lineage.dataset, _common(lineage, subtypes))
+    if not everywhere:
         return lineage
-    fields = {name: _without(edges, common) for name, edges in lineage.fields.items()}
-    return ColumnLineage(fields, union(lineage.dataset, common))
+    fields = {name: _without(edges, everywhere) for name, edges in lineage.fields.items()}
+    return ColumnLineage(fields, everywhere)
 
 
 def _common(
