@@ -216,6 +216,7 @@ def _column_lineage(
 
 def _field(edges: Edges) -> column_lineage_dataset.Fields:
     all_of_it = [t for column in sorted(edges) for t in edges[column]]
+    all_of_it.sort(key=lambda t: t.type != DIRECT)  # the text is short, and the value comes first
     return column_lineage_dataset.Fields(
         inputFields=_input_fields(edges),
         transformationType=_summary(all_of_it),

@@ -46,6 +46,9 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
         max_partitions=settings.max_partitions,
         max_locations=settings.max_locations,
         bare_partitions=settings.emit_bare_partitions_facet,
+        column_lineage=settings.column_lineage,
+        intermediate_datasets=str(settings.intermediate_datasets),
+        lineage_facet=settings.emit_lineage_facet,
         versions=_versions(),
         settings=settings.described(),
     )

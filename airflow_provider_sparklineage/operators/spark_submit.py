@@ -54,6 +54,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -71,6 +73,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         strict: bool | None = None,
         observe: bool | None = None,
         partition_key_dimensions: str | Sequence[str] | None = None,
+        column_lineage: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,6 +83,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.strict = strict
         self.observe = observe
         self.partition_key_dimensions = partition_key_dimensions
+        self.column_lineage = column_lineage
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
@@ -233,7 +237,12 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _settings(self) -> settings.Settings:
-        return settings.resolve(option, strict=self.strict, observe=self.observe)
+        return settings.resolve(
+            option,
+            strict=self.strict,
+            observe=self.observe,
+            column_lineage=self.column_lineage,
+        )
 
     def _has_lineage(self) -> bool:
         """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
@@ -312,4 +321,6 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     """

@@ -104,6 +104,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     max_partitions: int = 100
     max_locations: int = 100
     bare_partitions: bool = False
+    column_lineage: str = "compact"
+    intermediate_datasets: str = "keep"
+    lineage_facet: bool = False
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}

@@ -37,13 +37,20 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     union,
     unite_into,
 )
-from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES, compact, expand
+from airflow_provider_sparklineage.lineage.columns.forms import (
+    MAX_LEGACY_EDGES,
+    ROW_SUBTYPES,
+    compact,
+    expand,
+    legacy,
+)
 
 __all__ = [
     "DIRECT",
     "DIRECT_SUBTYPES",
     "INDIRECT",
     "INDIRECT_SUBTYPES",
+    "MAX_LEGACY_EDGES",
     "ROW_SUBTYPES",
     "Column",
     "ColumnLineage",
@@ -56,6 +63,7 @@ __all__ = [
     "decode",
     "expand",
     "is_incomplete",
+    "legacy",
     "metadata_columns_removed",
     "union",
     "unite_into",

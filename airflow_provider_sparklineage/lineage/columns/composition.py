@@ -139,11 +139,11 @@ def _bounded(transformations: tuple[Transformation, ...]) -> tuple[Transformatio
     return tuple(dict.fromkeys(t._replace(description="") for t in transformations))
 
 
-def without_sources_in(lineage: ColumnLineage, dataset: DatasetName) -> ColumnLineage:
-    """Drop the sources that are columns of a dataset."""
+def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]) -> ColumnLineage:
+    """Drop the sources that are columns of some datasets."""
 
     def others(edges: Edges) -> Edges:
-        return {c: t for c, t in edges.items() if c.dataset != dataset}
+        return {c: t for c, t in edges.items() if c.dataset not in datasets}
 
     fields = {name: others(edges) for name, edges in lineage.fields.items()}
     return ColumnLineage({n: e for n, e in fields.items() if e}, others(lineage.dataset))

@@ -46,6 +46,20 @@ def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPE
     return ColumnLineage(fields, everywhere)
 
 
+MAX_LEGACY_EDGES = 500
+"""Of an output in the legacy form: a backend that keeps every edge can never take one back."""
+
+
+def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
+    """Expand, unless that makes too many edges; then there is no legacy form."""
+    count = sum(map(len, lineage.fields.values()))
+    if count <= MAX_LEGACY_EDGES and len(lineage.dataset) * len(lineage.fields) <= MAX_LEGACY_EDGES:
+        expanded = expand(lineage)
+        count = sum(map(len, expanded.fields.values()))
+        return expanded if count <= MAX_LEGACY_EDGES else None
+    return None
+
+
 def _common(
     lineage: ColumnLineage, subtypes: Collection[str]
 ) -> dict[Column, tuple[Transformation, ...]]:
