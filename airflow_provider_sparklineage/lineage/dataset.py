@@ -30,6 +30,7 @@ class LineageDataset:
     :param subset: partitions that were observed
     :param expected: what templates and declarations say
     :param meant: the part of the dataset, in the form in which it is to be said
+    :param sources: of an output, the datasets that it was made of; None where nobody knows
     """
 
     name: DatasetName
@@ -41,6 +42,7 @@ class LineageDataset:
     subset: Subset | None = None
     expected: Expected | None = None
     meant: Meant = field(default_factory=Meant)
+    sources: frozenset[DatasetName] | None = None
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:

@@ -31,6 +31,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     Edges,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.explicit import LINEAGE_KEY, lineage_facet
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
 from airflow_provider_sparklineage.lineage.partition_facets import (
     CHECK_KEY,
@@ -99,13 +100,21 @@ class OpenLineageParts:
 
 
 def parts(
-    lineage: TaskLineage, report: ReadReport | None = None, *, bare_partitions: bool = False
+    lineage: TaskLineage,
+    report: ReadReport | None = None,
+    *,
+    bare_partitions: bool = False,
+    explicit: bool = False,
 ) -> OpenLineageParts:
     """Say a task's lineage in OpenLineage.
 
     :param report: what reading the events met; without it (START) there is no capture facet
     :param bare_partitions: say an output's partitioning as the proposal's own facet as well
+    :param explicit: say which inputs feed which output in the job facet ``lineage``
     """
+    job_facets: dict[str, JobFacet] = {}
+    if explicit and (said := lineage_facet(lineage.outputs)):
+        job_facets[LINEAGE_KEY] = said
     run_facets: dict[str, RunFacet] = {}
     if check := check_facet(lineage.inputs, lineage.outputs):
         run_facets[CHECK_KEY] = check
@@ -115,6 +124,7 @@ def parts(
         [_input(d) for d in lineage.inputs],
         [_output(d, bare_partitions=bare_partitions) for d in lineage.outputs],
         run_facets,
+        job_facets,
     )
 
 
@@ -127,14 +137,15 @@ def run_event(
     job_name: str,
     event_time: str,
     bare_partitions: bool = False,
+    explicit: bool = False,
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
-    said = parts(lineage, report, bare_partitions=bare_partitions)
+    said = parts(lineage, report, bare_partitions=bare_partitions, explicit=explicit)
     event = RunEvent(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,
         run=Run(run_id, facets=said.run_facets),
-        job=Job(job_namespace, job_name),
+        job=Job(job_namespace, job_name, facets=said.job_facets),
         producer=producer(),
         inputs=said.inputs,
         outputs=said.outputs,

@@ -217,6 +217,7 @@ class _Merging:
                     appends=not lifecycle(dataset),
                     size=size_written(dataset),
                     locations=dataset.locations,
+                    sources=_sources(composed, origins),
                 )
                 self._history.add(dataset.name, write)
 
@@ -349,9 +350,10 @@ class _Merging:
             origin = self._history.origin(name, Read())
             lineage = origin.lineage if origin else ColumnLineage()
             # Its own columns are nobody's sources unless it is an input too.
-            nobody = self.dropped if name in self.inputs else {name, *self.dropped}
+            nobody = self.dropped | ({name} - self.inputs.keys())
             lineage = columns.without_sources_in(lineage, nobody)
-            output = replace(dataset, columns=lineage)
+            sources = (origin.sources if origin else frozenset()) - nobody
+            output = replace(dataset, columns=lineage, sources=sources)
             if self._observed.was_written(name):
                 output = self._observe(output, self._observed.of_output, "written to")
             elif self._was_observed and _is_files(name):
@@ -412,6 +414,23 @@ class _Merging:
                     dataset.name,
                     column,
                 )
+
+
+def _sources(
+    composed: ColumnLineage, origins: Mapping[DatasetName, Origin | None]
+) -> frozenset[DatasetName]:
+    """Name the datasets from outside that a write was made of, through what was read back."""
+    found = {
+        column.dataset
+        for edges in (*composed.fields.values(), composed.dataset)
+        for column in edges
+    }
+    for name, origin in origins.items():
+        if origin is None or not origin.internal:
+            found.add(name)
+        if origin is not None:
+            found |= origin.sources
+    return frozenset(found)
 
 
 def _has_delta_extension(action: Action) -> bool:

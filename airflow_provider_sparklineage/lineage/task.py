@@ -180,6 +180,7 @@ def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
         job_name=job.name if job else (application and application.job_name) or "unknown",
         event_time=time.isoformat() if time else "1970-01-01T00:00:00+00:00",
         bare_partitions=manifest.bare_partitions,
+        explicit=manifest.lineage_facet,
     )
 
 

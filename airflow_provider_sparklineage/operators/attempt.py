@@ -291,8 +291,12 @@ class Attempt:
         return parts
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
-        bare = self.settings.emit_bare_partitions_facet
-        return facets.parts(lineage, self.bundle.report, bare_partitions=bare)
+        return facets.parts(
+            lineage,
+            self.bundle.report,
+            bare_partitions=self.settings.emit_bare_partitions_facet,
+            explicit=self.settings.emit_lineage_facet,
+        )
 
     def _expiry(self) -> Any:
         begun = time.monotonic()

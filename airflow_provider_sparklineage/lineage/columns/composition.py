@@ -74,11 +74,13 @@ class Origin(NamedTuple):
     :param lineage: the columns that this application wrote into it
     :param internal: nothing but those was read, so that the dataset itself is no source
     :param exact: that was observed, and not taken from what the events say of the writes
+    :param sources: datasets from outside that the application made it of
     """
 
     lineage: ColumnLineage
     internal: bool
     exact: bool = False
+    sources: frozenset[DatasetName] = frozenset()
 
 
 def compose(
