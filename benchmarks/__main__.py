@@ -19,6 +19,7 @@ import msgspec
 from airflow_provider_sparklineage.lineage.facets import parts
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.spark.capture import EVENTS, CaptureBundle, Manifest
+from benchmarks.columns import chaining, reading
 from benchmarks.subsets import folding
 from benchmarks.tracing import tracing
 
@@ -105,6 +106,8 @@ def main() -> int:
         lambda: merging(100),
         lambda: tracing(best, Result),
         lambda: folding(Result),
+        lambda: chaining(Result),
+        lambda: reading(Result),
         importing,
     ):
         result = measure()

@@ -267,10 +267,10 @@ def test_what_an_intermediate_was_made_of_is_put_into_the_text(outer, column, in
     assert composed(outer, column, inner) == expected
 
 
-def test_a_text_that_would_be_too_long_stays_as_the_last_action_said_it():
+def test_a_text_that_would_be_too_long_says_that_something_is_left_out():
     inner = f"concat({'y' * (MAX_DESCRIPTION - 20)}) AS x"
     assert composed("sum(x) AS n", "x", inner).startswith("sum(concat(y")
-    assert composed("(x + x) AS n", "x", inner) == "(x + x) AS n"
+    assert composed("(x + x) AS n", "x", inner) == "(… + …) AS n"
 
 
 def test_a_text_that_is_too_long_by_itself_is_cut():

@@ -38,9 +38,9 @@ def combine(this: Transformation, upstream: Transformation, via: str = "") -> Tr
 
     INDIRECT here stays; DIRECT after an unknown is unknown; DIRECT after INDIRECT is that INDIRECT;
     DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY. Masking anywhere
-    masks. The description is this one's with what the upstream one says put into it, for as long as
-    it stays below :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where
-    that alone says something.
+    masks. The description is this one's with what the upstream one says put into it, within
+    :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where that alone says
+    something.
 
     :param via: the column between the two, as this one's description names it; empty where a text
         could mean another column by that name

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 MAX_DESCRIPTION = 1000
-"""Characters of a composed description. What would be longer stays as its last action said it."""
+"""Characters of a composed description; in one that would be longer, … is what a column was."""
 
 _ALIAS = re.compile(r"(?P<text>.*\S)\s+AS\s+(?:`[^`]+`|\w+)", re.DOTALL | re.IGNORECASE)
 
@@ -22,7 +22,7 @@ def composed(outer: str, column: str, inner: str) -> str:
     :param outer: the later action's text
     :param column: the intermediate's column
     :param inner: the earlier action's text, which made the column
-    :return: ``outer`` where it does not name the column, or where it would be too long
+    :return: ``outer`` where it does not name the column
     """
     aliased = _ALIAS.fullmatch(inner)
     source = aliased["text"] if aliased else inner
@@ -32,9 +32,11 @@ def composed(outer: str, column: str, inner: str) -> str:
     text, alias = (end["text"], outer[len(end["text"]) :]) if end else (outer, "")
     pieces, count = _reference(column).subn(lambda m: m[0] if m[1] else "\0", text)
     named = pieces.count("\0")
-    if not count or not named or len(pieces) + named * len(source) + len(alias) > MAX_DESCRIPTION:
+    if not count or not named:
         return cut(outer)
-    return pieces.replace("\0", source) + alias
+    if len(pieces) + named * len(source) + len(alias) > MAX_DESCRIPTION:
+        source = "…"
+    return cut(pieces.replace("\0", source) + alias)
 
 
 def cut(text: str) -> str:
