@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.lineage.facets import parts
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.spark.capture import EVENTS, CaptureBundle, Manifest
 from benchmarks import observer
+from benchmarks.columns import chaining, reading
 from benchmarks.results import Result
 from benchmarks.subsets import folding, reconciling
 from benchmarks.tracing import tracing
@@ -100,6 +101,8 @@ def main() -> None:
         lambda: tracing(best),
         folding,
         reconciling,
+        chaining,
+        reading,
         importing,
     )
     for result in chain((measure() for measure in cheap), observer.measured()):

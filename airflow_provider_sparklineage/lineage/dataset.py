@@ -33,6 +33,7 @@ class LineageDataset:
     :param expected: what templates and declarations say
     :param meant: the part of the dataset, in the form in which it is to be said
     :param check: how expected and observed compare
+    :param sources: of an output, the datasets that it was made of; None where nobody knows
     """
 
     name: DatasetName
@@ -45,6 +46,7 @@ class LineageDataset:
     expected: Expected | None = None
     meant: Meant = field(default_factory=Meant)
     check: Check = field(default_factory=lambda: Check(Status.UNDECLARED))
+    sources: frozenset[DatasetName] | None = None
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:

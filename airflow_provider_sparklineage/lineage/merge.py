@@ -14,6 +14,8 @@ Policy, case by case:
 - Observed partitions (:mod:`.observed`) decide before the events do: what was read back, what was
   overwritten as a whole, and which subset of a dataset is meant. Where nothing was observed, it is
   what was expected (:mod:`.expected`); :mod:`.subsets` has the order.
+- An intermediate (an output that was only read back) is no output where ``intermediates`` say so,
+  unless it is declared. Columns that nothing but it is known to be made of have no sources then.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 """
 
@@ -29,6 +31,7 @@ import msgspec
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Expectation, Side
+from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application import (
     Action,
@@ -100,6 +103,7 @@ def merge(
     expectations: Iterable[Expectation] = (),
     rules: PartitionRules = NO_RULES,
     limits: Limits = DEFAULT_LIMITS,
+    intermediates: Intermediates = KEEP,
     expired: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
@@ -108,6 +112,7 @@ def merge(
     :param expectations: what templates and declarations say
     :param rules: how the organisation partitions its datasets; they have named them already
     :param limits: how many partitions and locations the event may name
+    :param intermediates: which datasets that were written and read back are no outputs
     :param expired: asked before each action, and before SQL is read to tell a subset; when it says
         True, the rest is left out, and said
     """
@@ -129,12 +134,14 @@ def merge(
             "Delta's Spark extension is configured, and with it the listener reports no write "
             "whose plan has a shuffle; such writes, and what they read, are missing.",
         )
+    declared_outputs = frozenset(declared_outputs)
+    merging.drop_intermediates(intermediates, declared_outputs)
     inputs = with_declared(merging.finished_inputs(), declared_inputs)
     outputs = with_declared(merging.finished_outputs(), declared_outputs)
     inputs = {name: merging.told(d, Side.READ) for name, d in inputs.items()}
     outputs = {name: merging.told(d, Side.WRITE) for name, d in outputs.items()}
     merging.degradations += merging.telling.degradations()
-    if not outputs:
+    if not outputs and not merging.dropped:
         merging.note(
             DegradationCode.NOTHING_WRITTEN,
             "The application reported no output: it wrote nothing, or in a way that the listener "
@@ -171,6 +178,8 @@ class _Merging:
         self._undone: set[DatasetName] = set()
         self._unobserved: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
+        self._read_back: set[DatasetName] = set()
+        self.dropped: set[DatasetName] = set()
         self._reading: dict[DatasetName, set[str]] = {}
         self._writing: dict[DatasetName, set[str]] = {}
         self._schemas: dict[DatasetName, frozenset[str]] = {}
@@ -214,6 +223,7 @@ class _Merging:
                     appends=not lifecycle(dataset),
                     size=size_written(dataset),
                     locations=dataset.locations,
+                    sources=_sources(composed, origins),
                 )
                 self._history.add(dataset.name, write)
 
@@ -232,7 +242,9 @@ class _Merging:
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
             self.inputs[dataset.name] = joined(known, dataset, is_input=True)
-        elif not origin.exact and dataset.name not in self._assumed:
+            return
+        self._read_back.add(dataset.name)
+        if not origin.exact and dataset.name not in self._assumed:
             self._assumed.add(dataset.name)
             self.note(
                 DegradationCode.INTERNAL_READ_ASSUMED,
@@ -271,7 +283,9 @@ class _Merging:
 
     def _has_column(self, column: Column) -> bool:
         schema = self._schemas.get(column.dataset)
-        return schema is None or column.field in schema
+        if schema is None:
+            return True
+        return column.field in schema or column.field.partition(".")[0] in schema
 
     def _add_output(self, dataset: ActionDataset) -> None:
         known = self.outputs.get(dataset.name)
@@ -292,6 +306,18 @@ class _Merging:
             )
         if not action.outputs:
             self.note(code, f"The action {action.label} {how}{why}.")
+
+    def drop_intermediates(
+        self, intermediates: Intermediates, declared: frozenset[DatasetName]
+    ) -> None:
+        """Leave out outputs that were read back, and by no action as an input of the task."""
+        only_read_back = self._read_back - self.inputs.keys()
+        self.dropped = {
+            name
+            for name in only_read_back & self.outputs.keys()
+            if intermediates.drop(name)
+            and declared.isdisjoint({name} | symlinks(self.outputs[name]))
+        }
 
     def finished_inputs(self) -> dict[DatasetName, LineageDataset]:
         """Give the inputs with the partitions that were read from outside."""
@@ -325,11 +351,15 @@ class _Merging:
         """Give the outputs with composed columns; on failure unfinished ones too, as bare names."""
         finished = {}
         for name, dataset in self.outputs.items():
+            if name in self.dropped:
+                continue
             origin = self._history.origin(name, Read())
             lineage = origin.lineage if origin else ColumnLineage()
-            if name not in self.inputs:  # then its own columns are nobody's sources
-                lineage = columns.without_sources_in(lineage, name)
-            output = replace(dataset, columns=lineage)
+            # Its own columns are nobody's sources unless it is an input too.
+            nobody = self.dropped | ({name} - self.inputs.keys())
+            lineage = columns.without_sources_in(lineage, nobody)
+            sources = (origin.sources if origin else frozenset()) - nobody
+            output = replace(dataset, columns=lineage, sources=sources)
             if self._observed.was_written(name):
                 output = self._observe(output, self._observed.of_output, "written to")
             elif self._was_observed and _is_files(name):
@@ -407,6 +437,23 @@ class _Merging:
                     dataset.name,
                     column,
                 )
+
+
+def _sources(
+    composed: ColumnLineage, origins: Mapping[DatasetName, Origin | None]
+) -> frozenset[DatasetName]:
+    """Name the datasets from outside that a write was made of, through what was read back."""
+    found = {
+        column.dataset
+        for edges in (*composed.fields.values(), composed.dataset)
+        for column in edges
+    }
+    for name, origin in origins.items():
+        if origin is None or not origin.internal:
+            found.add(name)
+        if origin is not None:
+            found |= origin.sources
+    return frozenset(found)
 
 
 def _has_delta_extension(action: Action) -> bool:

@@ -311,6 +311,7 @@ class Attempt:
             max_event_bytes=self.settings.max_event_bytes,
             mask=masked,
             redact_literals=self.settings.redact_literals,
+            explicit=self.settings.emit_lineage_facet,
         )
 
     def _expiry(self) -> Any:

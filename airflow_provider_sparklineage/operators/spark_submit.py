@@ -63,6 +63,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -84,6 +86,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         check_partitions_of: str | Sequence[str] | None = None,
         on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
         record_asset_partitions: bool | str = False,
+        column_lineage: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -97,6 +100,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.check_partitions_of = check_partitions_of
         self.on_partition_mismatch_callback = on_partition_mismatch_callback
         self.record_asset_partitions = record_asset_partitions
+        self.column_lineage = column_lineage
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
@@ -289,7 +293,12 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _settings(self) -> settings.Settings:
-        return settings.resolve(option, strict=self.strict, observe=self.observe)
+        return settings.resolve(
+            option,
+            strict=self.strict,
+            observe=self.observe,
+            column_lineage=self.column_lineage,
+        )
 
     def _has_lineage(self) -> bool:
         """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
@@ -381,4 +390,6 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     """

@@ -106,6 +106,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     bare_partitions: bool = False
     max_event_bytes: int = 4194304
     redact_literals: bool = False
+    column_lineage: str = "compact"
+    intermediate_datasets: str = "keep"
+    lineage_facet: bool = False
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}
