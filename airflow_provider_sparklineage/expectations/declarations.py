@@ -139,6 +139,8 @@ class DatasetSubset:
                 return {str(key): rendered(item) for key, item in value.items()}
             if isinstance(value, (list, tuple)):
                 return [rendered(item) for item in value]
+            if isinstance(value, str) and "{" not in value:
+                return value  # native rendering would make 1.1 of version 1.10
             return render(value, context)
 
         dataset = self.dataset

@@ -147,6 +147,9 @@ _TABLE = re.compile(r"(`[^`]+`|[\w-]+)(\.(`[^`]+`|[\w-]+)){0,3}")
 
 
 def _table(text: str) -> str:
+    if "://" in text and "@" in text:
+        msg = "a URI must not have a user's name and password in it."
+        raise DeclarationError(msg)
     if not _TABLE.fullmatch(text.strip()):
         msg = (
             f"{text!r} names no dataset; it must be a URI that Spark reads (s3a://…, file:///…), "

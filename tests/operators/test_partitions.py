@@ -221,6 +221,24 @@ def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
     assert "merge_failed" in codes(run(operator()).complete)
 
 
+def test_a_password_in_a_uri_goes_nowhere(run, captures, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    uri = "s3a://key:hunter2@lake/t/dt={{ ds }}"
+    lineage = run(operator(application_args=[uri], reads=[uri])).complete
+    assert "hunter2" not in repr(lineage)
+    [manifest] = captures()
+    assert "hunter2" not in manifest.read_text()
+    assert "declaration_unusable" in codes(lineage)
+
+
+def test_native_rendering_leaves_declared_literals_alone(run):
+    with DAG("d", schedule=None, render_template_as_native_obj=True):
+        task = operator(reads=[DatasetSubset("/lake/t", {"version": "1.10", "dt": "{{ ds }}"})])
+    assert partitions(run(task).start.inputs) == {
+        "/lake/t": [{"version": "1.10", "dt": "2024-05-06"}]
+    }
+
+
 def test_what_only_lineage_asks_for_is_not_rendered_without_it(run):
     task = operator(lineage=False, reads=["/lake/dt={{ nope.x }}"]).prepare_for_execution()
     task.render_template_fields({"task": task})
