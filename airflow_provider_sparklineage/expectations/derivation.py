@@ -32,6 +32,9 @@ LONGEST_ARGUMENT = 128 * 1024
 """Characters of an argument that is looked at: Linux starts no process with a longer one."""
 
 
+_EMPTY_VALUE = re.compile("=(/|$)")
+
+
 def from_arguments(
     texts: Iterable[TracedText], naming: Naming, rules: PartitionRules
 ) -> list[Expectation]:
@@ -98,10 +101,12 @@ def _spelled(text: TracedText, spans: _Spans, start: int, end: int) -> str:
 def _path(
     text: TracedText, spans: _Spans, reference: Reference, rules: PartitionRules
 ) -> Expectation:
+    # dt= without a value is what an empty variable leaves; it is not meant to be null.
+    is_partition = reference.partition.values and not _EMPTY_VALUE.search(reference.uri)
     return Expectation(
         Kind.PATH,
         dataset=reference.dataset,
-        partitions=(reference.partition,) if reference.partition.values else None,
+        partitions=(reference.partition,) if is_partition else None,
         location=reference.location or "",
         is_glob=reference.is_glob,
         dimensions=dimensions_of(reference.dataset, reference.partition, rules),

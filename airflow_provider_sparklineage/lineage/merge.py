@@ -138,8 +138,9 @@ def merge(
     merging.drop_intermediates(intermediates, declared_outputs)
     inputs = with_declared(merging.finished_inputs(), declared_inputs)
     outputs = with_declared(merging.finished_outputs(), declared_outputs)
-    inputs = {name: merging.told(d, Side.READ) for name, d in inputs.items()}
-    outputs = {name: merging.told(d, Side.WRITE) for name, d in outputs.items()}
+    both = inputs.keys() & outputs.keys()
+    inputs = {name: merging.told(d, Side.READ, name in both) for name, d in inputs.items()}
+    outputs = {name: merging.told(d, Side.WRITE, name in both) for name, d in outputs.items()}
     merging.degradations += merging.telling.degradations()
     if not outputs and not merging.dropped:
         merging.note(
@@ -371,17 +372,18 @@ class _Merging:
                 finished[name] = LineageDataset(name)
         return finished
 
-    def told(self, dataset: LineageDataset, side: Side) -> LineageDataset:
+    def told(self, dataset: LineageDataset, side: Side, is_on_both_sides: bool) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said."""
-        name = dataset.name
+        name, filters, stated = dataset.name, None, None
         if self._expired():  # reading SQL takes a tenth of a second for each long text
-            return self.telling.told(dataset, side)
-        if side is Side.WRITE:
-            return self.telling.told(dataset, side, stated=self._stated_in_sql(name))
-        if dataset.observed:
-            columns = self._schemas.get(name, frozenset())
-            return self.telling.told(dataset, side, self._observed.filters(name, columns))
-        return self.telling.told(dataset, side, self._filter_in_sql(dataset))
+            pass
+        elif side is Side.WRITE:
+            stated = self._stated_in_sql(name)
+        elif dataset.observed:
+            filters = self._observed.filters(name, self._schemas.get(name, frozenset()))
+        else:
+            filters = self._filter_in_sql(dataset)
+        return self.telling.told(dataset, side, filters, stated, is_on_both_sides=is_on_both_sides)
 
     def _filter_in_sql(self, dataset: LineageDataset) -> Condition | None:
         """Read the filter of the statements that read a dataset, if each reads it and no other.

@@ -8,7 +8,8 @@ ours to say, case by case:
 1. Observed partitions. That the whole was read or written is an observation too: then no partition
    that a path or a declaration names is claimed.
 2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
-   latter only those whose location Spark reports, where it reports any.
+   latter only those whose location Spark reports, where it reports any, and none where it reports
+   none and the dataset was both read and written.
 3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be;
    or the static partitions of the statements that wrote the dataset.
 4. Observed locations.
@@ -29,6 +30,7 @@ from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.moments import form_of
 from airflow_provider_sparklineage.subset import (
     EVERYTHING,
+    Binary,
     Condition,
     Description,
     Locations,
@@ -55,6 +57,8 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+MAX_COMPARISONS = 100
+"""Comparisons that a condition may have: an IN list of thousands helps no reader."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class Evidence:
     :param filters: condition that all rows that were read or written fulfil
     :param stated: static partitions of all the statements that wrote the dataset
     :param located: partition of an untrimmed name, or None
+    :param is_on_both_sides: whether the dataset was read and written
     """
 
     observed: bool
@@ -76,6 +81,7 @@ class Evidence:
     expected: Expected | None
     located: Callable[[str], Partition | None]
     stated: frozenset[Partition] | None = None
+    is_on_both_sides: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,12 +140,24 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
     return Meant()
 
 
+def _size(condition: Condition) -> int:
+    waiting, leaves = [condition], 0
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Binary):
+            waiting += (term.left, term.right)
+        else:
+            leaves += len(term.partitions) if isinstance(term, Partitions) else 1
+    return leaves
+
+
 def _filters(evidence: Evidence) -> Condition | None:
-    expected = evidence.expected
-    if evidence.filters is not None or evidence.observed or expected is None or not expected.where:
-        return evidence.filters
-    declared = disjunction(predicates.condition(where) for where in expected.where)
-    return None if declared == EVERYTHING else declared
+    expected, filters = evidence.expected, evidence.filters
+    if filters is None and not evidence.observed and expected is not None and expected.where:
+        filters = disjunction(predicates.condition(where) for where in expected.where)
+    if filters is None or filters == EVERYTHING:
+        return None
+    return filters if _size(filters) <= MAX_COMPARISONS else Description(to_text(filters))
 
 
 def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
@@ -150,8 +168,12 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
     expected = evidence.expected
     if expected is None or expected.partitions is None or expected.is_glob:
         return found
-    if expected.kind is Kind.DECLARED or evidence.locations is None:
+    if expected.kind is Kind.DECLARED:
         return expected.partitions
+    if evidence.locations is None:
+        # A path has no side: yesterday's is read and today's is written, and which is which is
+        # known only by locations.
+        return found if evidence.is_on_both_sides else expected.partitions
     return expected.partitions & (found or frozenset()) or found
 
 

@@ -43,11 +43,14 @@ class Telling:
         side: Side,
         filters: Condition | None = None,
         stated: frozenset[Partition] | None = None,
+        *,
+        is_on_both_sides: bool = False,
     ) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said.
 
         :param filters: condition that all rows fulfil which were read
         :param stated: static partitions of all the statements that wrote it
+        :param is_on_both_sides: whether it was read and written
         """
         links = symlinks(dataset)
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
@@ -59,6 +62,7 @@ class Telling:
             expected=expected,
             located=self._locator(dataset.name),
             stated=stated,
+            is_on_both_sides=is_on_both_sides,
         )
         told = meant(evidence, self._limits)
         if told.skipped:

@@ -241,6 +241,11 @@ def test_date_folders_without_a_rule_are_a_location():
     assert (said.dataset, said.partitions, said.location) == (T, None, "t/2024/05/06")
 
 
+def test_an_empty_value_is_no_null():
+    [said] = found(traced("s3://lake/t/dt={}", ""))
+    assert (said.dataset, said.partitions) == (T, None)
+
+
 def test_a_glob_stays_one():
     [said] = found(traced("s3://lake/t/dt={}-*", "2024-05"))
     assert said.is_glob

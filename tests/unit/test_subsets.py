@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.subset import (
     Description,
     Locations,
     Partitions,
+    disjunction,
 )
 
 
@@ -30,7 +31,9 @@ def located(location):
     return partition if partition.values else None
 
 
-def evidence(*, observed=None, whole=False, locations=None, filters=None, expected=None):
+def evidence(
+    *, observed=None, whole=False, locations=None, filters=None, expected=None, both=False
+):
     subset = None if observed is None else Subset((Dimension.of("dt"),), observed)
     return Evidence(
         observed=observed is not None or whole,
@@ -39,6 +42,7 @@ def evidence(*, observed=None, whole=False, locations=None, filters=None, expect
         filters=filters,
         expected=expected,
         located=located,
+        is_on_both_sides=both,
     )
 
 
@@ -70,6 +74,10 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
         pytest.param({"expected": WHERE, "locations": LOCATIONS},
                      Locations(frozenset(LOCATIONS)), id="locations before a declared predicate"),
         pytest.param({"expected": PATH}, Partitions(days(4)), id="path"),
+        pytest.param({"expected": PATH, "both": True}, None,
+                     id="a path of a dataset that was read and written is of neither side"),
+        pytest.param({"expected": DECLARED, "both": True}, Partitions(days(5)),
+                     id="a declaration has a side"),
         pytest.param({"expected": GLOB}, Description("dt=2024-*"), id="a glob is a description"),
         pytest.param({"expected": PATH, "locations": ["/lake/t/dt=2024-05-05"]},
                      Partitions(days(4)), id="a path that Spark reports"),
@@ -124,3 +132,10 @@ def test_maxima_do_not_cut_what_is_compared():
     told = meant(evidence(observed=days(*range(200))), Limits())
     assert told.partitions == days(*range(200))
     assert isinstance(told.condition, Binary)
+
+
+def test_a_list_of_thousands_is_words():
+    filters = disjunction(Compare("x", Comparison.EQUAL, str(n)) for n in range(3000))
+    told = meant(evidence(whole=True, filters=filters), Limits())
+    assert isinstance(told.condition, Description)
+    assert len(told.condition.text) <= 300
