@@ -49,6 +49,7 @@ from airflow_provider_sparklineage.lineage.dataset import (
     symlinks,
     with_declared,
 )
+from airflow_provider_sparklineage.lineage.gaps import WriteOf, gaps
 from airflow_provider_sparklineage.lineage.history import (
     Read,
     Write,
@@ -183,6 +184,8 @@ class _Merging:
         self.dropped: set[DatasetName] = set()
         self._reading: dict[DatasetName, set[str]] = {}
         self._writing: dict[DatasetName, set[str]] = {}
+        self._writes: dict[DatasetName, list[WriteOf]] = {}
+        self._functions = observations.functions if observations else None
         self._schemas: dict[DatasetName, frozenset[str]] = {}
 
     def note(
@@ -213,6 +216,7 @@ class _Merging:
             self._add_output(dataset)
             self._writing.setdefault(dataset.name, set()).add(action.sql)
             said, composed = lineages[dataset.name]
+            self._writes.setdefault(dataset.name, []).append(WriteOf(action, said))
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
             if whole is None:
                 whole = overwrites_whole(action, dataset, said, column_names(dataset))
@@ -366,7 +370,8 @@ class _Merging:
             elif self._was_observed and _is_files(name):
                 self._note_unknown(name, "written to", "the writes of it were not observed")
             finished[name] = output
-            self._note_gaps(output, lineage)
+            writes = self._writes.get(name, ())
+            self.degradations += gaps(output, writes, self._functions)
         if self.outcome is Outcome.FAIL:
             for name in self._undone - finished.keys():
                 finished[name] = LineageDataset(name)
@@ -412,33 +417,6 @@ class _Merging:
         statements = self._writing.get(name, ())
         parts = [predicates.static_partition(s) if s else () for s in statements]
         return frozenset(map(Partition, parts)) if parts and all(parts) else None
-
-    def _note_gaps(self, dataset: LineageDataset, lineage: ColumnLineage) -> None:
-        if not lineage.fields:
-            self.note(
-                DegradationCode.COLUMN_LINEAGE_MISSING,
-                f"The listener reported no column lineage for {dataset.name}.",
-                dataset.name,
-            )
-            return
-        for column in column_names(dataset):
-            edges = lineage.fields.get(column)
-            if not edges:
-                self.note(
-                    DegradationCode.COLUMN_WITHOUT_SOURCES,
-                    f"{dataset.name}: no sources of column {column} are known; it may be a "
-                    "literal, a count(*) or the result of a Python UDF.",
-                    dataset.name,
-                    column,
-                )
-            elif columns.is_incomplete(edges):
-                self.note(
-                    DegradationCode.COLUMN_INCOMPLETE,
-                    f"{dataset.name}: column {column} goes through a Python UDF, whose arguments "
-                    "are not among its sources.",
-                    dataset.name,
-                    column,
-                )
 
 
 def _sources(
