@@ -200,11 +200,12 @@ class _Cleaning:
 
     def value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, str):
-            return self._name(value) if key in _UNMASKED else self._text(value)
+            cleaned = self._name(value) if key in _UNMASKED else self._text(value)
+            return value if cleaned == value else cleaned  # the caches give equal ones of others
         if isinstance(value, dict):
             # The keys of dimensions are columns, whatever they are called.
-            cleaned = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}
-            return cleaned if any(cleaned[k] is not v for k, v in value.items()) else value
+            entries = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}
+            return entries if any(entries[k] is not v for k, v in value.items()) else value
         if isinstance(value, list):
             items = [self.value(item, key) for item in value]
             return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
