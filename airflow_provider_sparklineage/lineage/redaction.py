@@ -201,7 +201,7 @@ class _Cleaning:
     def value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, str):
             cleaned = self._name(value) if key in _UNMASKED else self._text(value)
-            return value if cleaned == value else cleaned  # the caches give equal ones
+            return value if cleaned == value else cleaned  # the caches give equal ones of others
         if isinstance(value, dict):
             # The keys of dimensions are columns, whatever they are called.
             entries = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.get_provider_info import get_provider_info
+from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow
 
@@ -33,6 +34,14 @@ def test_the_commands_are_airflow_commands_too():
     done = airflow("sparklineage", "schema")
     assert done.returncode == 0, done.stderr
     assert "SparkLineageCaptureRunFacet" in done.stdout
+
+
+def test_the_path_of_a_column_is_an_airflow_command_too():
+    done = airflow(
+        "sparklineage", "columns", str(golden("staging_chain")), "--column", "revenue:revenue"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "← /lake/orders:amount  DIRECT/AGGREGATION" in done.stdout
 
 
 def test_every_option_has_a_default_that_resolves():

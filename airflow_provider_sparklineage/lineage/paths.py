@@ -1,0 +1,215 @@
+"""Paths of columns through merged events: from task to task, by the datasets that they share.
+
+Each event says which columns its outputs' columns are made of; a dataset that one task writes and
+another reads joins them, if both name it alike. What influences a whole output (``dataset`` of the
+facet) leads to each of its columns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.exceptions import UnusableInputError
+from airflow_provider_sparklineage.lineage import columns
+from airflow_provider_sparklineage.lineage.columns import DIRECT, Column, Transformation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+_CANDIDATES = 10
+"""Columns or datasets that an error lists."""
+
+
+class Direction(StrEnum):
+    """Which way a path is followed."""
+
+    UPSTREAM = "upstream"
+    DOWNSTREAM = "downstream"
+
+
+class Job(NamedTuple):
+    """The task that made one column of another."""
+
+    namespace: str
+    name: str
+
+
+class Edge(NamedTuple):
+    """One column that influences another, in one task.
+
+    :param of_dataset: whether it influences all columns of the dataset alike
+    """
+
+    source: Column
+    target: Column
+    job: Job
+    transformations: tuple[Transformation, ...]
+    of_dataset: bool
+
+
+class Hop(NamedTuple):
+    """An edge on the way.
+
+    :param depth: how many edges it is away; the first ones are 1
+    :param repeated: whether what lies beyond it is told at an earlier hop; so cycles end
+    """
+
+    depth: int
+    edge: Edge
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class ColumnGraph:
+    """All columns that events name, and the edges between them, by either end."""
+
+    columns: Collection[Column] = ()
+    by_target: Mapping[Column, list[Edge]] = field(default_factory=dict)
+    by_source: Mapping[Column, list[Edge]] = field(default_factory=dict)
+
+    def find(self, text: str) -> Column:
+        """Find the column that ``dataset:column`` names, or the end of such a name.
+
+        :raise UnusableInputError: if there is none, or more than one; lists what there is
+        """
+        exact = [c for c in self.columns if spelled(c) == text]
+        ends = tuple(f"{boundary}{text}" for boundary in "/.")
+        found = exact or [c for c in self.columns if ":" in text and spelled(c).endswith(ends)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            msg = f"{text} may be any of these columns: {_some(map(spelled, found))}."
+            raise UnusableInputError(msg)
+        raise UnusableInputError(self._unknown(text))
+
+    def _unknown(self, text: str) -> str:
+        if ":" not in text:
+            return f"{text} is no column; give it as DATASET:COLUMN, e.g. revenue:amount."
+        dataset = text.rpartition(":")[0]
+        of_it = [
+            c for c in self.columns if f"/{c.dataset}".endswith((f"/{dataset}", f".{dataset}"))
+        ]
+        if of_it:
+            return f"There is no column {text}; there are {_some(map(spelled, of_it))}."
+        datasets = {str(c.dataset) for c in self.columns}
+        if not datasets:
+            return f"There is no column {text}: the input names no column at all."
+        return f"There is no column {text}; there are columns of {_some(datasets)}."
+
+    def hops(self, column: Column, direction: Direction) -> Iterator[Hop]:
+        """Follow a column to its sources, or to what is made of it; depth first."""
+        upstream = direction is Direction.UPSTREAM
+        edges = self.by_target if upstream else self.by_source
+
+        def further(at: Column, depth: int) -> list[tuple[int, Edge]]:
+            return [(depth, edge) for edge in sorted(edges.get(at, ()), key=_rank, reverse=True)]
+
+        told = {column}
+        ahead = further(column, 1)
+        while ahead:
+            depth, edge = ahead.pop()
+            reached = edge.source if upstream else edge.target
+            yield Hop(depth, edge, reached in told and bool(edges.get(reached)))
+            if reached not in told:
+                told.add(reached)
+                ahead += further(reached, depth + 1)
+
+
+def graph(events: Iterable[Mapping[str, Any]]) -> ColumnGraph:
+    """Join the column lineage of merged events.
+
+    :raise UnusableInputError: if a facet cannot be read
+    """
+    known: set[Column] = set()
+    by_target: defaultdict[Column, list[Edge]] = defaultdict(list)
+    by_source: defaultdict[Column, list[Edge]] = defaultdict(list)
+    for event in events:
+        for dataset in (*(event.get("inputs") or ()), *(event.get("outputs") or ())):
+            known.update(_schema(dataset))
+        for edge in _edges(event):
+            known |= {edge.source, edge.target}
+            by_target[edge.target].append(edge)
+            by_source[edge.source].append(edge)
+    return ColumnGraph(sorted(known), by_target, by_source)
+
+
+def spelled(column: Column) -> str:
+    """Write a column as people name it: ``s3://lake/revenue:amount``."""
+    return f"{column.dataset}:{column.field}"
+
+
+def document(column: Column, direction: Direction, hops: Iterable[Hop]) -> dict[str, Any]:
+    """Say hops as JSON; the schema is shipped as ``schemas/columnPaths.json``."""
+    return {
+        "column": _column(column),
+        "direction": str(direction),
+        "hops": [
+            {
+                "depth": depth,
+                "from": _column(edge.source),
+                "to": _column(edge.target),
+                "job": edge.job._asdict(),
+                "transformations": [
+                    {name: said for name, said in t._asdict().items() if said}
+                    for t in edge.transformations
+                ],
+                "ofDataset": edge.of_dataset,
+                "repeated": repeated,
+            }
+            for depth, edge, repeated in hops
+        ],
+    }
+
+
+def _column(column: Column) -> dict[str, str]:
+    return {**column.dataset._asdict(), "field": column.field}
+
+
+def _rank(edge: Edge) -> tuple[Any, ...]:
+    """Order what makes a value before what filters it."""
+    direct = any(t.type == DIRECT for t in edge.transformations)
+    return (edge.of_dataset, not direct, edge.source, edge.target, edge.job)
+
+
+def _edges(event: Mapping[str, Any]) -> Iterator[Edge]:
+    job = Job(event["job"]["namespace"], event["job"]["name"])
+    for output in event.get("outputs") or ():
+        facet = (output.get("facets") or {}).get("columnLineage")
+        if not facet:
+            continue
+        try:
+            lineage = columns.decode(msgspec.json.encode(facet), lambda name: name)
+        except msgspec.MsgspecError as error:
+            msg = f"The column lineage of {_name(output)} in {job.name} cannot be read: {error}."
+            raise UnusableInputError(msg) from error
+        targets = dict.fromkeys((*_schema(output), *(_named(output, n) for n in lineage.fields)))
+        for target in targets:
+            for source, said in lineage.fields.get(target.field, {}).items():
+                yield Edge(source, target, job, said, of_dataset=False)
+            for source, said in lineage.dataset.items():
+                yield Edge(source, target, job, said, of_dataset=True)
+
+
+def _schema(dataset: Mapping[str, Any]) -> list[Column]:
+    schema = (dataset.get("facets") or {}).get("schema") or {}
+    return [_named(dataset, f["name"]) for f in schema.get("fields") or ()]
+
+
+def _named(dataset: Mapping[str, Any], column: str) -> Column:
+    return Column(_name(dataset), column)
+
+
+def _name(dataset: Mapping[str, Any]) -> DatasetName:
+    return DatasetName(dataset["namespace"], dataset["name"])
+
+
+def _some(texts: Iterable[str]) -> str:
+    found = sorted(texts)
+    more = f" and {len(found) - _CANDIDATES} more" if len(found) > _CANDIDATES else ""
+    return f"{', '.join(found[:_CANDIDATES])}{more}"
