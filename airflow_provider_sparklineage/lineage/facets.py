@@ -118,7 +118,8 @@ def parts(
     if explicit and (stated := lineage_facet(lineage.outputs)):
         job_facets[LINEAGE_KEY] = stated
     run_facets: dict[str, RunFacet] = {}
-    if check := check_facet(lineage.inputs, lineage.outputs):
+    # Before the job has run there is nothing to check.
+    if report is not None and (check := check_facet(lineage.inputs, lineage.outputs)):
         run_facets[CHECK_KEY] = check
     said = OpenLineageParts(
         [_input(d) for d in lineage.inputs],
