@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STAGINGS = 200
 COLUMNS = 200
-RUNS = 4
+RUNS = 6
 
 
 def chaining() -> Result:

@@ -11,10 +11,11 @@ The classes are our own: the specification calls the facet experimental, and not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 from openlineage.client.facet_v2 import JobFacet
+from openlineage.client.utils import RedactMixin
 
 from airflow_provider_sparklineage.lineage.naming import producer
 
@@ -28,8 +29,10 @@ LINEAGE_KEY = "lineage"
 
 
 @attrs.define
-class LineageTransformation:
+class LineageTransformation(RedactMixin):
     """What is done with a source on the way."""
+
+    _skip_redact: ClassVar[list[str]] = ["type", "subtype", "masking"]
 
     type: str
     subtype: str | None = None
@@ -38,8 +41,10 @@ class LineageTransformation:
 
 
 @attrs.define
-class LineageInput:
+class LineageInput(RedactMixin):
     """A source: a dataset, or a column of it."""
+
+    _skip_redact: ClassVar[list[str]] = ["namespace", "name", "type", "field"]
 
     namespace: str
     name: str
@@ -49,15 +54,17 @@ class LineageInput:
 
 
 @attrs.define
-class LineageField:
+class LineageField(RedactMixin):
     """The sources of one column."""
 
     inputs: list[LineageInput]
 
 
 @attrs.define
-class LineageEntry:
+class LineageEntry(RedactMixin):
     """The sources of one output."""
+
+    _skip_redact: ClassVar[list[str]] = ["namespace", "name", "type"]
 
     namespace: str
     name: str

@@ -21,7 +21,6 @@ Policy, case by case:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -61,6 +60,7 @@ from airflow_provider_sparklineage.lineage.observed import (
     ObservedSubsets,
     UnknownPartitionsError,
 )
+from airflow_provider_sparklineage.lineage.relocation import relocation
 from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.lineage.subsets import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
@@ -267,7 +267,7 @@ class _Merging:
         if facet is None:
             return ColumnLineage(), ColumnLineage()
         try:
-            said = columns.decode(facet, _relocation(action))
+            said = columns.decode(facet, relocation(action))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             self.note(
                 DegradationCode.COLUMN_LINEAGE_MISSING,
@@ -439,28 +439,6 @@ def _sources(
 def _has_delta_extension(action: Action) -> bool:
     extensions = action.properties.get("spark.sql.extensions", ())
     return any("DeltaSparkSessionExtension" in value for value in extensions)
-
-
-# A single file, which column lineage names where the inputs name its folder.
-_FILE = re.compile(r"/(part-|[^/]*\.\w+$)[^/]*$")
-
-
-def _relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
-    """Find the input that a name in column lineage means: itself, else the longest one above it."""
-    names = {d.name for d in action.inputs}
-
-    def relocate(said: DatasetName) -> DatasetName:
-        name = action.moved.get(said, said)
-        if name in names or not _FILE.search(name.name):
-            return name
-        above = [
-            n
-            for n in names
-            if n.namespace == name.namespace and name.name.startswith(n.name.rstrip("/") + "/")
-        ]
-        return max(above, key=lambda n: len(n.name), default=name)
-
-    return relocate
 
 
 def _kind(error: str) -> str:

@@ -1,17 +1,20 @@
-"""Datasets that the organisation's rules name otherwise than the listener does.
+"""Datasets that have another name than the listener gives them here: by rules, or by an input.
 
 The listener trims the folders of a path that it takes for partitions. A rule with a layout can know
 of more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is renamed
 on every side and in column lineage, and what it was called is kept as a location.
+
+Column lineage can also name a single file, where the inputs name its folder.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import (
@@ -68,3 +71,25 @@ def _joined(
             else (known.locations or frozenset()) | (locations or frozenset()),
         )
     return tuple(found[name] for name in sorted(found))
+
+
+# A single file, which column lineage names where the inputs name its folder.
+_FILE = re.compile(r"/(part-|[^/]*\.\w+$)[^/]*$")
+
+
+def relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
+    """Find the input that a name in column lineage means: itself, else the longest one above it."""
+    names = {d.name for d in action.inputs}
+
+    def relocate(said: DatasetName) -> DatasetName:
+        name = action.moved.get(said, said)
+        if name in names or not _FILE.search(name.name):
+            return name
+        above = [
+            n
+            for n in names
+            if n.namespace == name.namespace and name.name.startswith(n.name.rstrip("/") + "/")
+        ]
+        return max(above, key=lambda n: len(n.name), default=name)
+
+    return relocate

@@ -1,0 +1,85 @@
+"""How column lineage is said: the operator's argument and the options, up to the event."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.providers.openlineage.utils.utils import OpenLineageRedactor
+from airflow.sdk.log import _secrets_masker
+from openlineage.client.serde import Serde
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.explicit import lineage_facet
+from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.spark.capture import load
+
+pytestmark = [
+    pytest.mark.airflow,
+    # The stock hook never closes the pipe of its child.
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def run(spark_submit, execute):
+    """Run a task whose job is the recorded staging chain, and give what its event would have."""
+    spark_submit.does("staging_chain")
+
+    def run(**arguments):
+        task = SparkLineageSubmitOperator(
+            task_id="revenue", application="job.py", observe=False, **arguments
+        )
+        execute(task)
+        return task.get_openlineage_facets_on_complete(None)
+
+    return run
+
+
+def influences(lineage):
+    """Give the dataset-level entries of all outputs."""
+    facets = [d.facets["columnLineage"] for d in lineage.outputs]
+    return [entry for facet in facets for entry in facet.dataset or ()]
+
+
+def test_filters_and_joins_are_said_once_by_default(run):
+    lineage = run()
+    assert influences(lineage)
+    assert "lineage" not in lineage.job_facets
+
+
+def test_the_legacy_form_can_be_asked_for(run, monkeypatch):
+    assert not influences(run(column_lineage="legacy"))
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLUMN_LINEAGE", "legacy")
+    assert not influences(run())
+    assert influences(run(column_lineage="compact"))
+
+
+def test_intermediates_can_be_left_out(run, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__INTERMEDIATE_DATASETS", "drop: /lake/staging/*")
+    assert [d.name for d in run().outputs] == ["/lake/revenue"]
+
+
+def test_a_replay_says_the_same(run, monkeypatch, captures):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__INTERMEDIATE_DATASETS", "drop")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__EMIT_LINEAGE_FACET", "True")
+    lineage = run(column_lineage="legacy")
+    [manifest] = captures()
+    bundle = load(manifest.parent)
+    replayed = merged_event(bundle, task_lineage(bundle))
+    assert replayed["outputs"] == [Serde.to_dict(d) for d in lineage.outputs]
+    [entry] = replayed["job"]["facets"]["lineage"]["entries"]
+    assert entry == Serde.to_dict(lineage.job_facets["lineage"])["entries"][0]
+    assert {i["name"] for i in entry["inputs"]} == {d.name for d in lineage.inputs}
+
+
+def test_airflow_redacts_no_column_for_its_name():
+    orders, users = DatasetName("s3://lake", "orders"), DatasetName("s3://lake", "users")
+    edges = {Column(orders, "password"): (Transformation("DIRECT", "IDENTITY", "password"),)}
+    columns = ColumnLineage({"password": edges, "token_count": edges}, edges)
+    facet = lineage_facet([LineageDataset(users, columns=columns, sources=frozenset({orders}))])
+    redacted = OpenLineageRedactor.from_masker(_secrets_masker()).redact(facet)
+    assert Serde.to_dict(redacted) == Serde.to_dict(facet)
