@@ -21,7 +21,7 @@ test: ## Run all tests; ARGS='-k merge' for some of them
 	$(SETUP)
 	$(RUN) python -m pytest $(ARGS)
 
-bench: ## Measure merging and imports
+bench: ## Measure merging, imports, and what the observer costs a Spark job
 	$(SETUP)
 	$(RUN) python -m benchmarks
 

@@ -61,6 +61,8 @@ class DegradationCode(StrEnum):
     """An output column has no known source columns (a literal, ``count(*)``, a Python UDF, …)."""
     COLUMN_INCOMPLETE = "column_incomplete"
     """A column goes through a Python UDF whose arguments Spark's plan does not show."""
+    LEGACY_REFUSED = "legacy_refused"
+    """Column lineage in the legacy form would have too many edges; it is in the compact form."""
 
     OBSERVER_UNAVAILABLE = "observer_unavailable"
     """There is no Python driver on this worker to observe."""
@@ -95,6 +97,7 @@ _NOTES = frozenset(
         DegradationCode.COLUMN_LINEAGE_MISSING,
         DegradationCode.COLUMN_WITHOUT_SOURCES,
         DegradationCode.COLUMN_INCOMPLETE,
+        DegradationCode.LEGACY_REFUSED,
         DegradationCode.OBSERVER_UNAVAILABLE,
         DegradationCode.OBSERVATION_CUT,
         DegradationCode.OBSERVATION_UNTIED,

@@ -93,7 +93,7 @@ def _expected(expectation: Expectation, limits: Limits) -> dict[str, Any]:
         "kind": str(expectation.kind),
         "side": str(expectation.side) if expectation.side else "either",
         "dataset": {"namespace": name.namespace, "name": name.name} if name != ("", "") else None,
-        "summary": told.summary or "the whole, or not known before the run",
+        "summary": told.summary or "no partition is named",
         "from": [_source(source) for source in expectation.sources],
         "facets": {key: _without_envelope(Serde.to_dict(facet)) for key, facet in facets.items()},
     }

@@ -25,6 +25,7 @@ _FORMS = tuple(
         rf"{_YEAR}{_MONTH}{_DAY}(T?{_HOUR}({_MINUTE}(?P<S>[0-5]\d)?)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?",
     )
 )
+_DAY_ALONE = re.compile(r"\d{4}(-\d\d-\d\d|\d{4})", re.ASCII)
 
 
 @lru_cache(maxsize=100_000)
@@ -40,6 +41,11 @@ def canonical(text: str, form: str = "") -> str | None:
     """
     if form:
         return _parsed(text, form)
+    if _DAY_ALONE.fullmatch(text):  # what nearly all are, quickly
+        try:
+            return date.fromisoformat(text).isoformat()
+        except ValueError:
+            return None
     for shape in _FORMS:
         if match := shape.fullmatch(text):
             return _joined(match)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ class KeepCaptures(StrEnum):
     """Those of failed tries, and of tries whose lineage lacks something that can be mended."""
     ALL = "all"
     NONE = "none"
+
+
+class ColumnLineageForm(StrEnum):
+    """How column lineage says what influences all columns of an output: filters, joins."""
+
+    COMPACT = "compact"
+    """Once."""
+    LEGACY = "legacy"
+    """With every column: for backends that do not know the compact form."""
 
 
 class Option(NamedTuple):
@@ -129,6 +139,31 @@ OPTIONS = (
         "partitioning proposal has it.",
     ),
     Option(
+        "column_lineage",
+        "string",
+        "compact",
+        "legacy",
+        "How column lineage says what influences all columns of an output (filters, joins, "
+        "groupings): `compact`, once, or `legacy`, with every column, for backends that know no "
+        "other form; refused, and said, above 500 edges per output.",
+    ),
+    Option(
+        "intermediate_datasets",
+        "string",
+        "keep",
+        "drop: s3://lake/tmp/*, /staging/*",
+        "Datasets that a task wrote only to read them back are its outputs (`keep`) or not "
+        "(`drop`); after `drop:` globs say which. Column lineage goes through them either way.",
+    ),
+    Option(
+        "emit_lineage_facet",
+        "boolean",
+        "False",
+        "True",
+        "Say which inputs feed which output also in OpenLineage's job facet `lineage`, which is "
+        "experimental: a task that makes C of A and D of B then says that A does not feed D.",
+    ),
+    Option(
         "keep_captures",
         "string",
         "degraded",
@@ -173,6 +208,9 @@ class Settings:
     redact_literals: bool = False
     partitioning: PartitionRules = NO_RULES
     emit_bare_partitions_facet: bool = False
+    column_lineage: ColumnLineageForm = ColumnLineageForm.COMPACT
+    intermediate_datasets: Intermediates = KEEP
+    emit_lineage_facet: bool = False
     keep_captures: KeepCaptures = KeepCaptures.DEGRADED
     capture_retention: timedelta = timedelta(days=7)
     collect_timeout: timedelta = timedelta(seconds=30)
@@ -187,12 +225,14 @@ def resolve(
     *,
     strict: bool | None = None,
     observe: bool | None = None,
+    column_lineage: str | None = None,
 ) -> Settings:
     """Resolve the settings of a try.
 
     :param option: value of an option of the ``[sparklineage]`` section, None or "" if not set
     :param strict: operator argument; None leaves it to the configuration
     :param observe: operator argument; None leaves it to the configuration
+    :param column_lineage: operator argument; None leaves it to the configuration
     :raise SettingsError: if a value is impossible; names the option and what it may be
     """
     jar = option("listener_jar")
@@ -212,6 +252,9 @@ def resolve(
         redact_literals=_boolean(option, "redact_literals"),
         partitioning=rules.load(partitioning) if partitioning else NO_RULES,
         emit_bare_partitions_facet=_boolean(option, "emit_bare_partitions_facet"),
+        column_lineage=_form(option, column_lineage),
+        intermediate_datasets=Intermediates.of(option("intermediate_datasets") or "keep"),
+        emit_lineage_facet=_boolean(option, "emit_lineage_facet"),
         keep_captures=_choice(option, "keep_captures"),
         capture_retention=timedelta(days=_number(option, "capture_retention", 7)),
         collect_timeout=timedelta(seconds=_number(option, "collect_timeout", 30)),
@@ -248,6 +291,16 @@ def _choice(option: Callable[[str], str | None], name: str) -> KeepCaptures:
         msg = f"[{SECTION}] {name} is {text!r}; it must be one of {', '.join(KeepCaptures)}."
         raise SettingsError(msg)
     return KeepCaptures(text)
+
+
+def _form(option: Callable[[str], str | None], argument: str | None) -> ColumnLineageForm:
+    said = argument if argument is not None else option("column_lineage")
+    text = str(said or ColumnLineageForm.COMPACT).strip().lower()
+    if text not in [*ColumnLineageForm]:
+        where = f"[{SECTION}] column_lineage" if argument is None else "column_lineage"
+        msg = f"{where} is {text!r}; it must be one of {', '.join(ColumnLineageForm)}."
+        raise SettingsError(msg)
+    return ColumnLineageForm(text)
 
 
 def _absolute(text: str) -> Path:

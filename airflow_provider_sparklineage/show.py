@@ -158,8 +158,9 @@ def _facts(dataset: Mapping[str, Any]) -> str:
 def _print_sources_of_partitions(
     out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]
 ) -> None:
-    """Tell which template made the value of a partition, and from which execution dates."""
+    """Tell if partitions are the expected ones, and which template made each expected value."""
     check = (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
+    _print_statuses(out, check, labels)
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(4):
         table.add_column(overflow="fold")
@@ -176,6 +177,46 @@ def _print_sources_of_partitions(
     if table.row_count:
         out.print("\n[bold]Where partitions come from[/]")
         out.print(table)
+
+
+_COLOURS = {
+    "matched": "green",
+    "unexpected": "bold red",
+    "missing": "red",
+    "unobserved": "yellow",
+    "undeclared": "dim",
+}
+
+
+def _print_statuses(
+    out: Console, check: Mapping[str, Any], labels: Mapping[DatasetName, str]
+) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(4):
+        table.add_column(overflow="fold")
+    for verb, side in (("read", "reads"), ("written", "writes")):
+        for entry in check.get(side) or ():
+            status = str(entry.get("status") or "")
+            name = DatasetName(**entry["dataset"])
+            table.add_row(
+                f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
+                verb,
+                f"[{_COLOURS.get(status, 'default')}]{escape(status)}[/]",
+                escape(_difference(entry)),
+            )
+    if table.row_count:
+        out.print("\n[bold]Expected against observed[/]")
+        out.print(table)
+
+
+def _difference(entry: Mapping[str, Any]) -> str:
+    """Say what is too much and what lacks, and what was expected; empty if all is well."""
+    said = [
+        f"{name} {entry[name]['summary']}" for name in ("unexpected", "missing") if name in entry
+    ]
+    if said and "expected" in entry:
+        said.append(f"expected {entry['expected']['summary']}")
+    return "; ".join(said)
 
 
 _SIGNS = {

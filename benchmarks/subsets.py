@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gc
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.lineage.expected import Expected
+from airflow_provider_sparklineage.lineage.reconcile import Seen, reconcile
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.subset import Partitions, contains, date_range, disjunction
+from benchmarks.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.__main__ import Result
 
 PARTITIONS = 100_000
 RUNS = 4
@@ -28,7 +31,7 @@ def hours(count: int) -> list[Partition]:
     ]
 
 
-def folding(result: type[Result]) -> Result:
+def folding() -> Result:
     """Unite partitions one by one, compare and range them: 200,000 against 100,000.
 
     In turns, and in seconds of this process: both are as busy as the machine is otherwise.
@@ -37,7 +40,31 @@ def folding(result: type[Result]) -> Result:
     seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
     once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
     figures = f"{PARTITIONS:,} partitions in {once_s:.2f} s, twice as many in {twice_s:.2f} s"
-    return result("fold twice the partitions / once", twice_s / once_s, 2.2, figures)
+    return Result("fold twice the partitions / once", twice_s / once_s, 2.2, figures)
+
+
+def reconciling() -> Result:
+    """Compare expected with observed partitions, spelled otherwise: 200,000 against 100,000."""
+    once, twice = comparison(PARTITIONS), comparison(2 * PARTITIONS)
+    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
+    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    figures = f"{PARTITIONS:,} in {once_s:.2f} s (goal 2 s), twice as many in {twice_s:.2f} s"
+    return Result("reconcile twice the partitions / once", twice_s / once_s, 2.2, figures)
+
+
+def comparison(count: int) -> Callable[[], None]:
+    """Give the comparison of so many days; making them is not measured."""
+    days = [(date.min + timedelta(days=n)).isoformat() for n in range(count)]
+    expected, seen = (
+        frozenset(Partition((("dt", day),)) for day in spelled)
+        for spelled in (days, [day.replace("-", "") for day in days])
+    )
+    dimensions = (Dimension.of("dt"),)
+
+    def compare() -> None:
+        reconcile(Expected(Kind.DECLARED, expected, dimensions), Seen(dimensions, seen))
+
+    return compare
 
 
 def work(count: int) -> Callable[[], None]:

@@ -10,11 +10,11 @@ from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from airflow_provider_sparklineage.templates import trace_all
+from benchmarks.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.__main__ import Result
 
 # Without plain texts, which cost Jinja as much to render as tracing saves on them.
 ARGUMENTS = [
@@ -29,7 +29,7 @@ CONF = {
 }
 
 
-def tracing(best: Callable[[Callable[[], object]], float], result: type[Result]) -> Result:
+def tracing(best: Callable[[Callable[[], object]], float]) -> Result:
     """Trace a task's templates, against rendering them as Airflow does."""
     logical_date = datetime(2024, 5, 6, tzinfo=UTC)
     context: dict[str, Any] = {
@@ -62,4 +62,4 @@ def tracing(best: Callable[[Callable[[], object]], float], result: type[Result])
         f"{len(ARGUMENTS) + len(CONF)} texts: traced in {trace_s * 1000:.1f} ms, "
         f"rendered in {render_s * 1000:.1f} ms"
     )
-    return result("trace a task's templates / render them", trace_s / render_s, 2.0, figures)
+    return Result("trace a task's templates / render them", trace_s / render_s, 2.0, figures)

@@ -1,4 +1,6 @@
-"""Run the example Dag for two days in an Airflow home of its own: what `make demo` does.
+"""Run the example Dags in an Airflow home of their own: what `make demo` does.
+
+The first one runs for two days; the second one has a mistake that is caught, so it has to fail.
 
 Everything that is written goes to ``build/demo``. The lake in there is kept from one demo to the
 next; events and captures are those of the last demo. The terminal shows progress and the result,
@@ -158,12 +160,13 @@ def terminal_apart_from_log() -> Iterator[TextIO]:
 
 
 def run(terminal: TextIO) -> None:
-    """Run the Dag for each of the days; stop at the first that fails."""
+    """Run one Dag for each of the days, then the other; stop at the first surprise."""
     terminal.write("Starting Airflow …\n")
     terminal.flush()
+    from example_catch_wrong_partition import dag as wrong
     from example_report_flight_delays import dag
 
-    progress = Progress(terminal, steps=1 + len(DAYS) * len(dag.tasks))
+    progress = Progress(terminal, steps=1 + len(DAYS) * len(dag.tasks) + len(wrong.tasks))
     progress.start("Airflow's database")
     migrate_database()
     progress.finish()
@@ -171,6 +174,11 @@ def run(terminal: TextIO) -> None:
     report_tasks(dag, progress)
     for day in DAYS:
         run_day(dag, day)
+    caught = report_tasks(wrong, progress)
+    if wrong.test(logical_date=DAYS[-1], run_conf={"lake": str(LAKE)}).state == "success":
+        message = "The wrong partition was not caught."
+        raise DemoError(message)
+    terminal.write(f"\nThat failure is the point of the example:\n  {caught[-1]}\n")
     send_last_events()
 
 
@@ -184,8 +192,12 @@ def migrate_database() -> None:
         db.initdb()
 
 
-def report_tasks(dag: DAG, progress: Progress) -> None:
-    """Have every task say when it starts and how it ends."""
+def report_tasks(dag: DAG, progress: Progress) -> list[BaseException]:
+    """Have every task say when it starts and how it ends.
+
+    :return: the errors of tasks that fail, from when they do
+    """
+    errors: list[BaseException] = []
 
     def on_execute(context: Context) -> None:
         # Airflow has just put its own handler there, which makes it a task's failure.
@@ -199,12 +211,14 @@ def report_tasks(dag: DAG, progress: Progress) -> None:
         if isinstance(error := context["exception"], KeyboardInterrupt):
             # Airflow takes it for a task's failure and would go on.
             raise error
+        errors.append(error)
         progress.finish("failed after ")
 
     for task in dag.tasks:
         task.on_execute_callback = [on_execute]
         task.on_success_callback = [on_success]
         task.on_failure_callback = [on_failure]
+    return errors
 
 
 def run_day(dag: DAG, day: datetime) -> None:

@@ -11,10 +11,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from airflow_provider_sparklineage.inputs import open_bundle
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+# Many laws, each tried on fewer examples than hypothesis would: the unit tests have half a minute.
+# No deadline, because a busy machine is no defect. `--hypothesis-profile=default` is thorough.
+settings.register_profile("quick", max_examples=40, deadline=None)
+settings.load_profile("quick")
 
 # Airflow reads its configuration when first imported: before any test module, every run of its own.
 _HOME = Path(tempfile.mkdtemp(prefix="sparklineage-tests-"))

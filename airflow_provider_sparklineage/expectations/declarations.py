@@ -139,6 +139,8 @@ class DatasetSubset:
                 return {str(key): rendered(item) for key, item in value.items()}
             if isinstance(value, (list, tuple)):
                 return [rendered(item) for item in value]
+            if isinstance(value, str) and "{" not in value:
+                return value  # native rendering would make 1.1 of version 1.10
             return render(value, context)
 
         dataset = self.dataset
@@ -159,6 +161,8 @@ class DatasetSubset:
                 return {str(key): plain(item) for key, item in value.items()}
             if isinstance(value, (list, tuple)):
                 return [plain(item) for item in value]
+            if isinstance(value, (set, frozenset)):
+                return sorted(map(plain, value), key=str)  # their own order is that of the process
             return value
 
         dataset = self.dataset
@@ -167,3 +171,8 @@ class DatasetSubset:
             "partitions": plain(self.partitions),
             "where": self.where,
         }
+
+    def __str__(self) -> str:
+        """Say it alike in each process: Airflow stores this of mapped tasks."""
+        said = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
+        return f"DatasetSubset({said})"

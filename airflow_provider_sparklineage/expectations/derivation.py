@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -27,57 +28,129 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.templates import Span, TracedText
 
 
+LONGEST_ARGUMENT = 128 * 1024
+"""Characters of an argument that is looked at: Linux starts no process with a longer one."""
+
+
+_EMPTY_VALUE = re.compile("=(/|$)")
+
+
 def from_arguments(
     texts: Iterable[TracedText], naming: Naming, rules: PartitionRules
 ) -> list[Expectation]:
-    """Find partitions in paths, and dates, in what a job is given."""
+    """Find partitions in paths, and dates, in what a job is given; linear in its length."""
     found: list[Expectation] = []
     for text in texts:
-        named = references(text.value, naming, rules)
-        found += [_path(text, reference, rules) for reference in named]
-        for span in text.spans:
-            value = text.value[span.start : span.end]
-            inside = any(r.start < span.end and span.start < r.end for r in named)
-            if not inside and span.dates and canonical(value):
-                source = _source(Kind.INFERRED, text, [span], value)
-                found.append(Expectation(Kind.INFERRED, sources=(source,)))
+        if len(text.value) <= LONGEST_ARGUMENT and _is_unicode(text.value):
+            found += _from_argument(text, naming, rules)
     return found
 
 
-def _path(text: TracedText, reference: Reference, rules: PartitionRules) -> Expectation:
+def _from_argument(
+    text: TracedText, naming: Naming, rules: PartitionRules
+) -> Iterable[Expectation]:
+    named = references(text.value, naming, rules)
+    spans = _Spans(text.spans)
+    inside: set[Span] = set()
+    for reference in named:
+        inside |= set(spans.within(reference.start, reference.end))
+        yield _path(text, spans, reference, rules)
+    for span in text.spans:
+        value = text.value[span.start : span.end]
+        if span not in inside and span.dates and canonical(value):
+            said = _spelled(text, spans, span.start, span.end)
+            source = _source(Kind.INFERRED, text, [span], value, template=said)
+            yield Expectation(Kind.INFERRED, sources=(source,))
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text has no half of a surrogate pair, which neither JSON nor Java can say."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class _Spans:
+    """The spans of a text, in its order and without overlap, to be asked for a part of it."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = spans
+        self._starts = [span.start for span in spans]
+        self._ends = [span.end for span in spans]
+
+    def within(self, start: int, end: int) -> Sequence[Span]:
+        return self._spans[bisect_right(self._ends, start) : bisect_left(self._starts, end)]
+
+
+def _spelled(text: TracedText, spans: _Spans, start: int, end: int) -> str:
+    """Give the template's text of some characters, and no more of it.
+
+    What else is in an argument is not about data: it may be a token, and it may be long.
+    """
+    if not text.spans and (start, end) == (0, len(text.value)):
+        return text.template  # of which it is not known what made which part
+    parts: list[str] = []
+    for span in spans.within(start, end):
+        parts += [text.value[start : span.start], f"{{{{ {span.expression} }}}}"]
+        start = span.end
+    return "".join([*parts, text.value[start:end]])
+
+
+def _path(
+    text: TracedText, spans: _Spans, reference: Reference, rules: PartitionRules
+) -> Expectation:
+    # dt= without a value is what an empty variable leaves; it is not meant to be null.
+    is_partition = reference.partition.values and not _EMPTY_VALUE.search(reference.uri)
     return Expectation(
         Kind.PATH,
         dataset=reference.dataset,
-        partitions=(reference.partition,) if reference.partition.values else None,
+        partitions=(reference.partition,) if is_partition else None,
         location=reference.location or "",
         is_glob=reference.is_glob,
         dimensions=dimensions_of(reference.dataset, reference.partition, rules),
-        sources=_path_sources(Kind.PATH, text, reference),
+        sources=_path_sources(Kind.PATH, text, spans, reference),
     )
 
 
-def _path_sources(kind: Kind, text: TracedText, reference: Reference) -> tuple[Source, ...]:
+def _path_sources(
+    kind: Kind, text: TracedText, spans: _Spans, reference: Reference
+) -> tuple[Source, ...]:
     values = reference.partition.as_dict()
+    said = _spelled(text, spans, reference.start, reference.end)
     sources = []
     for label, value in values.items():
-        ranges = [(v.start, v.end) for v in reference.values if v.label == label]
-        spans = [s for s in text.spans if any(s.start < e and b < s.end for b, e in ranges)]
-        sources.append(_source(kind, text, spans, value, label))
+        made = [
+            span
+            for v in reference.values
+            if v.label == label
+            for span in spans.within(v.start, v.end)
+        ]
+        sources.append(_source(kind, text, made, value, label, said))
     if not values:
-        spans = [s for s in text.spans if s.start < reference.end and reference.start < s.end]
-        dated = [s for s in spans if s.dates]
+        dated = [s for s in spans.within(reference.start, reference.end) if s.dates]
         if dated or reference.location:
-            sources.append(_source(kind, text, dated, reference.uri))
+            sources.append(_source(kind, text, dated, reference.uri, template=said))
     return tuple(sources)
 
 
 def _source(
-    kind: Kind, text: TracedText, spans: Sequence[Span], value: str, dimension: str = ""
+    kind: Kind,
+    text: TracedText,
+    spans: Sequence[Span],
+    value: str,
+    dimension: str = "",
+    template: str | None = None,
 ) -> Source:
+    """Say where a value comes from.
+
+    :param template: the part of the field's template that is about it; None is all of it
+    """
     return Source(
         kind,
         text.field,
-        text.template,
+        text.template if template is None else template,
         value,
         dimension,
         tuple(dict.fromkeys(span.expression for span in spans)),
@@ -112,6 +185,10 @@ def declared(
     :raise DeclarationError: if it cannot be understood
     """
     dataset = identity if isinstance(identity, DatasetName) else None
+    where: object = entry.where  # a template may have made anything of it
+    if not isinstance(where, (str, type(None))):
+        msg = f"where= of {entry.dataset} is {where!r}; it must be a text, a SQL predicate."
+        raise DeclarationError(msg)
     partitions = _declared_partitions(entry)
     if partitions is None and reference is not None and reference.partition.values:
         partitions = (reference.partition,)
@@ -123,7 +200,7 @@ def declared(
         table="" if isinstance(identity, DatasetName) else identity,
         partitions=partitions,
         location=(reference.location if reference else None) or "",
-        where=entry.where or "",
+        where=where or "",
         is_glob=reference is not None and reference.is_glob,
         dimensions=dimensions_of(
             dataset or DatasetName("", ""), Partition(tuple((label, "") for label in labels)), rules
@@ -142,7 +219,7 @@ def _declared_sources(
         elif text.field.endswith(".where"):
             yield _source(Kind.DECLARED, text, text.spans, text.value)
         elif reference is not None and text.value == entry.dataset:
-            yield from _path_sources(Kind.DECLARED, text, reference)
+            yield from _path_sources(Kind.DECLARED, text, _Spans(text.spans), reference)
 
 
 def _dimension_in(field: str, partitions: object) -> str:
@@ -165,7 +242,8 @@ def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
     found: dict[Partition, None] = {}
     for part in parts:
         if isinstance(part, PartitionRange):
-            found |= {Partition.of([(part.dimension, v)]): None for v in part.values()}
+            label = _label(entry, part.dimension)
+            found |= {Partition.of([(label, v)]): None for v in part.values()}
         elif isinstance(part, Mapping):
             found |= dict.fromkeys(_product(entry, part))
         else:
@@ -174,11 +252,12 @@ def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
                 'dimensions to values, such as {"dt": "2024-05-06"}, or a PartitionRange.'
             )
             raise DeclarationError(msg)
-    return tuple(sorted(found))
+    # One of them without any value is the whole.
+    return None if Partition() in found else tuple(sorted(found))
 
 
 def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partition]:
-    choices = [_choices(entry, str(label), value) for label, value in part.items()]
+    choices = [_choices(entry, _label(entry, label), value) for label, value in part.items()]
     size = 1
     for choice in choices:
         size *= len(choice)
@@ -189,6 +268,13 @@ def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partitio
         )
         raise DeclarationError(msg)
     return (Partition.of(values) for values in itertools.product(*choices))
+
+
+def _label(entry: DatasetSubset, label: object) -> str:
+    if isinstance(label, str) and label:
+        return label
+    msg = f"A dimension in the partitions of {entry.dataset} is {label!r}; it must be a column."
+    raise DeclarationError(msg)
 
 
 def _choices(entry: DatasetSubset, label: str, value: object) -> list[tuple[str, str | None]]:

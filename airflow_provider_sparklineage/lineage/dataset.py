@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.reconcile import Check, Status
 from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.spark.events import decode_facet
 
@@ -26,10 +27,13 @@ class LineageDataset:
     """A dataset of the task: facets as Spark said them, columns composed.
 
     :param locations: partition locations that were touched; None is the whole dataset, or unknown
-    :param observed: whether all that was touched was seen; then ``subset`` None is the whole
+    :param observed: whether all that was touched was seen; then ``subset`` None is all of a dataset
+        that is not partitioned
     :param subset: partitions that were observed
     :param expected: what templates and declarations say
     :param meant: the part of the dataset, in the form in which it is to be said
+    :param check: how expected and observed compare
+    :param sources: of an output, the datasets that it was made of; None where nobody knows
     """
 
     name: DatasetName
@@ -41,6 +45,8 @@ class LineageDataset:
     subset: Subset | None = None
     expected: Expected | None = None
     meant: Meant = field(default_factory=Meant)
+    check: Check = field(default_factory=lambda: Check(Status.UNDECLARED))
+    sources: frozenset[DatasetName] | None = None
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:

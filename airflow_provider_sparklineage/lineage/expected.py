@@ -36,6 +36,7 @@ class Expected:
     :param kind: INFERRED if nothing is expected, and dates in the arguments explain what was seen
     :param partitions: None where the whole is expected, or only what the other fields say
     :param locations: untrimmed names, of paths that end in folders that are no named partition
+    :param where: predicates, of which each row fulfils one; none if a statement has none
     """
 
     kind: Kind
@@ -94,7 +95,9 @@ class Expectations:
             return expectation.dataset == dataset or expectation.dataset in links
         if expectation.table:
             wanted = expectation.table.replace("`", "").casefold().split(".")
-            names = [n.name.casefold().split(".") for n in (dataset, *links)]
+            # A folder is no table, though it may have dots in its name: /lake/old.revenue.
+            known = (n.name.casefold() for n in (dataset, *links) if "/" not in n.name)
+            names = [name.split(".") for name in known]
             return any(name[-len(wanted) :] == wanted for name in names)
         return False
 
@@ -134,7 +137,7 @@ def _united(said: Sequence[Expectation], explaining: Sequence[Source]) -> Expect
         frozenset(partitions) if said and all(e.partitions is not None for e in said) else None,
         tuple(dimensions),
         frozenset(e.location for e in said if e.location),
-        tuple(dict.fromkeys(e.where for e in said if e.where)),
+        tuple(dict.fromkeys(e.where for e in said)) if all(e.where for e in said) else (),
         any(e.is_glob for e in said),
         (*(source for e in said for source in e.sources), *explaining),
     )

@@ -30,6 +30,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     Edges,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.explicit import LINEAGE_KEY, lineage_facet
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
 from airflow_provider_sparklineage.lineage.partition_facets import (
     CHECK_KEY,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import msgspec
+    from openlineage.client.facet_v2 import JobFacet
 
     from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -96,6 +98,7 @@ def parts(
     report: ReadReport | None = None,
     *,
     bare_partitions: bool = False,
+    explicit: bool = False,
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
     mask: Callable[[str], str] = str,
     redact_literals: bool = False,
@@ -105,11 +108,15 @@ def parts(
     :param report: what reading the events met; without it (START) there is no capture facet, and
         so none that could say what was dropped: nothing is, of the little that is known by then
     :param bare_partitions: say an output's partitioning as the proposal's own facet as well
+    :param explicit: say which inputs feed which output in the job facet ``lineage``
     :param max_event_bytes: what would make the event larger is dropped, and said to be
     :param mask: hides the secrets in a text; Airflow knows them
     :param redact_literals: hide the literals of filters and descriptions
     """
     lineage = private(lineage, mask, literals=redact_literals)
+    job_facets: dict[str, JobFacet] = {}
+    if explicit and (stated := lineage_facet(lineage.outputs)):
+        job_facets[LINEAGE_KEY] = stated
     run_facets: dict[str, RunFacet] = {}
     if check := check_facet(lineage.inputs, lineage.outputs):
         run_facets[CHECK_KEY] = check
@@ -117,6 +124,7 @@ def parts(
         [_input(d) for d in lineage.inputs],
         [_output(d, bare_partitions=bare_partitions) for d in lineage.outputs],
         run_facets,
+        job_facets,
     )
     if report is None:
         return redacted(said, mask)
@@ -138,6 +146,7 @@ def run_event(
     job_name: str,
     event_time: str,
     bare_partitions: bool = False,
+    explicit: bool = False,
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
     redact_literals: bool = False,
 ) -> dict[str, Any]:
@@ -146,6 +155,7 @@ def run_event(
         lineage,
         report,
         bare_partitions=bare_partitions,
+        explicit=explicit,
         max_event_bytes=max_event_bytes,
         redact_literals=redact_literals,
     )
@@ -153,7 +163,7 @@ def run_event(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,
         run=Run(run_id, facets=said.run_facets),
-        job=Job(job_namespace, job_name),
+        job=Job(job_namespace, job_name, facets=said.job_facets),
         producer=producer(),
         inputs=said.inputs,
         outputs=said.outputs,
@@ -240,6 +250,7 @@ def _column_lineage(lineage: ColumnLineage) -> UnredactedColumnLineage:
 
 def _field(edges: Edges) -> column_lineage_dataset.Fields:
     all_of_it = [t for column in sorted(edges) for t in edges[column]]
+    all_of_it.sort(key=lambda t: t.type != DIRECT)  # the text is short, and the value comes first
     return column_lineage_dataset.Fields(
         inputFields=_input_fields(edges),
         transformationType=_summary(all_of_it),

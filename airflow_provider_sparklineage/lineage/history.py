@@ -42,6 +42,7 @@ class Write:
     :param appends: whether it left all in place that was there before
     :param size: bytes written; None where nobody said
     :param locations: partition locations written; None where nobody said
+    :param sources: datasets from outside that it was made of
     """
 
     ended: datetime
@@ -50,6 +51,7 @@ class Write:
     appends: bool = False
     size: int | None = None
     locations: frozenset[str] | None = None
+    sources: frozenset[DatasetName] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class _Contents:
     def __init__(self) -> None:
         self.fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
         self.dataset: dict[Column, tuple[Transformation, ...]] = {}
+        self.sources: frozenset[DatasetName] = frozenset()
         self.whole = False
         self.size: int | None = None
         self.empty = True
@@ -78,7 +81,7 @@ class _Contents:
     def add(self, write: Write) -> None:
         """Have the contents after one more write, in time of the length of its lineage."""
         if write.whole or self.empty:
-            self.fields, self.dataset = {}, {}
+            self.fields, self.dataset, self.sources = {}, {}, frozenset()
             self.size = write.size
         elif write.size is None or self.size is None or not write.appends:
             self.size = None  # how much of what was there is left, nobody says
@@ -89,6 +92,7 @@ class _Contents:
         for name, edges in write.lineage.fields.items():
             unite_into(self.fields.setdefault(name, {}), edges)
         unite_into(self.dataset, write.lineage.dataset)
+        self.sources |= write.sources
 
     def lineage(self) -> ColumnLineage:
         return ColumnLineage(self.fields, self.dataset)
@@ -138,7 +142,7 @@ class WriteHistory:
         if read.size and contents.size and read.locations is None:
             # As many bytes as were written here prove that nothing older was there, more disprove.
             internal = read.size == contents.size or (internal and read.size < contents.size)
-        return Origin(contents.lineage(), internal)
+        return Origin(contents.lineage(), internal, sources=contents.sources)
 
 
 def _contents(writes: Iterable[Write]) -> _Contents:

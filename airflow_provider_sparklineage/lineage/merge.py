@@ -14,6 +14,8 @@ Policy, case by case:
 - Observed partitions (:mod:`.observed`) decide before the events do: what was read back, what was
   overwritten as a whole, and which subset of a dataset is meant. Where nothing was observed, it is
   what was expected (:mod:`.expected`); :mod:`.subsets` has the order.
+- An intermediate (an output that was only read back) is no output where ``intermediates`` say so,
+  unless it is declared. Columns that nothing but it is known to be made of have no sources then.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 """
 
@@ -29,6 +31,7 @@ import msgspec
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Expectation, Side
+from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application import (
     Action,
@@ -43,8 +46,10 @@ from airflow_provider_sparklineage.lineage.dataset import (
     joined,
     size_found,
     size_written,
+    symlinks,
     with_declared,
 )
+from airflow_provider_sparklineage.lineage.gaps import WriteOf, gaps
 from airflow_provider_sparklineage.lineage.history import (
     Read,
     Write,
@@ -62,7 +67,7 @@ from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Partition
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
-from airflow_provider_sparklineage.subset import Condition, disjunction
+from airflow_provider_sparklineage.subset import EVERYTHING, Condition, disjunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -99,6 +104,7 @@ def merge(
     expectations: Iterable[Expectation] = (),
     rules: PartitionRules = NO_RULES,
     limits: Limits = DEFAULT_LIMITS,
+    intermediates: Intermediates = KEEP,
     expired: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
@@ -107,10 +113,12 @@ def merge(
     :param expectations: what templates and declarations say
     :param rules: how the organisation partitions its datasets; they have named them already
     :param limits: how many partitions and locations the event may name
-    :param expired: asked before each action; when it says True, the rest is left out, and said
+    :param intermediates: which datasets that were written and read back are no outputs
+    :param expired: asked before each action, and before SQL is read to tell a subset; when it says
+        True, the rest is left out, and said
     """
     application = repaired(application)
-    merging = _Merging(outcome, observations, Telling(expectations, rules, limits))
+    merging = _Merging(outcome, observations, Telling(expectations, rules, limits), expired)
     for number, action in enumerate(application.actions):
         if expired():
             merging.note(
@@ -127,12 +135,15 @@ def merge(
             "Delta's Spark extension is configured, and with it the listener reports no write "
             "whose plan has a shuffle; such writes, and what they read, are missing.",
         )
+    declared_outputs = frozenset(declared_outputs)
+    merging.drop_intermediates(intermediates, declared_outputs)
     inputs = with_declared(merging.finished_inputs(), declared_inputs)
     outputs = with_declared(merging.finished_outputs(), declared_outputs)
-    inputs = {name: merging.told(d, Side.READ) for name, d in inputs.items()}
-    outputs = {name: merging.told(d, Side.WRITE) for name, d in outputs.items()}
+    both = inputs.keys() & outputs.keys()
+    inputs = {name: merging.told(d, Side.READ, name in both) for name, d in inputs.items()}
+    outputs = {name: merging.told(d, Side.WRITE, name in both) for name, d in outputs.items()}
     merging.degradations += merging.telling.degradations()
-    if not outputs:
+    if not outputs and not merging.dropped:
         merging.note(
             DegradationCode.NOTHING_WRITTEN,
             "The application reported no output: it wrote nothing, or in a way that the listener "
@@ -151,10 +162,15 @@ class _Merging:
     """The merge in progress; actions are added in the order of their start."""
 
     def __init__(
-        self, outcome: Outcome, observations: Observations | None, telling: Telling
+        self,
+        outcome: Outcome,
+        observations: Observations | None,
+        telling: Telling,
+        expired: Callable[[], bool],
     ) -> None:
         self.outcome = outcome
         self.telling = telling
+        self._expired = expired
         self._was_observed = observations is not None
         self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
@@ -164,8 +180,12 @@ class _Merging:
         self._undone: set[DatasetName] = set()
         self._unobserved: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
+        self._read_back: set[DatasetName] = set()
+        self.dropped: set[DatasetName] = set()
         self._reading: dict[DatasetName, set[str]] = {}
         self._writing: dict[DatasetName, set[str]] = {}
+        self._writes: dict[DatasetName, list[WriteOf]] = {}
+        self._functions = observations.functions if observations else None
         self._schemas: dict[DatasetName, frozenset[str]] = {}
 
     def note(
@@ -196,6 +216,7 @@ class _Merging:
             self._add_output(dataset)
             self._writing.setdefault(dataset.name, set()).add(action.sql)
             said, composed = lineages[dataset.name]
+            self._writes.setdefault(dataset.name, []).append(WriteOf(action, said))
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
             if whole is None:
                 whole = overwrites_whole(action, dataset, said, column_names(dataset))
@@ -207,6 +228,7 @@ class _Merging:
                     appends=not lifecycle(dataset),
                     size=size_written(dataset),
                     locations=dataset.locations,
+                    sources=_sources(composed, origins),
                 )
                 self._history.add(dataset.name, write)
 
@@ -225,7 +247,9 @@ class _Merging:
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
             self.inputs[dataset.name] = joined(known, dataset, is_input=True)
-        elif not origin.exact and dataset.name not in self._assumed:
+            return
+        self._read_back.add(dataset.name)
+        if not origin.exact and dataset.name not in self._assumed:
             self._assumed.add(dataset.name)
             self.note(
                 DegradationCode.INTERNAL_READ_ASSUMED,
@@ -264,7 +288,9 @@ class _Merging:
 
     def _has_column(self, column: Column) -> bool:
         schema = self._schemas.get(column.dataset)
-        return schema is None or column.field in schema
+        if schema is None:
+            return True
+        return column.field in schema or column.field.partition(".")[0] in schema
 
     def _add_output(self, dataset: ActionDataset) -> None:
         known = self.outputs.get(dataset.name)
@@ -285,6 +311,18 @@ class _Merging:
             )
         if not action.outputs:
             self.note(code, f"The action {action.label} {how}{why}.")
+
+    def drop_intermediates(
+        self, intermediates: Intermediates, declared: frozenset[DatasetName]
+    ) -> None:
+        """Leave out outputs that were read back, and by no action as an input of the task."""
+        only_read_back = self._read_back - self.inputs.keys()
+        self.dropped = {
+            name
+            for name in only_read_back & self.outputs.keys()
+            if intermediates.drop(name)
+            and declared.isdisjoint({name} | symlinks(self.outputs[name]))
+        }
 
     def finished_inputs(self) -> dict[DatasetName, LineageDataset]:
         """Give the inputs with the partitions that were read from outside."""
@@ -318,38 +356,61 @@ class _Merging:
         """Give the outputs with composed columns; on failure unfinished ones too, as bare names."""
         finished = {}
         for name, dataset in self.outputs.items():
+            if name in self.dropped:
+                continue
             origin = self._history.origin(name, Read())
             lineage = origin.lineage if origin else ColumnLineage()
-            if name not in self.inputs:  # then its own columns are nobody's sources
-                lineage = columns.without_sources_in(lineage, name)
-            output = replace(dataset, columns=lineage)
+            # Its own columns are nobody's sources unless it is an input too.
+            nobody = self.dropped | ({name} - self.inputs.keys())
+            lineage = columns.without_sources_in(lineage, nobody)
+            sources = (origin.sources if origin else frozenset()) - nobody
+            output = replace(dataset, columns=lineage, sources=sources)
             if self._observed.was_written(name):
                 output = self._observe(output, self._observed.of_output, "written to")
             elif self._was_observed and _is_files(name):
                 self._note_unknown(name, "written to", "the writes of it were not observed")
             finished[name] = output
-            self._note_gaps(output, lineage)
+            writes = self._writes.get(name, ())
+            self.degradations += gaps(output, writes, self._functions)
         if self.outcome is Outcome.FAIL:
             for name in self._undone - finished.keys():
                 finished[name] = LineageDataset(name)
         return finished
 
-    def told(self, dataset: LineageDataset, side: Side) -> LineageDataset:
+    def told(self, dataset: LineageDataset, side: Side, is_on_both_sides: bool) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said."""
-        name = dataset.name
-        if side is Side.WRITE:
-            return self.telling.told(dataset, side, stated=self._stated_in_sql(name))
-        if dataset.observed:
-            columns = self._schemas.get(name, frozenset())
-            return self.telling.told(dataset, side, self._observed.filters(name, columns))
-        return self.telling.told(dataset, side, self._filter_in_sql(name))
+        name, filters, stated = dataset.name, None, None
+        if self._expired():  # reading SQL takes a tenth of a second for each long text
+            pass
+        elif side is Side.WRITE:
+            stated = self._stated_in_sql(name)
+        elif dataset.observed:
+            filters = self._observed.filters(name, self._schemas.get(name, frozenset()))
+        else:
+            filters = self._filter_in_sql(dataset)
+        return self.telling.told(dataset, side, filters, stated, is_on_both_sides=is_on_both_sides)
 
-    def _filter_in_sql(self, name: DatasetName) -> Condition | None:
-        """Read the filter of the statements that read a dataset, if each reads no other."""
-        statements = sorted(self._reading.get(name, ()))
-        conditions = [predicates.where(s) if s else None for s in statements]
-        known = [c for c in conditions if c is not None]
-        return disjunction(known) if known and len(known) == len(conditions) else None
+    def _filter_in_sql(self, dataset: LineageDataset) -> Condition | None:
+        """Read the filter of the statements that read a dataset, if each reads it and no other.
+
+        A statement on a view says nothing of the columns of the datasets below it, so the table in
+        it must have a name of the dataset.
+        """
+        statements = sorted(self._reading.get(dataset.name, ()))
+        names = {n.name for n in (dataset.name, *symlinks(dataset))}
+        tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
+        conditions: list[Condition] = []
+        for statement in statements:
+            known = (self._where(statement, table) for table in tables)
+            found = next((c for c in known if c is not None), None)
+            if found is None:
+                return None
+            conditions.append(found)
+        united = disjunction(conditions) if conditions else EVERYTHING
+        return None if united == EVERYTHING else united
+
+    def _where(self, statement: str, table: str) -> Condition | None:
+        return predicates.where(statement, table) if statement else None
 
     def _stated_in_sql(self, name: DatasetName) -> frozenset[Partition] | None:
         """Read the static partitions of the statements that wrote a dataset, if each has some."""
@@ -357,32 +418,22 @@ class _Merging:
         parts = [predicates.static_partition(s) if s else () for s in statements]
         return frozenset(map(Partition, parts)) if parts and all(parts) else None
 
-    def _note_gaps(self, dataset: LineageDataset, lineage: ColumnLineage) -> None:
-        if not lineage.fields:
-            self.note(
-                DegradationCode.COLUMN_LINEAGE_MISSING,
-                f"The listener reported no column lineage for {dataset.name}.",
-                dataset.name,
-            )
-            return
-        for column in column_names(dataset):
-            edges = lineage.fields.get(column)
-            if not edges:
-                self.note(
-                    DegradationCode.COLUMN_WITHOUT_SOURCES,
-                    f"{dataset.name}: no sources of column {column} are known; it may be a "
-                    "literal, a count(*) or the result of a Python UDF.",
-                    dataset.name,
-                    column,
-                )
-            elif columns.is_incomplete(edges):
-                self.note(
-                    DegradationCode.COLUMN_INCOMPLETE,
-                    f"{dataset.name}: column {column} goes through a Python UDF, whose arguments "
-                    "are not among its sources.",
-                    dataset.name,
-                    column,
-                )
+
+def _sources(
+    composed: ColumnLineage, origins: Mapping[DatasetName, Origin | None]
+) -> frozenset[DatasetName]:
+    """Name the datasets from outside that a write was made of, through what was read back."""
+    found = {
+        column.dataset
+        for edges in (*composed.fields.values(), composed.dataset)
+        for column in edges
+    }
+    for name, origin in origins.items():
+        if origin is None or not origin.internal:
+            found.add(name)
+        if origin is not None:
+            found |= origin.sources
+    return frozenset(found)
 
 
 def _has_delta_extension(action: Action) -> bool:

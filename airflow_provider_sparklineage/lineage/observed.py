@@ -5,7 +5,7 @@ Policy, case by case:
 - A written subset is the union of what all observed writes of the application put there.
 - A read subset is the union over all observed reads, without what the application itself had put
   there before the read: exactly the partitions from outside.
-- A read that nothing restricted, and that met only data from outside, makes the whole: no subset.
+- A read that nothing restricted, and that met only data from outside, makes the whole.
 - One read or write whose partitions are not known makes all of that side unknown: no subset, and a
   degradation. An unpartitioned dataset has no subset.
 - What the application had put there before a read (*owned*): partitions that its writes replaced,
@@ -41,10 +41,14 @@ _SLACK = timedelta(milliseconds=20)
 
 @dataclass(frozen=True)
 class Subset:
-    """Partitions of a dataset that were read or written; none of them is a legal subset."""
+    """Partitions of a dataset that were read or written; none of them is a legal subset.
+
+    :param whole: whether that is all of the dataset: a read that nothing restricted
+    """
 
     dimensions: tuple[Dimension, ...]
     partitions: frozenset[Partition]
+    whole: bool = False
 
 
 class UnknownPartitionsError(Exception):
@@ -109,19 +113,19 @@ class ObservedSubsets:
         return None if united == EVERYTHING else united
 
     def of_input(self, dataset: DatasetName) -> Subset | None:
-        """Give the partitions that were read from outside; None: the whole, or not observed.
+        """Give the partitions that were read from outside; None: unpartitioned, or not observed.
 
         :raise UnknownPartitionsError: if the partitions of some read are not known
         """
         reads = self._observations.reads.get(dataset, ())
         _require_known(reads)
         partitions: set[Partition] = set()
+        whole = False
         for read in reads:
             outside = self._outside(read)
-            if read.whole and outside and outside == read.partitions:
-                return None
+            whole = whole or (read.whole and bool(outside) and outside == read.partitions)
             partitions |= outside
-        return _subset(reads, partitions)
+        return _subset(reads, partitions, whole=whole)
 
     def of_output(self, dataset: DatasetName) -> Subset | None:
         """Give the partitions that were written; None: unpartitioned, or not observed.
@@ -172,10 +176,12 @@ def _require_known(touches: Iterable[Touch]) -> None:
             raise UnknownPartitionsError(touch.why_unknown or "it could not be told which")
 
 
-def _subset(touches: Iterable[Touch], partitions: set[Partition]) -> Subset | None:
+def _subset(
+    touches: Iterable[Touch], partitions: set[Partition], *, whole: bool = False
+) -> Subset | None:
     dimensions: dict[Dimension, None] = {}
     for touch in touches:
         dimensions |= dict.fromkeys(touch.dimensions)
     if not dimensions or Partition() in partitions:
         return None
-    return Subset(tuple(dimensions), frozenset(partitions))
+    return Subset(tuple(dimensions), frozenset(partitions), whole)

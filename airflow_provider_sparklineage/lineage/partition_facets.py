@@ -27,7 +27,8 @@ from openlineage.client.facet_v2 import (
 )
 
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
-from airflow_provider_sparklineage.lineage.subsets import summary
+from airflow_provider_sparklineage.lineage.reconcile import worst
+from airflow_provider_sparklineage.lineage.subsets import extent, summary
 from airflow_provider_sparklineage.subset import (
     Binary,
     Compare,
@@ -40,7 +41,7 @@ from airflow_provider_sparklineage.subset import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from airflow_provider_sparklineage.expectations import Source
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -229,14 +230,14 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
     if not dimensions and not partitions:
         return {}
     entries = [PartitionDimension(list(d.fields), d.transform) for d in dimensions]
-    ordered = sorted(partitions or ())
+    first, last, count = extent(partitions or ())
     facets: dict[str, DatasetFacet] = {
         PARTITIONS_KEY: SparkLineagePartitionsDatasetFacet(
             dimensions=entries,
-            summary=summary(ordered) if partitions is not None else "partitions not known",
-            count=len(ordered),
-            first=str(ordered[0]) if ordered else None,
-            last=str(ordered[-1]) if ordered else None,
+            summary=summary(partitions) if partitions is not None else "partitions not known",
+            count=count,
+            first=str(first) if first else None,
+            last=str(last) if last else None,
             truncated=dataset.meant.skipped > 0,
             description=_partitioned_by(dimensions),
             producer=producer(),
@@ -277,6 +278,7 @@ class SparkLineagePartitionCheckRunFacet(RunFacet):
     """
 
     summary: str = ""
+    status: str = ""
     reads: list[dict[str, Any]] = attrs.field(factory=list)
     writes: list[dict[str, Any]] = attrs.field(factory=list)
 
@@ -286,22 +288,25 @@ class SparkLineagePartitionCheckRunFacet(RunFacet):
 
 
 def check_facet(
-    inputs: Iterable[LineageDataset], outputs: Iterable[LineageDataset]
+    inputs: Collection[LineageDataset], outputs: Collection[LineageDataset]
 ) -> SparkLineagePartitionCheckRunFacet | None:
     """Say of each dataset what was expected, where that comes from, and what was observed.
 
-    :return: None if nothing was expected and no dataset is partitioned
+    :return: None if nothing was expected of any dataset and none is partitioned
     """
-    reads = [_checked(d) for d in inputs if d.expected or d.dimensions]
-    writes = [_checked(d) for d in outputs if d.expected or d.dimensions]
-    if not reads and not writes:
+    if not any(d.expected or d.dimensions for d in (*inputs, *outputs)):
         return None
+    reads = [_checked(d) for d in inputs]
+    writes = [_checked(d) for d in outputs]
     said = [
         f"{how} {', '.join(entry['summary'] for entry in side)}"
         for how, side in (("read", reads), ("wrote", writes))
         if side
     ]
-    return SparkLineagePartitionCheckRunFacet("; ".join(said), reads, writes, producer=producer())
+    status = worst(d.check.status for d in (*inputs, *outputs))
+    return SparkLineagePartitionCheckRunFacet(
+        "; ".join(said), str(status), reads, writes, producer=producer()
+    )
 
 
 def _checked(dataset: LineageDataset) -> dict[str, Any]:
@@ -312,6 +317,7 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
         "summary": f"{label} {what}",
+        "status": str(dataset.check.status),
     }
     if dataset.dimensions:
         entry["dimensions"] = [_dimension(d) for d in dataset.dimensions]
@@ -323,6 +329,12 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
             entry["expected"] = _counted(expected.partitions)
     if dataset.observed and dataset.subset is not None:
         entry["observed"] = _counted(dataset.subset.partitions)
+    for name, partitions in (
+        ("missing", dataset.check.missing),
+        ("unexpected", dataset.check.unexpected),
+    ):
+        if partitions:
+            entry[name] = _counted(partitions)
     return entry
 
 
@@ -332,9 +344,10 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
 
 
 def _counted(partitions: Iterable[Partition]) -> dict[str, Any]:
-    ordered = sorted(partitions)
-    said: dict[str, Any] = {"summary": summary(ordered), "count": len(ordered)}
-    return said | ({"first": str(ordered[0]), "last": str(ordered[-1])} if ordered else {})
+    found = list(partitions)
+    first, last, count = extent(found)
+    said: dict[str, Any] = {"summary": summary(found), "count": count}
+    return said | ({"first": str(first), "last": str(last)} if count else {})
 
 
 def _value(source: Source) -> dict[str, Any]:

@@ -8,7 +8,8 @@ ours to say, case by case:
 1. Observed partitions. That the whole was read or written is an observation too: then no partition
    that a path or a declaration names is claimed.
 2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
-   latter only those whose location Spark reports, where it reports any.
+   latter only those whose location Spark reports, where it reports any, and none where it reports
+   none and the dataset was both read and written.
 3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be;
    or the static partitions of the statements that wrote the dataset.
 4. Observed locations.
@@ -24,14 +25,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.moments import form_of
 from airflow_provider_sparklineage.subset import (
+    EVERYTHING,
+    Binary,
     Condition,
     Description,
     Locations,
     Partitions,
     date_range,
+    disjunction,
     to_text,
 )
 
@@ -52,17 +57,21 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+MAX_COMPARISONS = 100
+"""Comparisons that a condition may have: an IN list of thousands helps no reader."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """All that is known of the part of a dataset that was touched on one side.
 
-    :param observed: whether what was touched was seen; then ``subset`` None is the whole
+    :param observed: whether what was touched was seen; then ``subset`` None is all of a dataset
+        that is not partitioned
     :param locations: untrimmed names that the listener reported; None is the whole, or unknown
     :param filters: condition that all rows that were read or written fulfil
     :param stated: static partitions of all the statements that wrote the dataset
     :param located: partition of an untrimmed name, or None
+    :param is_on_both_sides: whether the dataset was read and written
     """
 
     observed: bool
@@ -72,6 +81,7 @@ class Evidence:
     expected: Expected | None
     located: Callable[[str], Partition | None]
     stated: frozenset[Partition] | None = None
+    is_on_both_sides: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,9 +122,9 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
         if len(evidence.locations) <= limits.locations and limits.locations:
             return Meant(Locations(evidence.locations))
         skipped = len(evidence.locations)
-    if evidence.filters is not None:
+    if (filters := _filters(evidence)) is not None:
         what = "partitions" if partitions is not None else "locations"
-        return Meant(evidence.filters, partitions, skipped, what)
+        return Meant(filters, partitions, skipped, what)
     if partitions is not None:
         return Meant(Description(summary(partitions)), partitions, skipped)
     if skipped and evidence.locations:
@@ -130,19 +140,44 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
     return Meant()
 
 
+def _size(condition: Condition) -> int:
+    waiting, leaves = [condition], 0
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Binary):
+            waiting += (term.left, term.right)
+        else:
+            leaves += len(term.partitions) if isinstance(term, Partitions) else 1
+    return leaves
+
+
+def _filters(evidence: Evidence) -> Condition | None:
+    expected, filters = evidence.expected, evidence.filters
+    if filters is None and not evidence.observed and expected is not None and expected.where:
+        filters = disjunction(predicates.condition(where) for where in expected.where)
+    if filters is None or filters == EVERYTHING:
+        return None
+    return filters if _size(filters) <= MAX_COMPARISONS else Description(to_text(filters))
+
+
 def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
     if evidence.observed:
-        return evidence.subset.partitions if evidence.subset else None
-    located = _located(evidence)
+        subset = evidence.subset
+        return subset.partitions if subset and not subset.whole else None
+    found = located(evidence)
     expected = evidence.expected
     if expected is None or expected.partitions is None or expected.is_glob:
-        return located
-    if expected.kind is Kind.DECLARED or evidence.locations is None:
+        return found
+    if expected.kind is Kind.DECLARED:
         return expected.partitions
-    return expected.partitions & (located or frozenset()) or located
+    if evidence.locations is None:
+        # A path has no side: yesterday's is read and today's is written, and which is which is
+        # known only by locations.
+        return found if evidence.is_on_both_sides else expected.partitions
+    return expected.partitions & (found or frozenset()) or found
 
 
-def _located(evidence: Evidence) -> frozenset[Partition] | None:
+def located(evidence: Evidence) -> frozenset[Partition] | None:
     """Turn locations into partitions; None unless each is one."""
     if evidence.locations is None:
         return evidence.stated
@@ -158,7 +193,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     elif evidence.expected is not None:
         dimensions = evidence.expected.dimensions
     formats = {d.label: d.format for d in dimensions}
-    first, last = min(partitions, default=None), max(partitions, default=None)
+    first, last, _ = extent(partitions)
     if first is None or last is None or [k for k, _ in first.values] != [k for k, _ in last.values]:
         return None
     varying = [
@@ -175,9 +210,18 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
 
 def summary(partitions: Iterable[Partition]) -> str:
     """Say partitions in a few words: one by its name, several by the first and the last."""
-    ordered = sorted(partitions)
-    if not ordered:
+    first, last, count = extent(partitions)
+    if first is None:
         return "no partition"
-    if len(ordered) == 1:
-        return str(ordered[0])
-    return f"{ordered[0]} … {ordered[-1]} ({len(ordered)} partitions)"
+    return str(first) if count == 1 else f"{first} … {last} ({count} partitions)"
+
+
+def extent(partitions: Iterable[Partition]) -> tuple[Partition | None, Partition | None, int]:
+    """Give the first and the last partition, and how many there are; None of none.
+
+    By their values, as Python compares tuples ten times as fast as objects.
+    """
+    by_values = {partition.values: partition for partition in partitions}
+    if not by_values:
+        return None, None, 0
+    return by_values[min(by_values)], by_values[max(by_values)], len(by_values)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.datasets import Naming
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.intermediates import Intermediates
+from airflow_provider_sparklineage.lineage import columns, facets
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
@@ -17,6 +18,7 @@ from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.rules import PartitionRules
+from airflow_provider_sparklineage.settings import ColumnLineageForm
 from airflow_provider_sparklineage.spark.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie
 
@@ -50,7 +52,10 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
         expectations=manifest.expectations,
         rules=rules,
         limits=Limits(manifest.max_partitions, manifest.max_locations),
+        intermediates=Intermediates.of(manifest.intermediate_datasets),
     )
+    if manifest.column_lineage == ColumnLineageForm.LEGACY:
+        lineage = in_legacy_form(lineage)
     known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
     met = [] if known else _incomplete(application)
     degradations = [
@@ -63,6 +68,25 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     return replace(lineage, degradations=tuple(degradations))
+
+
+def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
+    """Say with every column what influences all of them, but of outputs where that is too much."""
+    outputs, refused = [], []
+    for dataset in lineage.outputs:
+        expanded = columns.legacy(dataset.columns) if dataset.columns else None
+        outputs.append(replace(dataset, columns=expanded) if expanded else dataset)
+        if dataset.columns and expanded is None:
+            refused.append(
+                Degradation(
+                    DegradationCode.LEGACY_REFUSED,
+                    f"The column lineage of {dataset.name} is in the compact form: in the legacy "
+                    f"form it would have more than {columns.MAX_LEGACY_EDGES} edges.",
+                    dataset.name,
+                )
+            )
+    degradations = (*lineage.degradations, *refused)
+    return replace(lineage, outputs=tuple(outputs), degradations=degradations)
 
 
 def declared_lineage(
@@ -158,6 +182,7 @@ def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
         bare_partitions=manifest.bare_partitions,
         max_event_bytes=manifest.max_event_bytes,
         redact_literals=manifest.redact_literals,
+        explicit=manifest.lineage_facet,
     )
 
 

@@ -9,8 +9,9 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.expected import Expectations
-from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, meant
-from airflow_provider_sparklineage.partitioning import split_path
+from airflow_provider_sparklineage.lineage.reconcile import Seen, reconcile
+from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, located, meant
+from airflow_provider_sparklineage.partitioning import Dimension, split_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,26 +43,28 @@ class Telling:
         side: Side,
         filters: Condition | None = None,
         stated: frozenset[Partition] | None = None,
+        *,
+        is_on_both_sides: bool = False,
     ) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said.
 
         :param filters: condition that all rows fulfil which were read
         :param stated: static partitions of all the statements that wrote it
+        :param is_on_both_sides: whether it was read and written
         """
         links = symlinks(dataset)
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
-        told = meant(
-            Evidence(
-                observed=dataset.observed,
-                subset=dataset.subset,
-                locations=dataset.locations,
-                filters=filters,
-                expected=expected,
-                located=self._locator(dataset.name),
-                stated=stated,
-            ),
-            self._limits,
+        evidence = Evidence(
+            observed=dataset.observed,
+            subset=dataset.subset,
+            locations=dataset.locations,
+            filters=filters,
+            expected=expected,
+            located=self._locator(dataset.name),
+            stated=stated,
+            is_on_both_sides=is_on_both_sides,
         )
+        told = meant(evidence, self._limits)
         if told.skipped:
             self._cuts.append(
                 Degradation(
@@ -71,7 +74,8 @@ class Telling:
                     dataset.name,
                 )
             )
-        return replace(dataset, expected=expected, meant=told)
+        check = reconcile(expected, _seen(evidence))
+        return replace(dataset, expected=expected, meant=told, check=check)
 
     def _locator(self, name: DatasetName) -> Callable[[str], Partition | None]:
         def located(location: str) -> Partition | None:
@@ -95,3 +99,15 @@ class Telling:
                 for table in self._expectations.unbound_tables()
             ),
         ]
+
+
+def _seen(evidence: Evidence) -> Seen | None:
+    """Give the partitions that were touched: observed ones, else those of reported locations."""
+    if evidence.observed:
+        subset = evidence.subset
+        return Seen(subset.dimensions, subset.partitions) if subset else None
+    partitions = located(evidence)
+    if partitions is None:
+        return None
+    labels = dict.fromkeys(label for p in partitions for label, _ in p.values)
+    return Seen(tuple(Dimension.of(label) for label in labels), partitions)

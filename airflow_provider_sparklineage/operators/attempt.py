@@ -86,6 +86,8 @@ class Attempt:
         """All that the job is submitted with; None where that could not be found out."""
         self._properties_file: Path | None = None
         self._killed_at: float | None = None
+        self.lineage: TaskLineage | None = None
+        """What was collected; None until then, and if it could not be."""
 
     # --- before -----------------------------------------------------------------------------------
 
@@ -281,15 +283,25 @@ class Attempt:
             self._note(ended=datetime.now(UTC), outcome=str(outcome))
             lineage = task_lineage(self.bundle, self._expiry())
             parts = self._parts(lineage)
+            self.lineage = lineage
         except (Exception, AirflowTaskTimeout) as error:
             log.debug("Collecting lineage failed.", exc_info=True)
             self.degrade(*_reason(error))
-            lineage = self._without(outcome)
-            parts = self._parts(lineage)
+            lineage, parts = self._rest(outcome)
         # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
         with suppress(Exception, AirflowTaskTimeout):
             self._clean_up(lineage)
         return parts
+
+    def _rest(self, outcome: Outcome) -> tuple[TaskLineage, OpenLineageParts]:
+        """Give what is left to say of a try that could not be merged; never raises."""
+        try:
+            lineage = self._without(outcome)
+            return lineage, self._parts(lineage)
+        except (Exception, AirflowTaskTimeout):  # what is declared may be why
+            log.debug("What is declared cannot be said.", exc_info=True)
+            lineage = TaskLineage(outcome, degradations=self._known())
+            return lineage, self._parts(lineage)
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
         return facets.parts(
@@ -299,6 +311,7 @@ class Attempt:
             max_event_bytes=self.settings.max_event_bytes,
             mask=masked,
             redact_literals=self.settings.redact_literals,
+            explicit=self.settings.emit_lineage_facet,
         )
 
     def _expiry(self) -> Any:
@@ -323,8 +336,12 @@ class Attempt:
             self.settings.partitioning,
             Limits(manifest.max_partitions, manifest.max_locations),
         )
-        known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
-        return replace(lineage, outcome=outcome, degradations=(*known, *lineage.degradations))
+        degradations = (*self._known(), *lineage.degradations)
+        return replace(lineage, outcome=outcome, degradations=degradations)
+
+    def _known(self) -> tuple[Degradation, ...]:
+        noted = self.bundle.manifest.degradations
+        return tuple(Degradation(DegradationCode(d.code), d.message) for d in noted)
 
     def _clean_up(self, lineage: TaskLineage) -> None:
         """Keep or remove the bundle, and say once what needs a person's attention."""
@@ -350,7 +367,8 @@ class Attempt:
 
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing."""
-        entry = ManifestDegradation(str(code), message)
+        said = message.encode(errors="replace").decode()  # names of files may be no text
+        entry = ManifestDegradation(str(code), said)
         self._note(degradations=(*self.bundle.manifest.degradations, entry))
 
     def _note(self, **changes: Any) -> None:

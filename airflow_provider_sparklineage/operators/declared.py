@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from airflow.providers.common.compat.sdk import Asset
 from openlineage.client.event_v2 import Dataset
 
@@ -114,7 +115,7 @@ class _Finding:
 
     def _add(
         self, subset: DatasetSubset, side: Side, texts: Sequence[TracedText]
-    ) -> DatasetName | str | None:
+    ) -> DatasetName | str:
         identity: DatasetName | str | None
         reference = None
         if not isinstance(subset.dataset, str):
@@ -125,11 +126,11 @@ class _Finding:
         else:
             identity = _table(subset.dataset)
         if identity is None:
-            log.info("No OpenLineage dataset is known for the declared %r.", subset.dataset)
-            return None
-        self.expectations.append(
-            derivation.declared(side, identity, subset, texts, self._rules, reference)
-        )
+            msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
+            raise DeclarationError(msg)
+        expectation = derivation.declared(side, identity, subset, texts, self._rules, reference)
+        _require_sayable(expectation)
+        self.expectations.append(expectation)
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
@@ -146,6 +147,9 @@ _TABLE = re.compile(r"(`[^`]+`|[\w-]+)(\.(`[^`]+`|[\w-]+)){0,3}")
 
 
 def _table(text: str) -> str:
+    if "://" in text and "@" in text:
+        msg = "a URI must not have a user's name and password in it."
+        raise DeclarationError(msg)
     if not _TABLE.fullmatch(text.strip()):
         msg = (
             f"{text!r} names no dataset; it must be a URI that Spark reads (s3a://…, file:///…), "
@@ -153,6 +157,15 @@ def _table(text: str) -> str:
         )
         raise DeclarationError(msg)
     return text.strip()
+
+
+def _require_sayable(expectation: Expectation) -> None:
+    """Refuse what the manifest and the event cannot hold."""
+    try:
+        msgspec.json.encode(expectation)
+    except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter
+        msg = f"it cannot be written as JSON ({error})."
+        raise DeclarationError(msg) from error
 
 
 def _is_unrendered(subset: DatasetSubset) -> bool:
@@ -171,19 +184,24 @@ def _identities(entries: Iterable[object]) -> list[DatasetName]:
     return names
 
 
+def asset_name(asset: Asset) -> DatasetName | None:
+    """Name the dataset that an asset is, as the listener would; None where nobody knows."""
+    if urlsplit(asset.uri).scheme in SCHEMES:
+        return Naming().name(asset.uri)
+    from airflow.providers.openlineage.utils.utils import translate_airflow_asset
+
+    found = translate_airflow_asset(asset, None)
+    return DatasetName(found.namespace, found.name) if found is not None else None
+
+
 def _identity(entry: object) -> DatasetName | None:
     if isinstance(entry, Dataset):
         return DatasetName(entry.namespace, entry.name)
     if isinstance(entry, Asset):
-        if urlsplit(entry.uri).scheme in SCHEMES:
-            return Naming().name(entry.uri)
-        from airflow.providers.openlineage.utils.utils import translate_airflow_asset
+        return asset_name(entry)
+    from airflow.providers.openlineage.extractors.manager import ExtractorManager
 
-        found = translate_airflow_asset(entry, None)
-    else:
-        from airflow.providers.openlineage.extractors.manager import ExtractorManager
-
-        found = ExtractorManager.convert_to_ol_dataset(entry)
+    found = ExtractorManager.convert_to_ol_dataset(entry)
     return DatasetName(found.namespace, found.name) if found is not None else None
 
 

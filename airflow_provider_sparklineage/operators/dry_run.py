@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from argparse import Namespace
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pendulum
 from airflow.sdk.definitions._internal.templater import create_template_env
@@ -14,13 +17,19 @@ from airflow.sdk.execution_time.context import (
     MacrosAccessor,
     VariableAccessor,
 )
+from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported without saying so
+from jinja2 import UndefinedError
 
 from airflow_provider_sparklineage.exceptions import UnusableInputError
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.rules import PartitionRules
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -118,15 +127,19 @@ def trace_text(text: str, number: int, run: Run) -> list[TracedText]:
     try:
         rendered = environment.from_string(text).render(context)
     except Exception as error:
-        msg = f"{text!r} cannot be rendered: {error}. {_HINT}"
+        msg = f"{text!r} cannot be rendered: {error}.{_hint(error)}"
         raise UnusableInputError(msg) from error
     return trace_all(f"text[{number}]", text, rendered, environment, context)
 
 
 _HINT = (
-    "A run with a logical date has ds, ts, logical_date and data_interval_start/_end; a run of a "
+    " A run with a logical date has ds, ts, logical_date and data_interval_start/_end; a run of a "
     "partition has partition_key and partition_date; give --logical-date or --partition-key."
 )
+
+
+def _hint(error: Exception) -> str:
+    return _HINT if isinstance(error, UndefinedError) else ""
 
 
 @dataclass(frozen=True)
@@ -146,14 +159,19 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
     from airflow.sdk.exceptions import AirflowException
     from airflow.utils.cli import get_bagged_dag
 
-    from airflow_provider_sparklineage.operators.declared import declared
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageMixin
 
     try:
-        dag = get_bagged_dag(None, dag_id)
+        dag = _quietly(lambda: get_bagged_dag(None, dag_id))
+    except AirflowException as error:
+        msg = f"{error} `airflow dags list-import-errors` says why one failed."
+        raise UnusableInputError(msg) from error
+    try:
         task = dag.get_task(task_id)
     except AirflowException as error:
-        raise UnusableInputError(str(error)) from error
+        known = ", ".join(sorted(dag.task_ids))
+        msg = f"There is no task {task_id} in {dag_id}; there are: {known}."
+        raise UnusableInputError(msg) from error
     operator_class: Any = getattr(task, "operator_class", type(task))
     if not issubclass(operator_class, SparkLineageMixin):
         msg = f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage."
@@ -166,14 +184,34 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
     copy: Any = task.prepare_for_execution()
     context = run.context(dag=dag, task=copy, params=params, inlets=[], outlets=[])
     try:
-        copy.render_template_fields(context)
+        _quietly(lambda: copy.render_template_fields(context))
     except Exception as error:
-        msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}. {_HINT}"
+        msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.{_hint(error)}"
         raise UnusableInputError(msg) from error
     operator: Any = context["task"]
-    texts = tuple(operator._traces or ())
+    texts = tuple(map(_masked, operator._traces or ()))
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
-    return ExplainedTask(subject, texts, declared(operator, texts, rules, run.partition_key))
+    return ExplainedTask(subject, texts, operator._declared(rules, run.partition_key))
+
+
+def _masked(text: TracedText) -> TracedText:
+    """Hide a value that Airflow knows for a secret, or whose field is called like one."""
+    said = str(redact(text.value, text.field))
+    return text if said == text.value else replace(text, value=said, spans=())
+
+
+def _quietly(made: Callable[[], T]) -> T:
+    """Call with Airflow's log, and what files of DAGs print, kept off stdout: JSON goes there."""
+    from airflow.utils.cli import suppress_logs_and_warning
+
+    results: list[T] = []
+
+    def call(_: Namespace) -> None:
+        results.append(made())
+
+    with contextlib.redirect_stdout(sys.stderr):
+        suppress_logs_and_warning(call)(Namespace(verbose=False))
+    return results[0]
 
 
 def _with_interval(run: Run, dag: Any) -> Run:

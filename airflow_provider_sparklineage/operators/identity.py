@@ -48,6 +48,9 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
         bare_partitions=settings.emit_bare_partitions_facet,
         max_event_bytes=settings.max_event_bytes,
         redact_literals=settings.redact_literals,
+        column_lineage=settings.column_lineage,
+        intermediate_datasets=str(settings.intermediate_datasets),
+        lineage_facet=settings.emit_lineage_facet,
         versions=_versions(),
         settings=settings.described(),
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
     from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.templates import TracedText
 
@@ -50,10 +52,19 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
     :param writes: What the job is meant to write, likewise. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
+    :param on_partition_mismatch: What to do if the job touched other partitions than it was meant
+        to: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
+        None.
+    :param on_partition_mismatch_callback: Called with the list of mismatches.
+    :param record_asset_partitions: Record the partitions that were written on the outlet assets
+        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -71,6 +82,11 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         strict: bool | None = None,
         observe: bool | None = None,
         partition_key_dimensions: str | Sequence[str] | None = None,
+        on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn",
+        check_partitions_of: str | Sequence[str] | None = None,
+        on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
+        record_asset_partitions: bool | str = False,
+        column_lineage: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,10 +96,16 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.strict = strict
         self.observe = observe
         self.partition_key_dimensions = partition_key_dimensions
+        self.on_partition_mismatch = on_partition_mismatch
+        self.check_partitions_of = check_partitions_of
+        self.on_partition_mismatch_callback = on_partition_mismatch_callback
+        self.record_asset_partitions = record_asset_partitions
+        self.column_lineage = column_lineage
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
         self._traces: tuple[TracedText, ...] | None = None
+        self._unrendered: tuple[str, ...] = ()
 
     def _do_render_template_fields(
         self,
@@ -94,15 +116,28 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         seen_oids: set[int],
     ) -> None:
         """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
-        arguments = (parent, template_fields, context, jinja_env, seen_oids)
-        if parent is not self or not self._has_lineage():
-            super()._do_render_template_fields(*arguments)  # type: ignore[misc]
+        render = super()._do_render_template_fields  # type: ignore[misc]
+        if parent is not self:
+            render(parent, template_fields, context, jinja_env, seen_oids)
+            return
+        ours = [name for name in template_fields if name in _TEMPLATED]
+        of_the_job = [name for name in template_fields if name not in _TEMPLATED]
+        if not self._has_lineage():
+            render(parent, of_the_job, context, jinja_env, seen_oids)
             return
         from airflow_provider_sparklineage.operators import rendering
 
         self._traces = None
+        self._unrendered = ()
         templates = rendering.unrendered(self)
-        super()._do_render_template_fields(*arguments)  # type: ignore[misc]
+        render(parent, of_the_job, context, jinja_env, seen_oids)
+        for name in ours:
+            try:
+                render(parent, [name], context, jinja_env, seen_oids)
+            except Exception as error:  # the job does not need what only lineage asks for
+                setattr(self, name, ())
+                said = f"{name} cannot be rendered ({type(error).__name__}: {error})."
+                self._unrendered = (*self._unrendered, said)
         self._traces = rendering.traces(self, templates, jinja_env, context)
 
     def execute(self, context: Context) -> Any:
@@ -121,13 +156,37 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         except AirflowTaskTimeout:
             attempt.killed()  # Spark still runs, and Airflow stops it only when this has returned
             raise
-        else:
-            return result
         finally:
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
             self._collected = attempt.finish(outcome)
             for name, value in own.items():
                 setattr(operator, name, value)
+        self._follow_up(attempt, context)
+        return result
+
+    def _follow_up(self, attempt: Attempt, context: Context) -> None:
+        """Act on the partitions that a successful job touched.
+
+        :raise AirflowFailException: only if ``on_partition_mismatch`` is ``fail``
+        """
+        if attempt.lineage is None:
+            return
+        from airflow_provider_sparklineage.operators import partition_check
+
+        operator: Any = self
+        try:
+            found = partition_check.checks(attempt.lineage, self.check_partitions_of)
+            partition_check.act(
+                found, self.on_partition_mismatch, self.on_partition_mismatch_callback
+            )
+            if self.record_asset_partitions:
+                partition_check.record_asset_partitions(
+                    operator.outlets, attempt.lineage, self.record_asset_partitions, context
+                )
+        except AirflowFailException:
+            raise
+        except Exception:
+            log.warning("Expected and observed partitions were not compared.", exc_info=True)
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""
@@ -203,10 +262,11 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators.declared import Declared, declared
 
         try:
-            return declared(self, self._traces or (), rules, partition_key, spark_properties)
+            found = declared(self, self._traces or (), rules, partition_key, spark_properties)
         except Exception as error:
             log.debug("Declarations cannot be understood.", exc_info=True)
-            return Declared(problems=(f"{type(error).__name__}: {error}",))
+            found = Declared(problems=(f"{type(error).__name__}: {error}",))
+        return replace(found, problems=(*self._unrendered, *found.problems))
 
     # --- OpenLineage ------------------------------------------------------------------------------
     # Airflow takes its default extractor for every operator that has one of these as a callable.
@@ -233,7 +293,12 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _settings(self) -> settings.Settings:
-        return settings.resolve(option, strict=self.strict, observe=self.observe)
+        return settings.resolve(
+            option,
+            strict=self.strict,
+            observe=self.observe,
+            column_lineage=self.column_lineage,
+        )
 
     def _has_lineage(self) -> bool:
         """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
@@ -314,8 +379,17 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     :param writes: What the job is meant to write, likewise. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
+    :param on_partition_mismatch: What to do if the job touched other partitions than it was meant
+        to: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
+        None.
+    :param on_partition_mismatch_callback: Called with the list of mismatches.
+    :param record_asset_partitions: Record the partitions that were written on the outlet assets
+        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _GLOB = re.compile(r"[*?\[\]{}]")
 _FILE = re.compile(r"[^/]*(?:\.[A-Za-z][A-Za-z0-9]{0,9}|\*[^/]*)")
+_PASSWORD = re.compile("[A-Za-z0-9+.-]+://[^/@]*:[^/@]*@")
 _NEEDS_BUCKET = re.compile("(?:s3|gs|abfs|wasb)")
 
 
@@ -87,6 +88,8 @@ def references(
 
 def _reference(one: Spelled, naming: Naming, rules: PartitionRules) -> Reference | None:
     place = untrimmed(one.uri)
+    if _PASSWORD.match(one.uri):  # names of datasets are sent, and kept
+        return None
     if place is None or (_NEEDS_BUCKET.match(one.uri) and place.namespace.endswith("://")):
         return None
     cut = _by_rule(one.uri, place, naming, rules) or _as_trimmed(one.uri, place, naming)

@@ -106,6 +106,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     bare_partitions: bool = False
     max_event_bytes: int = 4194304
     redact_literals: bool = False
+    column_lineage: str = "compact"
+    intermediate_datasets: str = "keep"
+    lineage_facet: bool = False
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}
@@ -164,7 +167,7 @@ class CaptureBundle:
     def save(self) -> None:
         """Write the manifest, whole or not at all.
 
-        :raise CaptureError: if the directory is gone or full
+        :raise CaptureError: if the directory is gone or full, or JSON cannot say what is in it
         """
         if self.path is None:
             return
@@ -172,7 +175,7 @@ class CaptureBundle:
             partial = self.path / f".{MANIFEST}"
             partial.write_bytes(msgspec.json.format(msgspec.json.encode(self.manifest)) + b"\n")
             partial.replace(self.path / MANIFEST)
-        except OSError as error:
+        except (OSError, TypeError, ValueError) as error:
             msg = f"The manifest cannot be written to {self.path}: {error}"
             raise CaptureError(msg) from error
 

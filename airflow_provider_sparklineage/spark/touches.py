@@ -58,6 +58,17 @@ class Touch:
     why_unknown: str = ""
 
 
+class PythonFunction(NamedTuple):
+    """A Python function that a query called.
+
+    :param text: its name, and the names that its arguments have in Spark's plan
+    """
+
+    started: datetime
+    ended: datetime
+    text: str
+
+
 @dataclass(frozen=True)
 class Observations:
     """All that was observed of an application, by dataset."""
@@ -66,6 +77,7 @@ class Observations:
     writes: Mapping[DatasetName, tuple[Touch, ...]] = field(default_factory=dict)
     untied: tuple[str, ...] = ()
     """Paths or tables that no dataset of the application stands for."""
+    functions: tuple[PythonFunction, ...] = ()
 
 
 def tie(
@@ -81,8 +93,12 @@ def tie(
     :param rules: how the organisation partitions its datasets
     """
     tying = _Tying(identities, _Places(naming, rules))
+    functions = []
     for record in records:
         span = (_moment(record.started), _moment(record.ended))
+        for udf in record.python_udfs:
+            text = f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
+            functions.append(PythonFunction(*span, text))
         for read in record.reads:
             tying.add_read(read, *span)
         for write in record.writes:
@@ -92,6 +108,7 @@ def tie(
         {name: tuple(tying.reads[name]) for name in sorted(tying.reads)},
         {name: tuple(tying.writes[name]) for name in sorted(tying.writes)},
         tuple(sorted(tying.untied)),
+        tuple(functions),
     )
 
 

@@ -11,6 +11,18 @@ import shop_library
 from pyspark.sql import SparkSession
 
 print("library", shop_library.NAME)
+
+
+def can_write_here():
+    try:
+        Path("written").touch()
+    except OSError:
+        return False
+    Path("written").unlink()
+    return True
+
+
+print("can write here:", "yes" if can_write_here() else "no")
 print("site", getattr(sys.modules["sitecustomize"], "SHOP", None))
 print("argv", sys.argv[1:])
 print("modules", sorted(m for m in sys.modules if m.startswith("pyspark"))[:3])

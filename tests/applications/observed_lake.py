@@ -1,9 +1,4 @@
-"""Reads and writes whose partitions are known: what the observer says must be what is planted here.
-
-Each case is one line of `cases.ndjson` beside the lake: its name, begin and end, the partitions
-that it reads by folder (planted), and the folders that it really put files into (listed).
-Partitions are `{"dt": "2024-05-06", …}`; null is null.
-"""
+"""Reads and writes of files, catalog tables, Delta and Iceberg, each with what is true of it."""
 
 from __future__ import annotations
 
@@ -11,10 +6,10 @@ import json
 import shutil
 import sys
 import threading
-import time
-import urllib.parse
 from pathlib import Path
 
+import planted
+from planted import case, distinct
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType
@@ -27,38 +22,6 @@ US = [{"dt": d, "region": "us"} for d in DAYS]
 TODAY = [p for p in ALL if p["dt"] == "2024-05-06"]
 TODAY_US = [{"dt": "2024-05-06", "region": "us"}]
 WHOLE = [{}]
-
-CASES = []
-
-
-def case(*, reads=None, writes=(), **truth):
-    """Note a case: what it reads by folder, and the folders below which writes are listed."""
-
-    def noted(function):
-        CASES.append((function, reads or {}, writes, truth))
-        return function
-
-    return noted
-
-
-def files_below(folder: str) -> dict[str, int]:
-    root = LAKE / folder
-    return {
-        str(p.relative_to(root)): p.stat().st_mtime_ns
-        for p in root.rglob("*")
-        if p.is_file() and not any(s.startswith((".", "_")) for s in p.relative_to(root).parts)
-    }
-
-
-def partition_of(file: str) -> dict[str, str | None]:
-    folders = [s for s in file.split("/")[:-1] if "=" in s]
-    pairs = (urllib.parse.unquote(s).split("=", 1) for s in folders)
-    return {k: None if v == "__HIVE_DEFAULT_PARTITION__" else v for k, v in pairs}
-
-
-def distinct(partitions):
-    return [json.loads(p) for p in sorted({json.dumps(p, sort_keys=True) for p in partitions})]
-
 
 spark = SparkSession.builder.getOrCreate()
 
@@ -78,10 +41,6 @@ def read(folder):
 
 def sink(frame):
     frame.write.format("noop").mode("overwrite").save()
-
-
-def drain():
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60000)
 
 
 # --- files by path --------------------------------------------------------------------------------
@@ -295,6 +254,8 @@ def partition_with_its_own_location():
 
 def delta_truth(folder):
     """Partitions that the commits since the last call added and removed, from the log."""
+    if not (LAKE / folder / "_delta_log").is_dir():
+        return None
     log = sorted((LAKE / folder / "_delta_log").glob("*.json"))
     added, removed = [], []
     for file in log[DELTA_SEEN.get(folder, 0) :]:
@@ -350,6 +311,24 @@ def delta_table():
         "merge into delta_table t using (select '2024-05-07' dt, 3 amount) s on t.dt = s.dt "
         "when matched then update set * when not matched then insert *"
     )
+
+
+@case(
+    writes=["warehouse/mapped"],
+    expected={"warehouse/mapped": {"written": [{"dt": "2024-05-06"}, {"dt": "2024-05-07"}]}},
+)
+def delta_column_mapping():
+    """Have other names for the columns in the log than in the table."""
+    spark.sql(
+        "create table mapped (amount int, dt string) using delta partitioned by (dt) "
+        "tblproperties ('delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql("insert into mapped values (1, '2024-05-06'), (2, '2024-05-07')")
+
+
+@case(reads={"warehouse/mapped": [{"dt": "2024-05-06"}]})
+def delta_column_mapping_read():
+    sink(spark.table("mapped").where("dt = '2024-05-06'"))
 
 
 @case(writes=["delta_orders"])
@@ -452,35 +431,5 @@ def iceberg_table_as_select():
 # --------------------------------------------------------------------------------------------------
 
 
-def run() -> None:
-    with (LAKE.parent / "cases.ndjson").open("w") as out:
-        for function, reads, writes, truth in CASES:
-            drain()  # or the listing of a write may come after the next one
-            time.sleep(0.02)
-            before = {folder: files_below(folder) for folder in writes}
-            begin = time.time() * 1000
-            function()
-            drain()
-            end = time.time() * 1000
-            written = {}
-            for folder in writes:
-                if truth.get("expected"):
-                    written[folder] = truth["expected"][folder]
-                elif (LAKE / folder / "_delta_log").is_dir():
-                    written[folder] = delta_truth(folder)
-                else:
-                    new = [
-                        file
-                        for file, at in files_below(folder).items()
-                        if before[folder].get(file) != at
-                    ]
-                    written[folder] = {"written": distinct(map(partition_of, new))}
-            line = {"name": function.__name__, "begin": begin, "end": end, "reads": reads}
-            line |= {"writes": written, **truth}
-            out.write(json.dumps(line) + "\n")
-            out.flush()
-            print(function.__name__, round(end - begin), "ms", flush=True)
-
-
 if __name__ == "__main__":
-    run()
+    planted.run(LAKE, spark, delta_truth)

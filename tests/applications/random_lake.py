@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import re
 import sys
 import threading
 import time
@@ -22,6 +23,8 @@ from pyspark.sql import functions as f
 LAKE = Path(sys.argv[1])
 NULL = "__HIVE_DEFAULT_PARTITION__"
 MODE = "spark.sql.sources.partitionOverwriteMode"
+# Of tables that are made while it is set: their log has other names for the columns.
+MAPPING = "spark.databricks.delta.properties.defaults.columnMapping.mode"
 
 spark = SparkSession.builder.getOrCreate()
 
@@ -33,6 +36,8 @@ class Relation:
         self.name = plan["name"] + suffix
         self.kind = plan["kind"]
         self.types = plan["types"]
+        self.transforms = plan["transforms"]
+        self.mapped = plan["mapped"]
         self.columns = [f"p{i}" for i in range(len(self.types))]
         above = {"table": "warehouse", "iceberg": "iceberg/db"}.get(self.kind, self.kind)
         self.folder = f"{above}/{self.name}"
@@ -46,10 +51,32 @@ class Relation:
         """Make the table, where that is no write."""
         format_of = {"table": "parquet", "iceberg": "iceberg"}
         if self.kind in format_of:
+            by = [
+                transform.format(column) or column
+                for transform, column in zip(self.transforms, self.columns, strict=True)
+            ]
             spark.sql(
                 f"create table {self.table} ({self.schema}) using {format_of[self.kind]} "
-                f"partitioned by ({', '.join(self.columns)})"
+                f"partitioned by ({', '.join(by)}) {self._properties()}"
             )
+
+    def _properties(self):
+        """Have Iceberg select by partitions alone, where files of one hold several values."""
+        if not any(self.transforms):
+            return ""
+        return "tblproperties ('write.metadata.metrics.default'='none')"
+
+    def images(self, values):
+        """Give the partitions that Iceberg makes of values: per column, [value, partition]."""
+        return [
+            transform and [[v, self._image(transform, v, kind)] for v in column]
+            for transform, column, kind in zip(self.transforms, values, self.types, strict=True)
+        ]
+
+    def _image(self, transform, value, kind):
+        said = f"cast({_literal(value, 'string')} as {kind})"
+        image = spark.sql(f"select lakehouse.system.{transform.format(said)}").first()[0]
+        return image.isoformat() if hasattr(image, "isoformat") else image
 
     def frame(self, rows, repartition=0):
         texts = [[1, *(None if v is None else str(v) for v in row)] for row in rows]
@@ -72,11 +99,13 @@ class Relation:
         mode = step["mode"]
         if mode == "dynamic session":
             spark.conf.set(MODE, "dynamic")
+        if self.mapped:
+            spark.conf.set(MAPPING, "name")
         try:
             getattr(self, f"_write_{self.kind}")(frame, mode, step.get("static") or [])
         finally:
-            if mode == "dynamic session":
-                spark.conf.unset(MODE)
+            spark.conf.unset(MODE)
+            spark.conf.unset(MAPPING)
 
     def _write_files(self, frame, mode, _static):
         self._save(frame.write.format("parquet"), mode)
@@ -171,6 +200,22 @@ def write_dimension(relation, keys):
     frame.coalesce(1).write.parquet(str(LAKE / dimension_of(relation)))
 
 
+def read_folder(relation, step):
+    """Read a partition's folder by its path; give its values, or None where there is no folder."""
+    root = LAKE / relation.folder
+    folders = sorted({f.parents[-1 - step["depth"]] for f in _files(relation.folder)})
+    if not folders:
+        return None
+    folder = folders[step["folder"] % len(folders)]
+    reader = spark.read
+    if step["base_path"]:
+        reader = reader.option("basePath", str(root))
+    # Spark takes characters of a path for a pattern, other than those of a folder that it lists.
+    path = re.sub(r"([\\{}\[\]*?,^])", r"\\\1", str(root / folder))
+    reader.parquet(path).write.format("noop").mode("overwrite").save()
+    return _partition_of(folder / "file")
+
+
 def read(relation, step):
     frames = [
         _filtered(relation, relation.read(), filters, step["junction"])
@@ -237,8 +282,19 @@ class Truth:
         if self._relation.kind == "iceberg":
             return {"table": self._relation.table, "snapshots": sorted(new)}
         if self._relation.kind == "delta":
-            return _delta_truth(new, self._relation.columns)
+            return _delta_truth(new, self._names_in_the_log())
         return {"written": _distinct(map(_partition_of, new))}
+
+    def _names_in_the_log(self):
+        """Give the names that the log has for the partition columns, in their order."""
+        first = LAKE / self._relation.folder / "_delta_log" / f"{0:020}.json"
+        lines = map(json.loads, first.read_text().splitlines())
+        [meta] = [line["metaData"] for line in lines if "metaData" in line]
+        names = {
+            field["name"]: field["metadata"].get("delta.columnMapping.physicalName")
+            for field in json.loads(meta["schemaString"])["fields"]
+        }
+        return [names[column] or column for column in self._relation.columns]
 
 
 def _delta_truth(commits, columns):
@@ -340,6 +396,8 @@ def run() -> None:
         relation.prepare()
         if any(o["what"] == "threads" for o in plan["operations"]):
             sibling.prepare()
+        if any(relation.transforms):
+            lines.append({"lake": number, "writes": {}, "images": relation.images(plan["values"])})
         if plan["keys"]:
             write_dimension(relation, plan["keys"])
         truth, sibling_truth = Truth(relation), Truth(sibling)
@@ -348,7 +406,10 @@ def run() -> None:
             time.sleep(0.02)
             begin = time.time() * 1000
             line = {"lake": number, "operation": position, "begin": begin}
-            writes = perform(operation, relation, sibling, truth, sibling_truth)
+            if "folder" in operation:
+                line["inside"], writes = read_folder(relation, operation), {}
+            else:
+                writes = perform(operation, relation, sibling, truth, sibling_truth)
             drain()
             lines.append({**line, "end": time.time() * 1000, "writes": writes})
             print(number, plan["kind"], operation, round(time.time() * 1000 - begin), flush=True)

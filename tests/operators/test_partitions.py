@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pendulum
 import pytest
@@ -173,6 +176,26 @@ def test_the_run_of_a_partition(run, context):
             "reads[0]: PartitionRange('dt', '2024-05-06', 'later', 'P1D')",
             id="range",
         ),
+        pytest.param(
+            [DatasetSubset("/lake/orders", where=["a = 1"])], "reads[0]: where= of", id="where"
+        ),
+        pytest.param(
+            [DatasetSubset("/lake/orders", PartitionRange(5, "2024-05-01", "2024-05-02"))],
+            "reads[0]: A dimension in the partitions",
+            id="dimension",
+        ),
+        pytest.param(
+            [DatasetSubset("/lake/orders", {"dt": "\ud800"})],
+            "reads[0]: it cannot be written as JSON",
+            id="no unicode",
+        ),
+        pytest.param([5], "reads[0]: No OpenLineage dataset is known for 5", id="number"),
+        pytest.param(["/lake/dt={{ nope.x }}"], "reads cannot be rendered", id="template"),
+        pytest.param(
+            [DatasetSubset("/lake/orders", {"dt": "{{ nope.x }}"})],
+            "reads cannot be rendered (UndefinedError: 'nope' is undefined)",
+            id="nested template",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_said_and_costs_no_task(run, reads, message):
@@ -180,6 +203,65 @@ def test_what_makes_no_sense_is_said_and_costs_no_task(run, reads, message):
     said = [d.message for d in lineage.run_facets["sparkLineage_capture"].degradations]
     assert message in " ".join(said)
     assert "declaration_unusable" in codes(lineage)
+
+
+def test_an_argument_that_is_no_unicode_costs_no_task(run):
+    lineage = run(operator(application_args=["/lake/orders/dt=\udcff"])).complete
+    assert partitions(lineage.inputs) == REPORTED
+
+
+def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
+    from airflow_provider_sparklineage.operators import attempt
+
+    def broken(*_):
+        raise TypeError
+
+    monkeypatch.setattr(attempt, "task_lineage", broken)
+    monkeypatch.setattr(attempt, "declared_lineage", broken)
+    assert "merge_failed" in codes(run(operator()).complete)
+
+
+def test_a_password_in_a_uri_goes_nowhere(run, captures, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    uri = "s3a://key:hunter2@lake/t/dt={{ ds }}"
+    lineage = run(operator(application_args=[uri], reads=[uri])).complete
+    assert "hunter2" not in repr(lineage)
+    [manifest] = captures()
+    assert "hunter2" not in manifest.read_text()
+    assert "declaration_unusable" in codes(lineage)
+
+
+def test_native_rendering_leaves_declared_literals_alone(run):
+    with DAG("d", schedule=None, render_template_as_native_obj=True):
+        task = operator(reads=[DatasetSubset("/lake/t", {"version": "1.10", "dt": "{{ ds }}"})])
+    assert partitions(run(task).start.inputs) == {
+        "/lake/t": [{"version": "1.10", "dt": "2024-05-06"}]
+    }
+
+
+def test_what_only_lineage_asks_for_is_not_rendered_without_it(run):
+    task = operator(lineage=False, reads=["/lake/dt={{ nope.x }}"]).prepare_for_execution()
+    task.render_template_fields({"task": task})
+    assert task.reads == ["/lake/dt={{ nope.x }}"]
+
+
+def test_what_else_is_in_an_argument_stays_there(run, captures, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    task = run(
+        operator(
+            application_args=["--token hunter2 --out /lake/revenue/dt={{ ds }} --day {{ ds }}"],
+            conf={"spark.x": '{"password": "hunter2", "day": "{{ ds }}", "at": "/lake/customers"}'},
+        )
+    )
+    lineage = task.complete
+    said = [Serde.to_json(f) for f in (*lineage.inputs, *lineage.outputs)]
+    said += [Serde.to_json(f) for f in lineage.run_facets.values()]
+    assert "hunter2" not in "".join(said)
+    [manifest] = captures()
+    assert "hunter2" not in manifest.read_text()
+    check = lineage.run_facets["sparkLineage_partitionCheck"]
+    [revenue] = [e for e in check.writes if e["dataset"]["name"] == "/lake/revenue"]
+    assert [s["template"] for s in revenue["from"]] == ["/lake/revenue/dt={{ ds }}"]
 
 
 def test_a_table_that_spark_does_not_report_is_said(run):
@@ -265,6 +347,32 @@ def test_a_declaration_is_serialized_alike_every_time():
     assert first == serialized()
     assert "{{ ds }}" in first
     assert "object at 0x" not in first
+
+
+def test_a_mapped_declaration_is_serialized_alike_in_every_process():
+    code = (
+        "import json; from airflow.sdk import DAG;"
+        "from airflow.serialization.serialized_objects import DagSerialization;"
+        "from airflow_provider_sparklineage.expectations import DatasetSubset;"
+        "from airflow_provider_sparklineage.operators.spark_submit import "
+        "SparkLineageSubmitOperator as Operator;"
+        "dag = DAG('d', schedule=None);"
+        "Operator.partial(task_id='t', application='a', dag=dag)"
+        ".expand(reads=[[DatasetSubset('/lake/t', {'country': {'PL', 'DE', 'FR', 'ES'}})]]);"
+        "print(json.dumps(DagSerialization.to_dict(dag), sort_keys=True))"
+    )
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout.splitlines()[-1]
+        for seed in ("1", "2")
+    )
+    assert first == second
+    assert "'DE', 'ES', 'FR', 'PL'" in first
 
 
 def test_mapped_declarations_are_rendered_for_each_instance():

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+import re
 import uuid
 from collections import defaultdict
-from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.spark import driver_zip
-from airflow_provider_sparklineage.spark.conf import Injection, Observation, Submission, inject
 from tests import record_events
+from tests.spark import submissions
 
 pytestmark = pytest.mark.spark
 
@@ -71,8 +70,26 @@ def conditions(draw, types, pools):
     return {"column": column, "kind": kind, "values": chosen}
 
 
+# A bucket is a matter of a hash, which says nothing of an order.
+TRANSFORMS = {
+    "string": ["bucket(4, {})", "truncate(2, {})"],
+    "int": ["bucket(4, {})", "truncate(10, {})"],
+    "date": ["days({})", "bucket(4, {})"],
+}
+
+
 @st.composite
-def reads(draw, types, pools):
+def reads(draw, types, pools, kind, transforms):
+    if kind == "files" and draw(st.integers(0, 4)) == 0:
+        # Which folders there are is known only when there are some.
+        return {
+            "what": "read",
+            "folder": draw(st.integers(0, 9)),
+            "depth": draw(st.integers(1, len(types))),
+            "base_path": draw(st.booleans()),
+            "filters": [[]],
+            "junction": "and",
+        }
     filters = st.lists(conditions(types, pools), max_size=2)
     operation = {
         "what": "read",
@@ -80,7 +97,9 @@ def reads(draw, types, pools):
         "junction": draw(st.sampled_from(["and", "and", "or"])),
         "grouped": draw(st.booleans()),
     }
-    how = draw(st.sampled_from(["plain", "plain", "join", "join", "copy"]))
+    # Whether Spark sees a use in pruning by a transform, the plan does not say.
+    joins = [] if transforms[0] else ["join", "join"]
+    how = draw(st.sampled_from(["plain", "plain", "copy", *joins]))
     if how == "join":
         # One scan, and no constant for the join's column: or Spark may see no use in pruning.
         others = [c for c in operation["filters"][0] if c["column"] > 0]
@@ -108,9 +127,11 @@ def steps(draw, kind, pools, modes):
 
 
 @st.composite
-def writes(draw, kind, pools):
+def writes(draw, kind, pools, transforms):
     what = draw(st.sampled_from(["one", "one", "one", "two", "threads"]))
-    any_mode, appended = steps(kind, pools, MODES[kind]), steps(kind, pools, ["append"])
+    # Where a partition has several values, one of them cannot be overwritten.
+    modes = [m for m in MODES[kind] if m != "static" or not any(transforms)]
+    any_mode, appended = steps(kind, pools, modes), steps(kind, pools, ["append"])
     if what == "threads":
         # Spark lets two writes of files into one folder disturb each other.
         same = draw(st.booleans()) if kind in ("delta", "iceberg") else False
@@ -129,19 +150,39 @@ def lakes(draw, kind):
         for t in types
     ]
     rows = draw(st.lists(st.tuples(*map(st.sampled_from, pools)), min_size=3, max_size=8))
+    transforms = [""] * len(types)
+    if kind == "iceberg" and draw(st.booleans()):
+        transforms = [draw(st.sampled_from(["", *TRANSFORMS[t]])) for t in types]
     first = {
         "mode": {"files": "whole", "table": "recreate"}.get(kind, "append"),
         "rows": [list(row) for row in rows],
     }
     operations = [{"what": "write", "steps": [first]}]
     for _ in range(draw(st.integers(2, 4))):
-        operations.append(draw(writes(kind, pools)))
-        operations += draw(st.lists(reads(types, pools), min_size=1, max_size=2))
-    return {"kind": kind, "types": types, "keys": pools[0], "operations": operations}
+        operations.append(draw(writes(kind, pools, transforms)))
+        some = reads(types, pools, kind, transforms)
+        operations += draw(st.lists(some, min_size=1, max_size=2))
+    return {
+        "kind": kind,
+        "types": types,
+        "transforms": transforms,
+        "mapped": kind == "delta" and draw(st.booleans()),
+        "keys": pools[0],
+        "values": [[*pool, NOWHERE[t]] for pool, t in zip(pools, types, strict=True)],
+        "operations": operations,
+    }
 
 
-def example(kind, *operations, types=("string",), keys=("us", "eu")):
-    return {"kind": kind, "types": list(types), "keys": list(keys), "operations": [*operations]}
+def example(kind, *operations, of_type="string", transform="", values=("us", "eu")):
+    return {
+        "kind": kind,
+        "types": [of_type],
+        "transforms": [transform],
+        "mapped": False,
+        "keys": list(values),
+        "values": [list(values)],
+        "operations": [*operations],
+    }
 
 
 def written(mode, *rows):
@@ -153,7 +194,12 @@ def joined(*tags):
     return {"what": "read", "filters": [[]], "junction": "and", "grouped": True, "tags": list(tags)}
 
 
-# Of defects that were found; each is run with the random ones.
+def filtered(kind, *values):
+    condition = {"column": 0, "kind": kind, "values": list(values)}
+    return {"what": "read", "filters": [[condition]], "junction": "and", "grouped": False}
+
+
+# Of defects that were found, and of what is drawn seldom; each is run with the random ones.
 EXAMPLES = [
     # A file's status is printed with semicolons between its parts.
     example(
@@ -165,6 +211,17 @@ EXAMPLES = [
     example("delta", written("append", (None,), ("us",)), written("whole", ("eu",))),
     # Iceberg's scans keep the splits of before dynamic pruning, too.
     example("iceberg", written("append", ("us",), ("eu",)), joined(1)),
+    example(
+        "iceberg",
+        written("append", ("2024-05-05",), ("2024-05-06",), (None,), ("1969-12-31",)),
+        filtered("eq", "2024-05-06"),
+        filtered("range", "1969-12-31", "2024-05-05"),
+        filtered("not", "2024-05-06"),
+        written("dynamic option", ("2024-05-06",)),
+        of_type="date",
+        transform="days({})",
+        values=("2024-05-05", "2024-05-06", None, "1969-12-31"),
+    ),
 ]
 
 
@@ -207,10 +264,15 @@ def plans(kinds):
 
 
 class Model:
-    """The partitions of a relation, as the plan's writes make them."""
+    """The partitions of a relation, as the plan's writes make them.
 
-    def __init__(self, plan):
-        self.kind, self.keys = plan["kind"], plan["keys"]
+    :param images: of each column the partition of each value, as Iceberg's own functions say it;
+        None where the values are the partitions
+    """
+
+    def __init__(self, plan, images):
+        self.kind, self.keys, self.transforms = plan["kind"], plan["keys"], plan["transforms"]
+        self.images = [image and {json.dumps(v): i for v, i in image} for image in images or ()]
         self.partitions: set[tuple] = set()
 
     def write(self, step):
@@ -228,21 +290,35 @@ class Model:
 
     def _stored(self, row):
         """Files and Delta know no empty text as a partition; Iceberg does."""
+        row = [self._image(column, value) for column, value in enumerate(row)]
         return tuple(None if v == "" and self.kind != "iceberg" else v for v in row)
+
+    def _image(self, column, value):
+        image = self.images[column] if self.images else None
+        return image[json.dumps(value)] if image else value
 
     def selected(self, operation):
         found = set()
         for filters in operation["filters"]:
             matches = all if operation["junction"] == "and" or not filters else any
-            found |= {
-                p
-                for p in self.partitions
-                if matches(_matches(p[c["column"]], c["kind"], c["values"]) for c in filters)
-            }
+            found |= {p for p in self.partitions if matches(self._may_hold(p, c) for c in filters)}
         if operation.get("tags") is not None:
             keys = [self.keys[t] for t in operation["tags"] if t < len(self.keys)]
             found = {p for p in found if p[0] is not None and p[0] in keys}
         return found
+
+    def _may_hold(self, partition, condition):
+        """Whether a partition may hold a row for which a condition is true."""
+        column, kind = condition["column"], condition["kind"]
+        transform = self.transforms[column]
+        if (kind == "not" and transform) or (kind == "range" and transform.startswith("bucket")):
+            kind = "not null"
+        values = [self._image(column, v) for v in condition["values"]]
+        return _matches(partition[column], kind, values)
+
+    def inside(self, values):
+        """Give the partitions inside of a partition's folder."""
+        return {p for p in as_texts(self.partitions) if p[: len(values)] == tuple(values)}
 
 
 def _matches(value, kind, values):
@@ -291,8 +367,9 @@ class Observed:
     def _by_folder(self, layouts):
         found = defaultdict(set)
         for layout in layouts:
-            partitions = {tuple(p) for p in layout["partitions"]}
-            found[self.folder(layout["base"])] |= partitions
+            folder, *above = re.split(r"/(?=p\d=)", self.folder(layout["base"]))
+            partitions = {(*map(_value, above), *p) for p in layout["partitions"]}
+            found[folder] |= partitions
         return {folder: partitions for folder, partitions in found.items() if partitions}
 
     def folder(self, uri):
@@ -303,6 +380,11 @@ class Observed:
 
     def modes(self, folder):
         return [w["mode"] for w in self.writes if self.folder(w["path"]) == folder]
+
+
+def _value(folder):
+    value = unquote(folder.partition("=")[2])
+    return None if value == "__HIVE_DEFAULT_PARTITION__" else value
 
 
 def truth_of_writes(moments, key):
@@ -318,6 +400,9 @@ def compared(plan, operation, moments, observed, model):
     expected: dict[str, set] = {}
     if operation["what"] == "read":
         expected[folder_of(plan)] = as_texts(model.selected(operation))
+        if "folder" in operation:
+            inside = moments["inside"]
+            expected[folder_of(plan)] = set() if inside is None else model.inside(inside)
         tags = operation.get("tags")
         if tags is not None:
             expected[f"dimensions/{plan['name']}"] = {()}
@@ -348,9 +433,11 @@ class Run:
         self.plans = chosen
         self.failures = []
         self.compared = 0
-        moments = {(m["lake"], m["operation"]): m for m in _lines(work / "truth.ndjson")}
+        noted = _lines(work / "truth.ndjson")
+        moments = {(m["lake"], m["operation"]): m for m in noted if "operation" in m}
+        images = {m["lake"]: m["images"] for m in noted if "images" in m}
         for number, plan in enumerate(chosen):
-            model = Model(plan)
+            model = Model(plan, images.get(number))
             for position, operation in enumerate(plan["operations"]):
                 now = moments[number, position]
                 observed = Observed(self.records, str(work / "lake"), now)
@@ -379,35 +466,10 @@ def _lines(file):
 
 
 def submitted(spark, chosen, work, connectors):
-    root, scratch = work / "lake", work / "scratch"
-    root.mkdir()
-    scratch.mkdir()
     (work / "plan.json").write_text(json.dumps(chosen))
-    conf = record_events.spark_conf(root, scratch)
-    for connector in connectors:
-        for key, value in record_events.CONNECTOR_CONF[connector].items():
-            said = value.format(lake=root)
-            conf[key] = f"{conf[key]},{said}" if key in conf else said
-    conf["spark.databricks.delta.snapshotPartitions"] = "2"  # or each query of its log is 50 tasks
-    observation = Observation(driver_zip.write(work), work / "observations.ndjson", "the-tag")
-    submission = inject(
-        Submission(conf=conf, application="random_lake.py"),
-        Injection(None, work / "events.ndjson", str(uuid.uuid4()), observation=observation),
-    )
-    injected = {k: v for k, v in submission.conf.items() if not k.startswith("spark.openlineage")}
-    del injected["spark.extraListeners"]  # only the observer is asked
-    options = ["--py-files", submission.py_files, *record_events.conf_options(injected)]
-    if connectors:
-        options += ["--packages", ",".join(str(spark.package(c)) for c in connectors)]
     application = record_events.APPLICATIONS / "random_lake.py"
-    exit_code, tail = record_events.submit(spark, application, root, scratch, options)
-    assert exit_code == 0, tail
+    submissions.submit(spark, application, work, connectors=connectors)
     return Run(chosen, work)
-
-
-@pytest.fixture(scope="module")
-def spark():
-    return record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
 
 
 @pytest.fixture(scope="module")
@@ -454,6 +516,16 @@ def test_every_kind_of_operation_was_tried(runs):
     assert {"threads", "read", "write"} == {o["what"] for _, o in operations}
     assert any("tags" in o for o in of_reads)
     assert any("copy_to" in o for o in of_reads)
+    transforms = {t.partition("(")[0] for run in runs for p in run.plans for t in p["transforms"]}
+    if "delta" in kinds:
+        assert {p["mapped"] for run in runs for p in run.plans if p["kind"] == "delta"} == {
+            True,
+            False,
+        }
+    if "iceberg" in kinds:
+        assert transforms == {"", "bucket", "days", "truncate"}
+    else:
+        assert {o["base_path"] for o in of_reads if "folder" in o} == {True, False}
 
 
 def test_nothing_failed_inside_the_observer(runs):

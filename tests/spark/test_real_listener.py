@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +16,6 @@ from tests import record_events
 from tests.openlineage_spec import validate_event
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="session")
-def spark():
-    return record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import sys
 import zipfile
 
@@ -118,14 +119,14 @@ def test_the_mode_of_a_delta_commit_claims_no_more_than_the_log_says(
 ):
     from sparklineage_observer.delta import _write
 
-    assert _write("/t", version, *info, {})["mode"] == expected
+    assert _write("/t", version, *info)["mode"] == expected
 
 
 def test_a_delta_commit_that_changes_no_data_is_no_write(observer):
     from sparklineage_observer.delta import _write
 
     files = [delta_file("1", change=False), delta_file("1", change=False, key="remove")]
-    assert _write("/t", 3, *delta_actions("", *files), {}) is None
+    assert _write("/t", 3, *delta_actions("", *files)) is None
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,50 @@ def test_a_delta_file_has_its_partition_columns_where_nulls_are_left_out(
     assert delta._columns(path, values, complete) == columns
 
 
+def delta_write(*columns):
+    dimensions = [{"field": c, "transform": "identity", "type": ""} for c in columns]
+    layout = {"base": "/t", "dimensions": dimensions, "partitions": [["x"]]}
+    return {"how": "exact", "layouts": [layout], "removed": []}
+
+
+def delta_schema(name, physical=None):
+    field = {"name": name, "type": "string", "metadata": {}}
+    if physical:
+        field["metadata"]["delta.columnMapping.physicalName"] = physical
+    return [{"metaData": {"schemaString": json.dumps({"fields": [field]})}}]
+
+
+def test_a_column_of_a_mapped_delta_table_has_the_name_that_it_has_now(observer):
+    from sparklineage_observer.delta import _Schema
+
+    physical = "col-01234567-89ab-cdef-0123-456789abcdef"
+    schema, write = _Schema(), delta_write(physical)
+    assert schema.lacks(write)
+    schema.learn(delta_schema("renamed", physical))
+    schema.learn(delta_schema("dt", physical))  # older
+    schema.describe(write)
+    assert write["layouts"][0]["dimensions"] == [
+        {"field": "renamed", "transform": "identity", "type": "string"}
+    ]
+
+
+def test_a_column_whose_name_is_in_no_commit_makes_a_write_unknown(observer):
+    from sparklineage_observer.delta import _Schema
+
+    write = delta_write("col-01234567-89ab-cdef-0123-456789abcdef")
+    _Schema().describe(write)
+    assert (write["how"], write["layouts"]) == ("unknown", [])
+    assert "cut" in write
+
+
+def test_a_column_without_a_schema_keeps_its_name(observer):
+    from sparklineage_observer.delta import _Schema
+
+    write = delta_write("dt")
+    _Schema().describe(write)
+    assert write == delta_write("dt")
+
+
 def test_a_file_status_may_have_semicolons_in_its_path(observer):
     from unittest.mock import Mock
 
@@ -160,8 +205,109 @@ def test_a_file_status_may_have_semicolons_in_its_path(observer):
         "Array(FileStatus{path=file:/lake/a=x;y; isDirectory=true; modification_time=7; z},"
         " FileStatus{path=file:/lake/a=x/f; isDirectory=false; length=3; modification_time=8})"
     )
-    java = Mock(**{"scala.runtime.ScalaRunTime.stringOf.return_value": said})
-    assert jvm.statuses(java, []) == [
+    classes = jvm.Classes(Mock(**{"scala.runtime.ScalaRunTime.stringOf.return_value": said}))
+    assert jvm.statuses(classes, []) == [
         ("file:/lake/a=x;y", True, 0, 7),
         ("file:/lake/a=x/f", False, 3, 8),
     ]
+
+
+def test_nothing_is_looked_at_once_the_file_is_full(observer, tmp_path):
+    from unittest.mock import Mock
+
+    from sparklineage_observer.observer import Observer
+
+    file = tmp_path / "observations.ndjson"
+    told = Observer(str(file), "tag", "total_bytes=1")
+    told.context_is(Mock(), Mock(**{"sc.return_value.applicationId.return_value": "app"}))
+    execution = Mock()
+    told.finished("collect", execution, 1)
+    assert not execution.executedPlan.called
+    assert len(file.read_text().splitlines()) == 1
+
+
+def file_write(*, parts, static=()):
+    return {
+        "path": "file:/t",
+        "mode": "append",
+        "static": dict(static),
+        "numFiles": 1,
+        "numOutputBytes": 3,
+        "numParts": parts,
+        "layouts": [],
+    }
+
+
+class FakeClasses:
+    """A file system of one level that tells how often its answers became texts."""
+
+    def __init__(self, *entries):
+        self.entries = entries
+        self.texts = 0
+        self.patterns = []
+
+    def path(self, pattern):
+        self.patterns.append(pattern)
+        return self
+
+    def getFileSystem(self, _conf):  # noqa: N802  (Java's name)
+        return self
+
+    def globStatus(self, _path):  # noqa: N802  (Java's name)
+        if not self.patterns[-1].endswith("/*"):
+            return [e for e in self.entries if "isDirectory=true" in e]
+        return [e for e in self.entries if "isDirectory=false" in e]
+
+    def text_of(self, entries):
+        self.texts += 1
+        return "Array({})".format(", ".join(f"FileStatus{{{e}}}" for e in entries))
+
+    def partition_folder(self, column, value):
+        return f"{column}={value}"
+
+
+FOLDER = "path=file:/t/p=1; isDirectory=true; modification_time=7; z"
+FILE = (
+    "path=file:/t/p=1/part-00000-01234567-89ab-cdef-0123-456789abcdef.c000; isDirectory=false; "
+    "length=3; x; modification_time=8; z"
+)
+
+
+def found_by(writes, write, limits=""):
+    """Look for a write below `file:/t`, which is partitioned by p."""
+    from sparklineage_observer.records import Budget, Limits
+
+    layout = {"base": "file:/t", "dimensions": [{"field": "p"}], "partitions": []}
+    write["layouts"] = [layout]
+    writes._find(write, layout, 0, Budget(Limits(limits)))
+    return layout["partitions"]
+
+
+def test_a_hive_write_of_static_values_is_exact_though_it_counts_no_partitions(observer):
+    from sparklineage_observer.file_writes import FileWrites
+
+    classes = FakeClasses(FOLDER, FILE)
+    write = file_write(parts=0, static={"p": "1"})
+    assert found_by(FileWrites(classes, None), write) == [["1"]]
+    assert write["how"] == "exact"
+    # Its folder is known, so that the others need not be listed.
+    assert classes.patterns == ["file:/t/p=1", "file:/t/p=1/*"]
+
+
+def test_a_write_of_static_values_is_known_from_the_command_alone(observer):
+    """Its partition may have a location of its own, which is not below the table's."""
+    from sparklineage_observer.file_writes import FileWrites
+
+    write = file_write(parts=1, static={"p": "1"})
+    assert found_by(FileWrites(FakeClasses(), None), write) == [["1"]]
+    assert "shared" not in write
+
+
+def test_more_folders_than_the_limit_are_counted_and_not_read(observer):
+    from sparklineage_observer.file_writes import FileWrites
+    from sparklineage_observer.records import OverBudgetError
+
+    classes = FakeClasses(FOLDER, FOLDER, FOLDER)
+    with pytest.raises(OverBudgetError, match="3 folders are more than the limit of 2"):
+        found_by(FileWrites(classes, None), file_write(parts=1), "directories=2")
+    assert classes.texts == 0

@@ -241,6 +241,11 @@ def test_date_folders_without_a_rule_are_a_location():
     assert (said.dataset, said.partitions, said.location) == (T, None, "t/2024/05/06")
 
 
+def test_an_empty_value_is_no_null():
+    [said] = found(traced("s3://lake/t/dt={}", ""))
+    assert (said.dataset, said.partitions) == (T, None)
+
+
 def test_a_glob_stays_one():
     [said] = found(traced("s3://lake/t/dt={}-*", "2024-05"))
     assert said.is_glob
@@ -282,3 +287,30 @@ def test_a_partition_key_is_declared_of_outputs_and_inferred_of_inputs(key, dime
 def test_a_key_that_does_not_fit_is_refused(key, dimensions):
     with pytest.raises(DeclarationError, match="partition_key_dimensions"):
         from_partition_key(key, dimensions)
+
+
+def test_a_list_of_many_paths_is_told_path_by_path():
+    text = ",".join(f"/lake/t/dt={day:04}" for day in range(3000))
+    [*found] = from_arguments([TracedText("conf[paths]", text, text)], Naming(), NO_RULES)
+    assert [s.template for e in found[:2] for s in e.sources] == [
+        "/lake/t/dt=0000",
+        "/lake/t/dt=0001",
+    ]
+    assert sum(len(s.template) for e in found for s in e.sources) < len(text)
+
+
+def test_a_template_of_which_it_is_not_known_what_made_what_is_told_if_it_is_all_of_the_path():
+    one, more = (
+        TracedText("f", template, value, (), ("ds",))
+        for template, value in (
+            ("{{ odd(ds) }}", "/lake/t/dt=1"),
+            ("--token abc {{ odd(ds) }}", "--token abc /lake/t/dt=1"),
+        )
+    )
+    found = from_arguments([one, more], Naming(), NO_RULES)
+    assert [s.template for e in found for s in e.sources] == ["{{ odd(ds) }}", "/lake/t/dt=1"]
+
+
+def test_an_argument_that_linux_would_not_take_is_passed_over():
+    text = f"/lake/t/dt=1 {'x' * 200_000}"
+    assert from_arguments([TracedText("f", text, text)], Naming(), NO_RULES) == []

@@ -87,6 +87,18 @@ def test_a_table_is_bound_through_symlinks(table, bound):
     assert (said is not None) == bound
 
 
+def test_a_folder_with_a_dot_in_its_name_is_no_table():
+    table = Expectation(Kind.DECLARED, Side.READ, table="revenue", partitions=(day("1"),))
+    folder = DatasetName("file", "/lake/old.revenue")
+    assert Expectations([table]).of(folder, (), Side.READ, None) is None
+
+
+def test_a_predicate_counts_if_all_that_is_declared_has_one():
+    one, two = (declared(None, where=text) for text in ("a = 1", "b = 2"))
+    assert ask(one, two).where == ("a = 1", "b = 2")
+    assert ask(one, declared(None)).where == ()
+
+
 def test_a_table_that_is_nowhere_is_named():
     expectations = Expectations([declared("1", dataset=None, table="a.b")])
     expectations.of(T, [LINK], Side.READ, None)

@@ -9,7 +9,14 @@ import pytest
 
 from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
-from airflow_provider_sparklineage.settings import OPTIONS, KeepCaptures, Settings, resolve
+from airflow_provider_sparklineage.intermediates import Intermediates
+from airflow_provider_sparklineage.settings import (
+    OPTIONS,
+    ColumnLineageForm,
+    KeepCaptures,
+    Settings,
+    resolve,
+)
 
 
 def test_nothing_set_gives_the_defaults():
@@ -30,6 +37,9 @@ def test_every_option_is_read():
         "redact_literals": "True",
         "partitioning": "- {dataset: /lake/*, dimensions: [{field: dt}]}",
         "emit_bare_partitions_facet": "1",
+        "column_lineage": "Legacy",
+        "intermediate_datasets": "drop: /tmp/*",
+        "emit_lineage_facet": "on",
         "keep_captures": "ALL",
         "capture_retention": "1.5",
         "collect_timeout": "10",
@@ -47,6 +57,9 @@ def test_every_option_is_read():
         redact_literals=True,
         partitioning=rules.load(values["partitioning"]),
         emit_bare_partitions_facet=True,
+        column_lineage=ColumnLineageForm.LEGACY,
+        intermediate_datasets=Intermediates(("/tmp/*",)),
+        emit_lineage_facet=True,
         keep_captures=KeepCaptures.ALL,
         capture_retention=timedelta(days=1.5),
         collect_timeout=timedelta(seconds=10),
@@ -55,6 +68,13 @@ def test_every_option_is_read():
 
 def test_the_operators_argument_wins():
     assert resolve({"strict": "True"}.get, strict=False).strict is False
+    configured = {"column_lineage": "legacy"}.get
+    assert resolve(configured, column_lineage="compact").column_lineage == "compact"
+
+
+def test_a_wrong_argument_is_not_said_to_be_a_wrong_option():
+    with pytest.raises(SettingsError, match=r"^column_lineage is 'short'; it must be one of"):
+        resolve(lambda _: None, column_lineage="short")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +89,10 @@ def test_the_operators_argument_wins():
         ("collect_timeout", "nan"),
         ("collect_timeout", "inf"),
         ("capture_location", "relative/path"),
+        ("column_lineage", "short"),
+        ("intermediate_datasets", "drop:"),
+        ("intermediate_datasets", "keep: /tmp"),
+        ("intermediate_datasets", "some"),
     ],
 )
 def test_an_impossible_value_names_the_option(option, value):

@@ -1,5 +1,6 @@
 """The hierarchy of seed 000: partitions, else locations, else conditions, else a description."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from airflow_provider_sparklineage.subset import (
     Description,
     Locations,
     Partitions,
+    disjunction,
 )
 
 
@@ -29,7 +31,9 @@ def located(location):
     return partition if partition.values else None
 
 
-def evidence(*, observed=None, whole=False, locations=None, filters=None, expected=None):
+def evidence(
+    *, observed=None, whole=False, locations=None, filters=None, expected=None, both=False
+):
     subset = None if observed is None else Subset((Dimension.of("dt"),), observed)
     return Evidence(
         observed=observed is not None or whole,
@@ -38,9 +42,11 @@ def evidence(*, observed=None, whole=False, locations=None, filters=None, expect
         filters=filters,
         expected=expected,
         located=located,
+        is_on_both_sides=both,
     )
 
 
+WHERE = Expected(Kind.DECLARED, where=("country = 'PL'",))
 PATH = Expected(Kind.PATH, days(4), (Dimension.of("dt"),))
 DECLARED = Expected(Kind.DECLARED, days(5), (Dimension.of("dt"),))
 GLOB = Expected(Kind.PATH, frozenset({Partition.of([("dt", "2024-*")])}), is_glob=True)
@@ -61,7 +67,17 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
                      id="the whole was observed, whatever is declared"),
         pytest.param({"whole": True, "filters": FILTER}, FILTER, id="the whole by a filter"),
         pytest.param({"expected": DECLARED}, Partitions(days(5)), id="declared"),
+        pytest.param({"expected": WHERE}, FILTER, id="a declared predicate"),
+        pytest.param({"expected": replace(WHERE, where=("TRUE",))}, None, id="a predicate of all"),
+        pytest.param({"expected": WHERE, "whole": True}, None,
+                     id="the whole was observed, whatever the predicate"),
+        pytest.param({"expected": WHERE, "locations": LOCATIONS},
+                     Locations(frozenset(LOCATIONS)), id="locations before a declared predicate"),
         pytest.param({"expected": PATH}, Partitions(days(4)), id="path"),
+        pytest.param({"expected": PATH, "both": True}, None,
+                     id="a path of a dataset that was read and written is of neither side"),
+        pytest.param({"expected": DECLARED, "both": True}, Partitions(days(5)),
+                     id="a declaration has a side"),
         pytest.param({"expected": GLOB}, Description("dt=2024-*"), id="a glob is a description"),
         pytest.param({"expected": PATH, "locations": ["/lake/t/dt=2024-05-05"]},
                      Partitions(days(4)), id="a path that Spark reports"),
@@ -116,3 +132,10 @@ def test_maxima_do_not_cut_what_is_compared():
     told = meant(evidence(observed=days(*range(200))), Limits())
     assert told.partitions == days(*range(200))
     assert isinstance(told.condition, Binary)
+
+
+def test_a_list_of_thousands_is_words():
+    filters = disjunction(Compare("x", Comparison.EQUAL, str(n)) for n in range(3000))
+    told = meant(evidence(whole=True, filters=filters), Limits())
+    assert isinstance(told.condition, Description)
+    assert len(told.condition.text) <= 300

@@ -101,8 +101,8 @@ def attach(session):
             _attached.observer = Observer(file, tag, limits)
             atexit.register(_at_exit)
         observer = _attached.observer
-        observer.context_is(context._jvm, context._gateway, context._jsc)
-        key = context._jvm.java.lang.System.identityHashCode(java_session)
+        observer.context_is(context._jvm, context._jsc)
+        key = java_session.hashCode()  # a session has no other than its identity's
         if key in _attached.sessions:
             return
         _attached.sessions.add(key)

@@ -13,6 +13,7 @@ from sparklineage_observer.jvm import key_of, sorted_partitions, statuses
 from sparklineage_observer.records import OverBudgetError
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
+_PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # as Delta makes them
 _SLACK_MS = 60000  # a commit's time is the writer's clock; another host may have made the table
 
 
@@ -34,11 +35,11 @@ class DeltaTables:
         for path in _paths_of(command, session):
             self._paths.add(path.rstrip("/"))
 
-    def writes(self, jvm, hadoop_conf, limits):
+    def writes(self, classes, hadoop_conf, limits):
         """Describe the commits of this application, table by table."""
-        for path in sorted({self._qualified(p, jvm, hadoop_conf) for p in self._paths}):
+        for path in sorted({self._qualified(p, classes, hadoop_conf) for p in self._paths}):
             try:
-                commits = self._commits(path, jvm, hadoop_conf, limits)
+                commits = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
                 yield {"error": f"Delta log of {path}: {str(error)[:300]}"}
                 continue
@@ -46,49 +47,82 @@ class DeltaTables:
                 yield {"kind": "commits", "writes": commits}
 
     @staticmethod
-    def _qualified(path, jvm, hadoop_conf):
+    def _qualified(path, classes, hadoop_conf):
         """Spell a path with its scheme, so that one table is one path."""
-        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        hadoop_path = classes.path(path)
         return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
-    def _commits(self, path, jvm, hadoop_conf, limits):
-        log = jvm.org.apache.hadoop.fs.Path(path + "/_delta_log")
+    def _commits(self, path, classes, hadoop_conf, limits):
+        log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
         if not file_system.exists(log):
             return []
-        names = [s[0] for s in statuses(jvm, file_system.listStatus(log)) if _COMMIT.match(s[0])]
+        listed = statuses(classes, file_system.listStatus(log))
+        names = [path for path, *_ in listed if _COMMIT.match(path)]
         commits = []
-        columns = {}
+        schema = _Schema()
         for count, name in enumerate(sorted(names, reverse=True)):
             if count >= limits.commits:
                 message = f"more than {limits.commits} commits since the application began"
                 raise OverBudgetError(message)
-            stream = file_system.open(jvm.org.apache.hadoop.fs.Path(name))
+            stream = file_system.open(classes.path(name))
             try:
-                text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+                text = classes.content_of(stream, "UTF-8")
             finally:
                 stream.close()
             actions = [json.loads(line) for line in text.splitlines() if line.strip()]
             info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-            if info.get("timestamp", 0) < self._started_ms - _SLACK_MS:
+            older = info.get("timestamp", 0) < self._started_ms - _SLACK_MS
+            if older and not any(map(schema.lacks, commits)):
                 break
-            if info.get("userMetadata") != self._tag:
+            schema.learn(actions)
+            if older or info.get("userMetadata") != self._tag:
                 continue
-            write = _write(path, int(_COMMIT.match(name).group(1)), info, actions, columns)
+            write = _write(path, int(_COMMIT.match(name).group(1)), info, actions)
             if write is not None:
                 commits.append(write)
         for write in commits:  # the schema may be in an older commit than the write
-            for layout in write["layouts"] + write["removed"]:
-                for dimension in layout["dimensions"]:
-                    dimension["type"] = columns.get(dimension["field"], "")
+            schema.describe(write)
         return commits[::-1]
 
 
-def _write(path, version, info, actions, types):
-    meta = next((a["metaData"] for a in actions if "metaData" in a), None)
-    if meta is not None:
-        for field in json.loads(meta.get("schemaString") or "{}").get("fields", ()):
-            types[field["name"]] = field["type"] if isinstance(field["type"], str) else "struct"
+class _Schema:
+    """What the log says of columns, newest first: their names and types.
+
+    With column mapping, files have the partition values by physical names, which differ from the
+    columns' own in tables that were made with it.
+    """
+
+    def __init__(self):
+        self._known = {}
+
+    def learn(self, actions):
+        for meta in (a["metaData"] for a in actions if "metaData" in a):
+            for field in json.loads(meta.get("schemaString") or "{}").get("fields", ()):
+                physical = (field.get("metadata") or {}).get("delta.columnMapping.physicalName")
+                kind = field["type"] if isinstance(field["type"], str) else "struct"
+                self._known.setdefault(physical or field["name"], (field["name"], kind))
+
+    def lacks(self, write):
+        """Whether a write has columns of which only the physical names are known."""
+        fields = {d["field"] for d in _dimensions(write)}
+        return any(_PHYSICAL.match(f) and f not in self._known for f in fields)
+
+    def describe(self, write):
+        """Give the columns of a write their names and types."""
+        if self.lacks(write):
+            cut = "its columns have other names in the log, and the commit that says which is gone"
+            write.update(how="unknown", cut=cut, layouts=[], removed=[])
+        for dimension in _dimensions(write):
+            name, kind = self._known.get(dimension["field"], (dimension["field"], ""))
+            dimension.update(field=name, type=kind)
+
+
+def _dimensions(write):
+    return [d for layout in write["layouts"] + write["removed"] for d in layout["dimensions"]]
+
+
+def _write(path, version, info, actions):
     added = [a["add"] for a in actions if a.get("add", {}).get("dataChange")]
     removed = [a["remove"] for a in actions if a.get("remove", {}).get("dataChange")]
     if not added and not removed and any("add" in a or "remove" in a for a in actions):

@@ -29,8 +29,8 @@ _GLOB = re.compile(r"([\\{}\[\]*?,^])")
 class FileWrites:
     """Knows which files earlier writes of this application left where."""
 
-    def __init__(self, jvm, hadoop_conf):
-        self._jvm = jvm
+    def __init__(self, classes, hadoop_conf):
+        self._classes = classes
         self._conf = hadoop_conf
         self._own = {}
         self._given_up = set()
@@ -54,9 +54,16 @@ class FileWrites:
         try:
             self._find(write, layout, started_ms, budget)
         except OverBudgetError as error:
-            write.update(how="unknown", cut=str(error))
-            self._given_up.add(path)
+            self._given_up.add(self._place(write))
+            if not layout["partitions"]:
+                write.update(how="unknown", cut=str(error))
         return write
+
+    @staticmethod
+    def _place(write):
+        """Tell below which folder a write is looked for."""
+        columns = [d["field"] for d in write["layouts"][0]["dimensions"]]
+        return (write["path"], *_leading(write["static"], columns))
 
     def _find(self, write, layout, started_ms, budget):
         columns = [d["field"] for d in layout["dimensions"]]
@@ -69,10 +76,11 @@ class FileWrites:
         if write.get("numFiles") == 0:
             write["shared"] = []
             return
-        static = [str(write["static"][c]) for c in columns if c in write["static"]]
-        if len(static) == len(columns) and None not in write["static"].values():
-            layout["partitions"] = [static]
-        if layout["base"] in self._given_up:
+        static = _leading(write["static"], columns)
+        if len(static) == len(columns) and None not in static:
+            # Known from the command alone; the files say only whose else are there.
+            layout["partitions"] = [list(map(str, static))]
+        if self._place(write) in self._given_up:
             message = "its folders were too many to list before"
             raise OverBudgetError(message)
         groups, others = self._groups(write, layout["base"], columns, started_ms, budget)
@@ -84,6 +92,8 @@ class FileWrites:
             # Nothing fits, or writes of equal size at the same time: what is new is all of theirs.
             new = [u for u, g in groups.items() if u not in own and g.modified >= started_ms]
             matched = matched or new
+            if layout["partitions"] and not matched:
+                return  # written into a location of its own
             write["how"] = "listing" if matched else "unknown"
         parts = set()
         for identity in matched:
@@ -96,15 +106,17 @@ class FileWrites:
 
     def _groups(self, write, base, columns, started_ms, budget):
         """List the files below a base by the UUID of their write, until one group fits."""
-        folders = self._folders(base, columns, write["static"], budget)
+        folders = self._folders(base, columns, _leading(write["static"], columns), budget)
         own = self._own.get(base, {})
         groups = {}
         others = {}
-        for start in range(0, len(folders), _CHUNK):
+        # The folders of this write are among the newest, unless the file system keeps no times.
+        start, size = 0, min(_CHUNK, max(16, 4 * write.get("numParts", 0)))
+        while start < len(folders):
             budget.check()
-            chunk = [folder for _, folder in folders[start : start + _CHUNK]]
-            pattern = "{}/{{{}}}/*".format(_escaped(base), ",".join(_escaped(f) for f in chunk))
-            for path, directory, length, modified in self._glob(pattern):
+            chunk = [folder for _, folder in folders[start : start + size]]
+            start, size = start + size, _CHUNK
+            for path, directory, length, modified in self._below(base, chunk, "*", budget):
                 folder, _, name = path.rpartition("/")
                 if directory or name.startswith(("_", ".")):
                     continue
@@ -121,32 +133,39 @@ class FileWrites:
         return groups, others
 
     def _folders(self, base, columns, static, budget):
-        """Find the partition folders below a base, newest first: (-modified, relative path)."""
-        fixed = 0
-        prefix = []
-        while fixed < len(columns) and static.get(columns[fixed]) is not None:
-            prefix.append(None)
-            fixed += 1
-        pattern = _escaped(base)
-        for position, column in enumerate(columns):
-            wanted = static.get(column) if position < fixed else None
-            known = self._glob(f"{pattern}/{_escaped(column)}=*")
-            names = [(-m, p.rsplit("/", 1)[1], p) for p, d, _, m in known if d]
-            budget.require(len(names), "directories", "folders")
-            budget.check()
-            if wanted is not None:
-                names = [n for n in names if split_directory(n[2], [column])[1] == (wanted,)]
-                if not names:
-                    return []
-                pattern = f"{pattern}/{_escaped(names[0][1])}"
-            else:
-                pattern = f"{pattern}/{_escaped(column)}=*"
-        depth = len(columns)
-        return sorted((m, "/".join(p.split("/")[-depth:])) for m, _, p in names)
+        """Find the partition folders below a base, newest first: (-modified, relative path).
 
-    def _glob(self, pattern):
-        path = self._jvm.org.apache.hadoop.fs.Path(pattern)
-        return statuses(self._jvm, path.getFileSystem(self._conf).globStatus(path))
+        Level by level and some parents at a time: a call to the file system cannot be stopped.
+        """
+        found = [(0, "")]
+        for position, column in enumerate(columns):
+            children = f"{_escaped(column)}=*"
+            if position < len(static) and static[position] is not None:
+                children = _escaped(self._classes.partition_folder(column, static[position]))
+            parents, found = found, []
+            for start in range(0, len(parents), _CHUNK):
+                budget.check()
+                chunk = [p for _, p in parents[start : start + _CHUNK]]
+                for path, directory, _, modified in self._below(base, chunk, children, budget):
+                    if directory:
+                        folder = "/".join(path.split("/")[-position - 1 :])
+                        found.append((-modified, folder))
+                budget.require(len(found), "directories", "folders")
+        return sorted(found)
+
+    def _below(self, base, folders, pattern, budget):
+        """List what fits a pattern below some folders of a base."""
+        # With a slash inside of the braces each is a path of its own, and nothing is searched for.
+        each = ",".join(f"{_escaped(folder)}/{pattern}".lstrip("/") for folder in folders)
+        wanted = f"{_escaped(base)}/{{{each}}}" if len(folders) > 1 else f"{_escaped(base)}/{each}"
+        path = self._classes.path(wanted)
+        listed = path.getFileSystem(self._conf).globStatus(path)
+        if listed is None:
+            return []
+        # Before it becomes a text, which takes longer than the listing.
+        limit, what = ("files", "files") if pattern == "*" else ("directories", "folders")
+        budget.require(len(listed), limit, what)
+        return statuses(self._classes, listed)
 
 
 class _Group:
@@ -169,8 +188,19 @@ def _fits(group, write):
     return (
         group.files == write.get("numFiles")
         and group.bytes == write.get("numOutputBytes")
-        and len(group.parts) == write.get("numParts")
+        # Hive does not count the one partition of a write whose values are all static.
+        and len(group.parts) == (write.get("numParts") or 1)
     )
+
+
+def _leading(static, columns):
+    """Give the values of the leading columns that a write has fixed; None is null."""
+    values = []
+    for column in columns:
+        if column not in static:
+            break
+        values.append(static[column])
+    return tuple(values)
 
 
 def _escaped(text):

@@ -90,9 +90,9 @@ class _Collected:
             self._known[key] = self._values(spec_id, partition)
             self._found.setdefault(spec_id, set()).add(self._known[key])
 
-    def add_all(self, files, jvm, budget):
+    def add_all(self, files, classes, budget):
         """Add many files: all printed in one call, then one of each partition looked at."""
-        listed = jvm.java.util.ArrayList()
+        listed = classes.array_list()
         for file in each(files):
             budget.check()
             listed.add(file)
@@ -168,7 +168,7 @@ class Snapshots:
         """Remember a table that the application writes."""
         self._tables[table.location().rstrip("/")] = table
 
-    def fresh(self, application_id, jvm, budget):
+    def fresh(self, application_id, classes, budget):
         """Describe the snapshots that were made since the last call."""
         writes = []
         for base in sorted(self._tables):
@@ -181,14 +181,14 @@ class Snapshots:
                     continue
                 reported.add(identity)
                 if snapshot.summary().get("spark.app.id") == application_id:
-                    writes.append(_write(base, table, snapshot, jvm, budget))
+                    writes.append(_write(base, table, snapshot, classes, budget))
         return [write for write in writes if write is not None]
 
 
 _MODES = {"append": "append", "overwrite": "rows", "delete": "rows"}
 
 
-def _write(base, table, snapshot, jvm, budget):
+def _write(base, table, snapshot, classes, budget):
     operation = snapshot.operation()
     if operation == "replace":  # compaction: the same data in other files
         return None
@@ -206,9 +206,9 @@ def _write(base, table, snapshot, jvm, budget):
     try:
         io = table.io()
         added, removed = _Collected(table), _Collected(table)
-        added.add_all(snapshot.addedDataFiles(io), jvm, budget)
-        added.add_all(snapshot.addedDeleteFiles(io), jvm, budget)
-        removed.add_all(snapshot.removedDataFiles(io), jvm, budget)
+        added.add_all(snapshot.addedDataFiles(io), classes, budget)
+        added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
+        removed.add_all(snapshot.removedDataFiles(io), classes, budget)
         write["layouts"] = added.layouts(base)
         write["removed"] = removed.layouts(base)
     except OverBudgetError as error:

@@ -12,6 +12,7 @@ from sparklineage_observer.iceberg import (
     table_of_logical_write,
     written_table,
 )
+from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
 
 # The duration that Spark tells begins where it optimises the plan, unless that was done before.
@@ -32,19 +33,20 @@ class Observer:
         self._over = False
         self._queries = 0
         self._started_ms = int(time.time() * 1000)
-        self._jvm = self._java_context = self._conf = None
+        self._classes = self._java_context = self._conf = None
         self._file_writes = None
         self._snapshots = Snapshots()
         self._delta = DeltaTables(tag, self._started_ms)
 
-    def context_is(self, jvm, gateway, java_context):
+    def context_is(self, jvm, java_context):
         """Take the SparkContext's JVM view; called for each session, acts on a new context."""
         if self._java_context is java_context:
             return
-        self._jvm, self._gateway, self._java_context = jvm, gateway, java_context
+        self._java_context = java_context
+        self._classes = Classes(jvm)
         self._conf = java_context.hadoopConfiguration()
         self._application_id = java_context.sc().applicationId()
-        self._file_writes = FileWrites(jvm, self._conf)
+        self._file_writes = FileWrites(self._classes, self._conf)
         self._records.write(
             {
                 "kind": "start",
@@ -69,7 +71,7 @@ class Observer:
             with self._lock:
                 # A cloned session inherits its listeners, so a query may be told more than once.
                 key = (execution.id(), function)
-                if key in self._seen or self._over:
+                if key in self._seen or self._over or self._records.full:
                     return
                 self._seen.add(key)
                 self._queries += 1
@@ -103,7 +105,7 @@ class Observer:
             record["failed"] = True
         budget = Budget(self._limits)
         plan = execution.executedPlan()
-        parts = plans.parts_of(plan, self._jvm.java.lang.System)
+        parts = plans.parts_of(plan, self._classes.identity)
         for kind, scan in parts.scans:
             self._guarded(record, kind, lambda k=kind, s=scan: self._read(record, k, s, budget))
         if exception is None:
@@ -125,7 +127,7 @@ class Observer:
             record.setdefault("errors", []).append(said)
 
     def _read(self, record, kind, scan, budget):
-        read = scans.observe(kind, scan, self._jvm, budget)
+        read = scans.observe(kind, scan, self._classes, budget)
         if read is not None:
             self._delta.scan(read)
             if read not in record["reads"]:
@@ -157,7 +159,7 @@ class Observer:
             self._delta.command(command, execution.sparkSession())
 
     def _commit_snapshots(self, record, budget):
-        fresh = self._snapshots.fresh(self._application_id, self._jvm, budget)
+        fresh = self._snapshots.fresh(self._application_id, self._classes, budget)
         record["writes"].extend(fresh)
 
     def finish(self, drain_ms):
@@ -176,6 +178,6 @@ class Observer:
         for said in end.get("errors", []) + end.get("cut", []):
             self._records.write({"error": said})
         if self._tag:
-            for record in self._delta.writes(self._jvm, self._conf, self._limits):
+            for record in self._delta.writes(self._classes, self._conf, self._limits):
                 self._records.write(record)
         self._records.write({"kind": "end", "queries": self._queries})

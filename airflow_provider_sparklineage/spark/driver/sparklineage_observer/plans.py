@@ -33,30 +33,30 @@ class PlanParts:
         self.udfs = []
 
 
-def parts_of(plan, system):
+def parts_of(plan, identity):
     """Collect the parts of a physical plan.
 
-    :param system: ``java.lang.System`` of the driver, which tells one node from another
+    :param identity: ``System.identityHashCode`` of the driver, which tells one node from another
     """
     found = PlanParts()
-    _collect(plan, found, system, set(), 0)
+    _collect(plan, found, identity, set(), 0)
     return found
 
 
-def _collect(plan, found, system, seen, depth):
+def _collect(plan, found, identity, seen, depth):
     if depth > _MAX_DEPTH:
         return
-    identity = system.identityHashCode(plan)
-    if identity in seen:
+    number = identity(plan)
+    if number in seen:
         return
-    seen.add(identity)
+    seen.add(number)
     kind = class_name(plan)
     inner = _inner(plan, kind)
     if inner is not None:
-        _collect(inner, found, system, seen, depth + 1)
+        _collect(inner, found, identity, seen, depth + 1)
         if kind == "AdaptiveSparkPlanExec":
             for stage in _stages(plan):
-                _collect(stage, found, system, seen, depth + 1)
+                _collect(stage, found, identity, seen, depth + 1)
         return
     if kind in _COMMANDS:
         command = plan.cmd()
@@ -64,19 +64,19 @@ def _collect(plan, found, system, seen, depth):
     elif kind in _V2_WRITES or kind.endswith("ExecV1"):
         found.v2_writes.append((kind, plan))
     for subquery in items(plan.subqueriesAll()):
-        _collect(subquery, found, system, seen, depth + 1)
+        _collect(subquery, found, identity, seen, depth + 1)
     if "EvalPython" in plan.toString():  # one call, against one per node
         _collect_udfs(plan, found)
-    _collect_leaves(plan, found, system, seen, depth)
+    _collect_leaves(plan, found, identity, seen, depth)
 
 
-def _collect_leaves(plan, found, system, seen, depth):
+def _collect_leaves(plan, found, identity, seen, depth):
     for leaf in items(plan.collectLeaves()):
         kind = class_name(leaf)
         if kind in _SCANS:
             found.scans.append((kind, leaf))
         elif _inner(leaf, kind) is not None:
-            _collect(leaf, found, system, seen, depth + 1)
+            _collect(leaf, found, identity, seen, depth + 1)
 
 
 def _inner(plan, kind):

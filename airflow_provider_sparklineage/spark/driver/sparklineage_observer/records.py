@@ -61,16 +61,17 @@ class Records:
         self._limits = limits
         self._lock = threading.Lock()
         self._bytes = 0
-        self._closed = False
+        self.full = False
+        """That nothing more is written: looking on would be in vain."""
 
     def write(self, record):
         """Append a record; beyond the size limit, one that says so, and nothing after it."""
         line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
         with self._lock:
-            if self._closed:
+            if self.full:
                 return
             if self._bytes + len(line) > self._limits.total_bytes:
-                self._closed = True
+                self.full = True
                 message = f"observations exceed {self._limits.total_bytes} bytes"
                 line = json.dumps({"kind": "cut", "cut": [message]}).encode() + b"\n"
             self._bytes += len(line)

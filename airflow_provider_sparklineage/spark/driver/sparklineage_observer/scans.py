@@ -19,7 +19,6 @@ from sparklineage_observer.jvm import (
     plain_path,
     sorted_partitions,
     split_directory,
-    string_of,
     texts,
 )
 from sparklineage_observer.records import OverBudgetError
@@ -31,7 +30,7 @@ _MAX_ODD = 1000  # partitions read value by value, some ten calls each
 _EPOCH = datetime.date(1970, 1, 1)
 
 
-def observe(kind, scan, jvm, budget):
+def observe(kind, scan, classes, budget):
     """Describe a scan; None for one that reads no data of the user.
 
     The description says under ``cut`` what was not looked at.
@@ -39,18 +38,18 @@ def observe(kind, scan, jvm, budget):
     read = {"node": kind}
     try:
         if kind == "FileSourceScanExec":
-            return _file_scan(read, scan, jvm, budget)
+            return _file_scan(read, scan, classes, budget)
         if kind == "HiveTableScanExec":
             return _hive_scan(read, scan, budget)
         if _is_iceberg(scan):
             return iceberg.scan(read, scan, budget)
-        return _v2_scan(read, scan, jvm, budget)
+        return _v2_scan(read, scan, classes, budget)
     except OverBudgetError as error:
         read["cut"] = str(error)
         return read
 
 
-def _file_scan(read, scan, jvm, budget):
+def _file_scan(read, scan, classes, budget):
     relation = scan.relation()
     index = relation.location()
     if class_name(index) == _DELTA_LOG:
@@ -78,7 +77,7 @@ def _file_scan(read, scan, jvm, budget):
         read["layouts"] = [_layout(root, schema, partitions) for root in roots]
         return read
     budget.require(count, "partitions", "partitions")
-    by_base = _selected(selected, [d["field"] for d in schema], jvm, budget)
+    by_base = _selected(selected, [d["field"] for d in schema], classes, budget)
     if by_base is None:
         base = _base(roots, schema)
         if table is not None:
@@ -106,13 +105,13 @@ def _base(roots, schema):
     return "/".join(segments)
 
 
-def _selected(selected, columns, jvm, budget):
+def _selected(selected, columns, classes, budget):
     """Read the partitions off the files' paths: one call for all; None if a path has none."""
     if is_array(selected):  # Spark 3: PartitionDirectory[]
-        files = _FILE_3.findall(string_of(jvm, selected))
+        files = _FILE_3.findall(classes.text_of(selected))
     else:  # Spark 4: ScanFileListing
         budget.require(selected.totalNumberOfFiles(), "files", "files")
-        said = string_of(jvm, selected.toPartitionArray())
+        said = classes.text_of(selected.toPartitionArray())
         files = [plain_path(path) for path in _FILE_4.findall(said)]
     found = {}
     for directory in {file.rsplit("/", 1)[0] for file in files}:
@@ -163,7 +162,7 @@ def _is_iceberg(node):
     return "iceberg" in node.scan().getClass().getName()
 
 
-def _v2_scan(read, node, jvm, budget):
+def _v2_scan(read, node, classes, budget):
     """Describe a DataSource V2 scan: its table's transforms; of file sources the partitions too."""
     scan = node.scan()
     read.update(table=node.table().name(), description=scan.description()[:2000])
@@ -178,7 +177,7 @@ def _v2_scan(read, node, jvm, budget):
     columns = [d["field"] for d in schema]
     for split in items(node.inputPartitions()):
         budget.check()
-        for path in _FILE_4.findall(string_of(jvm, split.files())):
+        for path in _FILE_4.findall(classes.text_of(split.files())):
             parts = split_directory(plain_path(path).rsplit("/", 1)[0], columns)
             if parts is None:
                 message = "a partition of a file source has a location of its own"

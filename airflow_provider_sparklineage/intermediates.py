@@ -1,0 +1,57 @@
+"""Whether datasets that an application wrote only to read them back are outputs of its task."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.exceptions import SettingsError
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datasets import DatasetName
+
+
+@dataclass(frozen=True)
+class Intermediates:
+    """Which intermediate datasets are left out of the outputs.
+
+    :param dropped: globs of names as datasets print, ``<namespace>/<name>`` or the path of a local
+        one; ``*`` crosses folders
+    """
+
+    dropped: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Intermediates:
+        """Read ``keep``, ``drop``, or ``drop: s3://lake/tmp/*, /staging/*``.
+
+        :raise SettingsError: if it is none of those
+        """
+        word, colon, rest = text.strip().partition(":")
+        globs = tuple(glob.strip() for glob in rest.split(",") if glob.strip())
+        kind = word.strip().lower()
+        if kind == "keep" and not colon:
+            return cls()
+        if kind == "drop" and not colon:
+            return cls(("*",))
+        if kind == "drop" and globs:
+            return cls(tuple(re.sub("^s3[an]://", "s3://", glob) for glob in globs))
+        msg = (
+            f"[sparklineage] intermediate_datasets is {text!r}; it must be keep, drop, or drop: "
+            "followed by globs of dataset names with commas between them."
+        )
+        raise SettingsError(msg)
+
+    def __str__(self) -> str:
+        if not self.dropped:
+            return "keep"
+        return "drop" if self.dropped == ("*",) else f"drop: {', '.join(self.dropped)}"
+
+    def drop(self, dataset: DatasetName) -> bool:
+        """Tell if an intermediate dataset is to be left out."""
+        return any(fnmatchcase(str(dataset), glob) for glob in self.dropped)
+
+
+KEEP = Intermediates()

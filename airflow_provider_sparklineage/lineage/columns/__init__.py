@@ -1,0 +1,71 @@
+"""Column lineage as data: decoded from the listener's facet, combined, composed and said again.
+
+An *edge* says that one input column influences one output column (``ColumnLineage.fields``) or all
+of them (``ColumnLineage.dataset``), each with a list of transformations.
+
+====================  ============================================================================
+:mod:`.edges`         the values, and their union
+:mod:`.decoding`      every form in which listeners said them, 1.12 to 1.53
+:mod:`.composition`   A→tmp and tmp→B give A→B
+:mod:`.descriptions`  what the two say of themselves, as one text
+:mod:`.forms`         ``compact`` and ``legacy``: influences on all columns said once or with each
+====================  ============================================================================
+"""
+
+from __future__ import annotations
+
+from airflow_provider_sparklineage.lineage.columns.composition import (
+    Origin,
+    combine,
+    compose,
+    without_sources_in,
+)
+from airflow_provider_sparklineage.lineage.columns.decoding import (
+    decode,
+    is_incomplete,
+    metadata_columns_removed,
+)
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    DIRECT,
+    DIRECT_SUBTYPES,
+    INDIRECT,
+    INDIRECT_SUBTYPES,
+    Column,
+    ColumnLineage,
+    Edges,
+    Transformation,
+    union,
+    unite_into,
+)
+from airflow_provider_sparklineage.lineage.columns.forms import (
+    MAX_LEGACY_EDGES,
+    ROW_SUBTYPES,
+    compact,
+    expand,
+    legacy,
+)
+
+__all__ = [
+    "DIRECT",
+    "DIRECT_SUBTYPES",
+    "INDIRECT",
+    "INDIRECT_SUBTYPES",
+    "MAX_LEGACY_EDGES",
+    "ROW_SUBTYPES",
+    "Column",
+    "ColumnLineage",
+    "Edges",
+    "Origin",
+    "Transformation",
+    "combine",
+    "compact",
+    "compose",
+    "decode",
+    "expand",
+    "is_incomplete",
+    "legacy",
+    "metadata_columns_removed",
+    "union",
+    "unite_into",
+    "without_sources_in",
+]

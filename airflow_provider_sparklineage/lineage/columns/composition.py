@@ -1,0 +1,151 @@
+"""A→tmp and tmp→B to A→B: columns of what the application wrote, replaced by their sources.
+
+The rule for two transformations in a row is the listener's own
+(``io.openlineage.client.utils.TransformationInfo.merge``), so that lineage through a staging table
+reads like lineage within one query.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage.lineage.columns import descriptions
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    DIRECT,
+    DIRECT_SUBTYPES,
+    INDIRECT,
+    Column,
+    ColumnLineage,
+    Edges,
+    Transformation,
+    joined,
+    unite_into,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+
+
+MAX_VARIANTS = 32
+"""Transformations between two columns; where composing makes more, they lose their descriptions."""
+
+
+def combine(this: Transformation, upstream: Transformation, via: str = "") -> Transformation:
+    """Combine two transformations in a row: ``this`` is the one nearer to the output.
+
+    INDIRECT here stays; DIRECT after an unknown is unknown; DIRECT after INDIRECT is that INDIRECT;
+    DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY. Masking anywhere
+    masks. The description is this one's with what the upstream one says put into it, within
+    :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where that alone says
+    something.
+
+    :param via: the column between the two, as this one's description names it; empty where a text
+        could mean another column by that name
+    """
+    masking = this.masking or upstream.masking
+    if this.type == DIRECT and (this.subtype == "IDENTITY" or upstream.type == INDIRECT):
+        description = descriptions.cut(upstream.description or this.description)
+    elif via:
+        description = descriptions.composed(this.description, via, upstream.description)
+    else:
+        description = descriptions.cut(this.description)
+    if this.type == INDIRECT:
+        return Transformation(INDIRECT, this.subtype, description, masking)
+    if this.type is None or upstream.type is None:
+        return Transformation(None, None, description, masking)
+    if upstream.type == INDIRECT:
+        return Transformation(INDIRECT, upstream.subtype, description, masking)
+    return Transformation(DIRECT, _stronger(this.subtype, upstream.subtype), description, masking)
+
+
+def _stronger(first: str | None, second: str | None) -> str | None:
+    for subtype in DIRECT_SUBTYPES:
+        if subtype in (first, second):
+            return subtype
+    return first or second
+
+
+class Origin(NamedTuple):
+    """What is known of a dataset that an action read.
+
+    :param lineage: the columns that this application wrote into it
+    :param internal: nothing but those was read, so that the dataset itself is no source
+    :param exact: that was observed, and not taken from what the events say of the writes
+    :param sources: datasets from outside that the application made it of
+    """
+
+    lineage: ColumnLineage
+    internal: bool
+    exact: bool = False
+    sources: frozenset[DatasetName] = frozenset()
+
+
+def compose(
+    lineage: ColumnLineage, origin_of: Callable[[DatasetName], Origin | None]
+) -> ColumnLineage:
+    """Replace the columns of datasets that the application wrote itself by what those were made of.
+
+    A column whose own sources are not known stays as it is: it is true, and more is not known. What
+    influences the whole of an intermediate influences everything made of it. One step is enough,
+    and it ends whatever is made of what: origins are composed when they are written.
+    """
+    used = {c for edges in (*lineage.fields.values(), lineage.dataset) for c in edges}
+    origins = {dataset: origin_of(dataset) for dataset in sorted({c.dataset for c in used})}
+    if not any(origins.values()):
+        return lineage
+    names = Counter(c.field for c in used)
+    composing = _Composing(origins, {name for name, count in names.items() if count == 1})
+    fields = {name: composing.edges(edges) for name, edges in lineage.fields.items()}
+    everything = composing.edges(lineage.dataset)
+    for origin in origins.values():
+        if origin is not None:
+            unite_into(everything, origin.lineage.dataset)
+    return ColumnLineage(fields, {c: _bounded(ts) for c, ts in everything.items()})
+
+
+class _Composing:
+    """One action's edges, with what is known of the datasets that it read.
+
+    :param clear: names of columns that only one of those datasets has, so that a text means it
+    """
+
+    def __init__(
+        self, origins: Mapping[DatasetName, Origin | None], clear: Collection[str]
+    ) -> None:
+        self._origins = origins
+        self._clear = clear
+
+    def edges(self, edges: Edges) -> dict[Column, tuple[Transformation, ...]]:
+        composed: dict[Column, tuple[Transformation, ...]] = {}
+        for column, transformations in edges.items():
+            origin = self._origins[column.dataset]
+            sources = origin.lineage.fields.get(column.field) if origin else None
+            if origin is None or not origin.internal or not sources:
+                composed[column] = joined(composed.get(column, ()), transformations)
+            via = column.field if column.field in self._clear else ""
+            for source, upstream in (sources or {}).items():
+                both = tuple(
+                    dict.fromkeys(combine(t, u, via) for t in transformations for u in upstream)
+                )
+                composed[source] = _bounded(joined(composed.get(source, ()), both))
+        return composed
+
+
+def _bounded(transformations: tuple[Transformation, ...]) -> tuple[Transformation, ...]:
+    """Keep what is true of many transformations, so that loops of reads and writes stay small."""
+    if len(transformations) <= MAX_VARIANTS:
+        return transformations
+    return tuple(dict.fromkeys(t._replace(description="") for t in transformations))
+
+
+def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]) -> ColumnLineage:
+    """Drop the sources that are columns of some datasets."""
+
+    def others(edges: Edges) -> Edges:
+        return {c: t for c, t in edges.items() if c.dataset not in datasets}
+
+    fields = {name: others(edges) for name, edges in lineage.fields.items()}
+    return ColumnLineage({n: e for n, e in fields.items() if e}, others(lineage.dataset))

@@ -1,0 +1,209 @@
+"""Every form in which listeners said column lineage, read into one.
+
+======================================  ========================================================
+form                                    what it is read as
+======================================  ========================================================
+``transformations`` of an input field   as said
+no ``transformations`` (old listeners,   the deprecated ``transformationType`` of the output
+queries of JDBC relations)              column if it says something, else unknown
+``dataset`` (the default from 1.37 on)  INDIRECT whatever the entry says; subtype FILTER unless it
+                                        names an indirect one
+no ``dataset``: INDIRECT with each      what is done to rows (FILTER, JOIN, GROUP_BY, SORT) and is
+column                                  said of every column is said of the dataset
+``CONDITION``, ``CONDITIONAL``          both INDIRECT, and passed on as said
+```a` ``, ``"a"``, ```a`.`b` ``         ``a``, ``a``, ``a.b``; nested columns stay whole
+``empty2null(x) AS x``                  IDENTITY: Spark wraps partition columns of a write in it
+``_file``, ``_pos``, …                  no columns, unless the input's schema has them
+======================================  ========================================================
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    DIRECT,
+    DIRECT_SUBTYPES,
+    INDIRECT,
+    INDIRECT_SUBTYPES,
+    Column,
+    ColumnLineage,
+    Edges,
+    Transformation,
+    joined,
+    unite_into,
+)
+from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES, compact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+# Frozen, and with tuples, because they are keys: one entry is said of many columns.
+class _Transformation(msgspec.Struct, frozen=True):
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+
+
+class _InputField(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    field: str
+    transformations: tuple[_Transformation, ...] | None = None
+
+
+class _Field(msgspec.Struct):
+    input_fields: list[_InputField] | None = msgspec.field(name="inputFields", default=None)
+    type: str | None = msgspec.field(name="transformationType", default=None)
+    description: str | None = msgspec.field(name="transformationDescription", default=None)
+
+
+class _Facet(msgspec.Struct):
+    fields: dict[str, _Field] | None = None
+    dataset: list[_InputField] | None = None
+
+
+_FACET = msgspec.json.Decoder(_Facet)
+
+_EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w+`?", re.IGNORECASE)
+_PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
+
+
+def decode(
+    facet: bytes | msgspec.Raw, relocate: Callable[[DatasetName], DatasetName]
+) -> ColumnLineage:
+    """Decode a ``columnLineage`` facet of the listener.
+
+    :param relocate: the dataset that a name in the facet stands for; the facet may name single
+        files where ``inputs`` names their directory
+    :raise msgspec.ValidationError: if the facet is none
+    """
+    decoded = _FACET.decode(facet)
+    reading = _Reading(relocate)
+    fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
+    for name, entry in (decoded.fields or {}).items():
+        said_of_all = _deprecated(entry.type, entry.description or "")
+        if edges := reading.edges(entry.input_fields or (), said_of_all):
+            unite_into(fields.setdefault(_unquoted(name), {}), edges)
+    if decoded.dataset:
+        return ColumnLineage(fields, reading.influences(decoded.dataset))
+    return compact(ColumnLineage(fields), ROW_SUBTYPES)
+
+
+class _Reading:
+    """Entries of one facet to edges; what is the same in many of them is made once."""
+
+    def __init__(self, relocate: Callable[[DatasetName], DatasetName]) -> None:
+        self._relocate = relocate
+        self._said: dict[_InputField, tuple[Column, tuple[Transformation, ...]]] = {}
+        self._datasets: dict[tuple[str, str], DatasetName] = {}
+
+    def edges(
+        self, inputs: Iterable[_InputField], said_of_all: Transformation
+    ) -> dict[Column, tuple[Transformation, ...]]:
+        edges: dict[Column, tuple[Transformation, ...]] = {}
+        for entry in inputs:
+            said = self._said.get(entry)
+            if said is None:
+                transformations = tuple(map(_as_said, entry.transformations or ()))
+                said = self._said[entry] = (self._column(entry), transformations)
+            column, transformations = said
+            known = edges.get(column, ())
+            edges[column] = joined(known, transformations or (said_of_all,))
+        return edges
+
+    def influences(self, inputs: Iterable[_InputField]) -> dict[Column, tuple[Transformation, ...]]:
+        """Read the facet's ``dataset`` list."""
+        edges: dict[Column, tuple[Transformation, ...]] = {}
+        for entry in inputs:
+            column = self._column(entry)
+            said = tuple(map(_as_indirect, entry.transformations or (_Transformation(),)))
+            edges[column] = joined(edges.get(column, ()), tuple(dict.fromkeys(said)))
+        return edges
+
+    def _column(self, entry: _InputField) -> Column:
+        key = (entry.namespace, entry.name)
+        dataset = self._datasets.get(key)
+        if dataset is None:
+            dataset = self._datasets[key] = self._relocate(DatasetName(*key))
+        return Column(dataset, _unquoted(entry.field))
+
+
+def _as_said(t: _Transformation) -> Transformation:
+    kind = (t.type or "").upper()
+    subtype, description = t.subtype or None, t.description or ""
+    if subtype == "TRANSFORMATION" and (wrapped := _EMPTY_TO_NULL.fullmatch(description)):
+        subtype, description = "IDENTITY", wrapped["of"]
+    if kind not in (DIRECT, INDIRECT):  # OpenLineage knows no others
+        return Transformation(None, None, description, bool(t.masking))
+    return Transformation(kind, subtype, description, bool(t.masking))
+
+
+def _as_indirect(t: _Transformation) -> Transformation:
+    subtype = t.subtype if t.subtype in INDIRECT_SUBTYPES else "FILTER"
+    return Transformation(INDIRECT, subtype, t.description or "", bool(t.masking))
+
+
+def _deprecated(said: str | None, description: str) -> Transformation:
+    """Read the deprecated ``transformationType``: one word for all inputs of an output column.
+
+    The specification has IDENTITY and MASKED; ``DIRECT:AGGREGATION`` is how this package fills it.
+    """
+    kind, colon, subtype = (said or "").upper().partition(":")
+    if kind == "MASKED":
+        return Transformation(DIRECT, "TRANSFORMATION", description, masking=True)
+    if not colon and kind not in (DIRECT, INDIRECT):
+        kind, subtype = "", kind
+    if subtype in DIRECT_SUBTYPES and kind in ("", DIRECT):
+        return Transformation(DIRECT, subtype, description)
+    if subtype in INDIRECT_SUBTYPES and kind in ("", INDIRECT):
+        return Transformation(INDIRECT, subtype, description)
+    if kind in (DIRECT, INDIRECT):
+        return Transformation(kind, subtype or None, description)
+    return Transformation(description=description)
+
+
+_PART = r"`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^`\".]+"
+_PARTS = re.compile(_PART)
+_QUOTED = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
+
+
+def _unquoted(name: str) -> str:
+    """Take the quotes off the parts of a name; other names with quotes in them stay."""
+    if ("`" not in name and '"' not in name) or not _QUOTED.fullmatch(name):
+        return name
+    return ".".join(
+        part[1:-1].replace(part[0] * 2, part[0]) if part[0] in '`"' else part
+        for part in _PARTS.findall(name)
+    )
+
+
+def is_incomplete(edges: Edges) -> bool:
+    """Whether a Python UDF stands between: its arguments are not in the edges."""
+    return any(_PYTHON_UDF.search(t.description) for ts in edges.values() for t in ts)
+
+
+_METADATA = re.compile(r"_(file|pos|spec_id|partition|deleted|metadata)(\..*)?")
+
+
+def metadata_columns_removed(
+    lineage: ColumnLineage, has_column: Callable[[Column], bool]
+) -> ColumnLineage:
+    """Drop sources like ``_file`` and ``_metadata.…`` that their dataset's schema lacks.
+
+    :param has_column: whether a dataset has a column, by the column's name or its first part
+    """
+
+    def real(edges: Edges) -> Edges:
+        if not any(c.field.startswith("_") for c in edges):
+            return edges
+        return {c: t for c, t in edges.items() if not _METADATA.fullmatch(c.field) or has_column(c)}
+
+    fields = {name: real(edges) for name, edges in lineage.fields.items()}
+    return ColumnLineage({n: e for n, e in fields.items() if e}, real(lineage.dataset))

@@ -1,0 +1,76 @@
+"""Columns, what is done with them on the way, and the union of such statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datasets import DatasetName
+
+DIRECT = "DIRECT"
+INDIRECT = "INDIRECT"
+# The stronger statement about a value first: what was aggregated once is an aggregation for good.
+DIRECT_SUBTYPES = ("AGGREGATION", "TRANSFORMATION", "IDENTITY")
+# CONDITION is the specification's word for what Spark's listener calls CONDITIONAL.
+INDIRECT_SUBTYPES = frozenset(
+    {"FILTER", "JOIN", "GROUP_BY", "SORT", "WINDOW", "CONDITION", "CONDITIONAL"}
+)
+
+
+class Transformation(NamedTuple):
+    """How an input column influences an output column; the type is None where nobody knows."""
+
+    type: str | None = None
+    subtype: str | None = None
+    description: str = ""
+    masking: bool = False
+
+
+class Column(NamedTuple):
+    """A column of a dataset."""
+
+    dataset: DatasetName
+    field: str
+
+
+Edges = Mapping[Column, tuple[Transformation, ...]]
+
+
+@dataclass(frozen=True)
+class ColumnLineage:
+    """What the columns of one dataset are made of.
+
+    :param fields: output column -> its input columns
+    :param dataset: input columns that influence every output column (filters, joins, groupings):
+        INDIRECT
+    """
+
+    fields: Mapping[str, Edges] = field(default_factory=dict)
+    dataset: Edges = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.fields or self.dataset)
+
+
+def joined(
+    first: tuple[Transformation, ...], second: tuple[Transformation, ...]
+) -> tuple[Transformation, ...]:
+    """Join the transformations between the same two columns: a list without duplicates."""
+    if not first or first == second:
+        return second
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def union(first: Edges, second: Edges) -> dict[Column, tuple[Transformation, ...]]:
+    """Unite edges; several transformations between two columns stay a list without duplicates."""
+    united = dict(first)
+    unite_into(united, second)
+    return united
+
+
+def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -> None:
+    """Add edges to a dict of them, in time of the length of what is added."""
+    for column, transformations in others.items():
+        edges[column] = joined(edges.get(column, ()), transformations)

@@ -1,0 +1,125 @@
+"""Why an output's columns have no known sources, as far as the events and the observer tell.
+
+A reason is given only where something points at it: a literal in the statement, a Python function
+that was seen to run, a write without any input. Otherwise the sentence says what it may be.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage import predicates, projections
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage.columns import is_incomplete
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, column_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_sparklineage.lineage.application import Action
+    from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+    from airflow_provider_sparklineage.spark.touches import PythonFunction
+
+SCHEMA_LIMIT = 1000
+"""Output columns above which the listener says no column lineage (``schemaSizeLimit``)."""
+
+_GROUPING_SETS = re.compile(r"\b(ROLLUP|CUBE|GROUPING\s+SETS)\b", re.IGNORECASE)
+
+
+class WriteOf(NamedTuple):
+    """An action that wrote an output, and the column lineage that the listener said of it."""
+
+    action: Action
+    said: ColumnLineage
+
+
+def gaps(
+    dataset: LineageDataset,
+    writes: Sequence[WriteOf],
+    functions: Sequence[PythonFunction] | None,
+) -> Iterator[Degradation]:
+    """Say of an output which columns have no sources, or not all, and why.
+
+    :param functions: the Python functions that were observed; None where there was no observer
+    """
+    name, lineage = dataset.name, dataset.columns
+    # One without inputs may just have created the table that others filled.
+    writes = [write for write in writes if write.action.inputs] or writes
+    if lineage is None or not any(lineage.fields.values()):
+        reasons = dict.fromkeys(_why_nothing(dataset, write) for write in writes)
+        why = f": {'; '.join(r for r in reasons if r)}" if any(reasons) else ""
+        message = f"The listener reported no column lineage for {name}{why}."
+        yield Degradation(DegradationCode.COLUMN_LINEAGE_MISSING, message, name)
+        return
+    columns = column_names(dataset)
+    for column in columns:
+        edges = lineage.fields.get(column)
+        if not edges:
+            reasons = dict.fromkeys(_why(column, columns, write, functions) for write in writes)
+            known = [reason for reason in reasons if reason]
+            why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
+            message = f"{name}: no sources of column {column} are known; {why}."
+            yield Degradation(DegradationCode.COLUMN_WITHOUT_SOURCES, message, name, column)
+        elif is_incomplete(edges):
+            seen = [text for write in writes for text in _ran(write.action, functions)]
+            which = f" ({', '.join(dict.fromkeys(seen))})" if seen else ""
+            message = (
+                f"{name}: column {column} goes through a Python UDF{which}, whose arguments are "
+                "not among its sources."
+            )
+            yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
+
+
+def _why_nothing(dataset: LineageDataset, write: WriteOf) -> str:
+    columns = column_names(dataset)
+    if write.action.job_type == "RDD_JOB":
+        return "it was written by RDD code, in which there are no columns"
+    if not columns:
+        return "it does not know the columns of the output"
+    if len(columns) > SCHEMA_LIMIT:
+        return f"of outputs with more than {SCHEMA_LIMIT} columns it says none"
+    if not write.action.inputs:
+        return "it knows of no dataset that was read for it"
+    return ""
+
+
+def _why(
+    column: str,
+    columns: Sequence[str],
+    write: WriteOf,
+    functions: Sequence[PythonFunction] | None,
+) -> str:
+    """Give the reason for one write; empty if nothing points at one."""
+    action = write.action
+    if column in dict(predicates.static_partition(action.sql)):
+        return "the value of a static partition"
+    if action.sql:
+        made = projections.without_columns(action.sql, columns)
+        if column in made:
+            return made[column]
+        if _GROUPING_SETS.search(action.sql):
+            return "a column of a rollup or cube, of which Spark's plan has no sources"
+    if not action.inputs:
+        return "made without any dataset that the listener knows to be read"
+    if seen := _ran(action, functions):
+        return f"a literal, a count(*) or the result of Python that ran then: {', '.join(seen)}"
+    return ""
+
+
+def _perhaps(functions: Sequence[PythonFunction] | None) -> str:
+    if functions == ():  # the observer looked, and there was none
+        return "it may be a literal, a count(*) or made by RDD code"
+    return "it may be a literal, a count(*) or the result of a Python UDF"
+
+
+def _ran(action: Action, functions: Sequence[PythonFunction] | None) -> list[str]:
+    """Name the Python functions of queries that ran during an action."""
+    ended = action.ended
+    return sorted(
+        {
+            function.text
+            for function in functions or ()
+            if function.ended >= action.started and (ended is None or function.started <= ended)
+        }
+    )

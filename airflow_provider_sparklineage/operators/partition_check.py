@@ -1,0 +1,188 @@
+"""What follows from partitions that do not match: a warning, a failure, metrics, asset events."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import AirflowFailException, Asset, Stats
+
+from airflow_provider_sparklineage.exceptions import DeclarationError
+from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.lineage.reconcile import Check, Status
+from airflow_provider_sparklineage.lineage.subsets import summary
+from airflow_provider_sparklineage.operators.declared import asset_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.partitioning import Partition
+
+log = logging.getLogger(__name__)
+
+POLICIES = ("warn", "ignore", "fail")
+MAX_KEYS = 1000
+"""Asset partitions of one output: each starts a run of the DAGs that are scheduled on the asset."""
+MAX_KEY_LENGTH = 250
+"""Characters of a partition key in Airflow's database."""
+
+
+@dataclass(frozen=True)
+class PartitionCheck:
+    """Expected against observed partitions of one dataset on one side; what a callback gets.
+
+    :param side: ``read`` or ``write``
+    :param is_exact: whether Spark was seen to touch these partitions, and a declaration or a path
+        says otherwise: then ``fail`` fails
+    """
+
+    side: Side
+    dataset: LineageDataset
+    is_exact: bool
+
+    @property
+    def check(self) -> Check:
+        """The outcome."""
+        return self.dataset.check
+
+    @property
+    def message(self) -> str:
+        """Say a mismatch in a sentence, with where the expectation comes from."""
+        expected, check = self.dataset.expected, self.check
+        verb = "read" if self.side is Side.READ else "wrote"
+        parts = []
+        if check.unexpected:
+            parts.append(f"{verb} {summary(check.unexpected)}")
+        if check.missing:
+            parts.append(f"did not {self.side} {summary(check.missing)}")
+        sources = [s for s in (expected.sources if expected else ()) if s.kind is not Kind.INFERRED]
+        wanted = summary(expected.partitions or ()) if expected else ""
+        because = "; ".join(dict.fromkeys(f"{s.template} in {s.field}" for s in sources[:3]))
+        said = f" ({because})" if because else ""
+        return f"{self.dataset.name}: {' and '.join(parts)}; expected {wanted}{said}."
+
+
+def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:
+    """List the checks of a task's datasets.
+
+    :param of: which count: ``reads``, ``writes``, globs of datasets; all if None
+    """
+    chosen = [of] if isinstance(of, str) else list(of or ())
+    return [
+        PartitionCheck(
+            side,
+            dataset,
+            is_exact=dataset.observed
+            and dataset.expected is not None
+            and dataset.expected.kind is not Kind.INFERRED,
+        )
+        for side, datasets in ((Side.READ, lineage.inputs), (Side.WRITE, lineage.outputs))
+        for dataset in datasets
+        if _counts(side, str(dataset.name), chosen)
+    ]
+
+
+def _counts(side: Side, name: str, chosen: list[str]) -> bool:
+    if not chosen:
+        return True
+    sides = [c for c in chosen if c in ("reads", "writes")]
+    globs = [c for c in chosen if c not in ("reads", "writes")]
+    return (not sides or f"{side}s" in sides) and (
+        not globs or any(fnmatchcase(name, glob) for glob in globs)
+    )
+
+
+def act(
+    found: Iterable[PartitionCheck],
+    policy: str,
+    callback: Callable[[list[PartitionCheck]], object] | None,
+) -> None:
+    """Count the statuses in Airflow's metrics, and tell people of mismatches.
+
+    :param policy: ``warn``, ``ignore`` or ``fail``; what is none of them warns
+    :param callback: called with the mismatches; what it raises is logged
+    :raise AirflowFailException: if the policy is ``fail`` and a mismatch is exact
+    """
+    found = list(found)
+    for entry in found:
+        Stats.incr(f"sparklineage.partition_check.{entry.check.status}")
+    mismatches = [entry for entry in found if entry.check.status.is_mismatch]
+    if not mismatches or policy == "ignore":
+        return
+    if callback is not None:
+        try:
+            callback(mismatches)
+        except Exception:
+            log.warning("on_partition_mismatch_callback failed.", exc_info=True)
+    failing = [entry for entry in mismatches if entry.is_exact]
+    if policy == "fail" and failing:
+        msg = (
+            "The job ran, and touched other partitions than this run was meant to: "
+            f"{' '.join(entry.message for entry in failing)} Nothing was undone; the task fails "
+            "because of on_partition_mismatch='fail', and is not retried."
+        )
+        raise AirflowFailException(msg)
+    log.warning(
+        "The job touched other partitions than this run was meant to: %s",
+        " ".join(entry.message for entry in mismatches),
+    )
+
+
+# --- asset partitions -----------------------------------------------------------------------------
+
+
+def record_asset_partitions(
+    outlets: Iterable[object], lineage: TaskLineage, key_format: str | bool, context: Context
+) -> None:
+    """Record the observed partitions of outputs on the outlet assets that are these outputs.
+
+    What cannot be recorded is logged, and costs no task.
+
+    :param key_format: e.g. ``"{dt}|{region}"``; True: the values, with ``|`` between several
+    """
+    outputs = {d.name: d for d in lineage.outputs if d.observed and d.subset is not None}
+    for asset in outlets:
+        if not isinstance(asset, Asset):
+            continue
+        dataset = outputs.get(name) if (name := asset_name(asset)) else None
+        if dataset is None or dataset.subset is None or dataset.check.status is Status.UNOBSERVED:
+            continue
+        try:
+            keys = sorted({partition_key(p, key_format) for p in dataset.subset.partitions})
+            if len(keys) > MAX_KEYS:
+                log.warning(
+                    "%d partitions of %s were written; only %d can be recorded on its asset, so "
+                    "none is.", len(keys), dataset.name, MAX_KEYS,
+                )  # fmt: skip
+            elif keys:
+                context["outlet_events"][asset].add_partitions(keys)
+        except Exception as error:
+            log.warning("Partitions of %s were not recorded on its asset: %s", dataset.name, error)
+
+
+def partition_key(partition: Partition, key_format: str | bool) -> str:
+    """Spell a partition as the key of an asset's partition.
+
+    :raise DeclarationError: if the format names what is no dimension, or the key is too long
+    """
+    values = partition.as_dict()
+    if not isinstance(key_format, str):
+        key = "|".join(values.values())
+    else:
+        try:
+            key = re.sub(r"\{([^{}]+)\}", lambda m: values[m[1]], key_format)
+        except KeyError as error:
+            known = ", ".join(values) or "none"
+            msg = f"record_asset_partitions={key_format!r} names {error}; dimensions are: {known}."
+            raise DeclarationError(msg) from error
+    if not key.strip() or len(key) > MAX_KEY_LENGTH:
+        msg = f"{key!r} is no partition key: it must have 1 to {MAX_KEY_LENGTH} characters."
+        raise DeclarationError(msg)
+    return key

@@ -1,0 +1,71 @@
+"""Which columns a statement makes of no column: literals and ``count(*)``.
+
+Only what is sure: one SELECT without a star, alone or as the source of an INSERT or a CREATE TABLE.
+Nodes are told apart by sqlglot's key of their class, as in :mod:`.predicates`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from airflow_provider_sparklineage.predicates import static_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_Node: TypeAlias = Any
+
+_LONGEST_PARSED = 20_000
+_STATEMENT = re.compile(r"\s*(SELECT|INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
+_BY_NAME = re.compile(r"\bBY\s+NAME\b", re.IGNORECASE)
+_LITERALS = frozenset({"literal", "null", "boolean"})
+
+
+def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
+    """Name the output columns that are a literal or a ``count(*)``, with what they are.
+
+    :param columns: the output's columns in their order; an INSERT has no names of its own
+    """
+    items = _projections(statement)
+    if statement.lstrip()[:6].upper() == "INSERT":
+        static = dict(static_partition(statement))
+        names = [column for column in columns if column not in static]
+        if len(names) != len(items):
+            return {}
+    else:
+        names = [name for name, _ in items]
+    return {name: what for name, (_, what) in zip(names, items, strict=True) if what}
+
+
+@lru_cache(maxsize=64)  # asked for each column of an output
+def _projections(statement: str) -> tuple[tuple[str, str], ...]:
+    """Give name and kind of what a statement selects; empty where that is not sure."""
+    if not _STATEMENT.match(statement) or len(statement) > _LONGEST_PARSED:
+        return ()
+    from sqlglot import parse_one
+
+    try:
+        tree = parse_one(statement, read="spark")
+        if tree.key == "insert" and (tree.this.key == "schema" or _BY_NAME.search(statement)):
+            return ()  # INSERT INTO t (b, a) or BY NAME: not by position
+        select = tree if tree.key == "select" else tree.expression if tree.key == "insert" else None
+        if tree.key == "create":
+            select = tree.args.get("expression")
+        if select is None or select.key != "select" or select.is_star:
+            return ()
+        return tuple((item.alias_or_name, _kind(item)) for item in select.expressions)
+    except Exception:  # as in predicates: a parser given any text of anybody
+        return ()
+
+
+def _kind(node: _Node) -> str:
+    value = node.this if node.key == "alias" else node
+    while value.key in ("paren", "cast", "neg"):
+        value = value.this
+    if value.key in _LITERALS:
+        return "a literal"
+    if value.key == "count" and value.this is not None and value.this.key in ("star", "literal"):
+        return "a count of rows"
+    return ""

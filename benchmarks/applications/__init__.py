@@ -1,0 +1,1 @@
+"""Spark jobs whose cost is measured."""

@@ -1,0 +1,118 @@
+"""How composing columns grows with a chain of stagings, and what reading wide facets costs."""
+
+from __future__ import annotations
+
+import gc
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.columns import compose, decode
+from airflow_provider_sparklineage.lineage.history import Read, Write, WriteHistory
+from benchmarks.results import Result
+from benchmarks.subsets import cpu_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+STAGINGS = 200
+COLUMNS = 200
+RUNS = 4
+
+
+def chaining() -> Result:
+    """Compose a chain of stagings with 200 columns: 400 against 200 of them.
+
+    Each staging makes a column of the column before, with a text of its own, and filters by it.
+    """
+    once, twice = chain(STAGINGS), chain(2 * STAGINGS)
+    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
+    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    figures = (
+        f"{STAGINGS} stagings of {COLUMNS} columns in {once_s:.2f} s, twice in {twice_s:.2f} s"
+    )
+    return Result("compose twice the stagings / once", twice_s / once_s, 2.2, figures)
+
+
+def reading() -> Result:
+    """Read a facet in the legacy form, each of 200 columns influenced by 200, into the compact one.
+
+    Against decoding the same bytes to dicts.
+    """
+    raw = legacy(COLUMNS, COLUMNS)
+    gc.collect()
+    ours, plain = [], []
+    for _ in range(RUNS):
+        ours.append(_seconds(lambda: decode(raw, lambda name: name)))
+        plain.append(_seconds(lambda: msgspec.json.decode(raw)))
+    compact = decode(raw, lambda name: name)
+    found = len(compact.dataset), sum(map(len, compact.fields.values()))
+    if found != (COLUMNS, COLUMNS):
+        msg = f"expected {COLUMNS} influences and as many columns, found {found}"
+        raise ValueError(msg)
+    figures = (
+        f"{len(raw) / 1e6:.1f} MB: compact in {min(ours):.3f} s, decoded in {min(plain):.3f} s"
+    )
+    name = f"legacy {COLUMNS}x{COLUMNS} to compact / decode"
+    return Result(name, min(ours) / min(plain), 5.0, figures)
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def _entry(dataset: str, column: str, kind: str, subtype: str, text: str) -> dict[str, object]:
+    said = {"type": kind, "subtype": subtype, "description": text, "masking": False}
+    return {"namespace": "file", "name": dataset, "field": column, "transformations": [said]}
+
+
+def legacy(columns: int, influences: int) -> bytes:
+    """Give a facet as listeners say it without ``dataset``."""
+    rows = [_entry("/b", f"f{n}", "INDIRECT", "JOIN", f"ON (k = f{n})") for n in range(influences)]
+    fields = {
+        f"x{n}": {"inputFields": [_entry("/a", f"x{n}", "DIRECT", "IDENTITY", f"x{n}"), *rows]}
+        for n in range(columns)
+    }
+    return msgspec.json.encode({"fields": fields})
+
+
+def chain(stagings: int) -> Callable[[], None]:
+    """Give the merge of the column lineage of so many stagings; reading it is not measured."""
+    start = datetime(2000, 1, 1, tzinfo=UTC)
+    names = [DatasetName("file", f"/staging/{n}") for n in range(stagings + 1)]
+    steps = []
+    for number in range(stagings):
+        fields = {
+            f"x{n}": {
+                "inputFields": [
+                    _entry(
+                        names[number].name,
+                        f"x{n}",
+                        "DIRECT",
+                        "TRANSFORMATION",
+                        f"(x{n} + {number}) AS x{n}",
+                    )
+                ]
+            }
+            for n in range(COLUMNS)
+        }
+        text = f"WHERE (x0 > {number})"
+        rows = [_entry(names[number].name, "x0", "INDIRECT", "FILTER", text)]
+        raw = msgspec.json.encode({"fields": fields, "dataset": rows})
+        steps.append(decode(raw, lambda name: name))
+
+    def merge() -> None:
+        history = WriteHistory()
+        for number, lineage in enumerate(steps):
+            began = start + timedelta(seconds=2 * number)
+            composed = compose(lineage, lambda n, at=began: history.origin(n, Read(at)))  # type: ignore[misc]
+            written = Write(began + timedelta(seconds=1), composed, whole=True)
+            history.add(names[number + 1], written)
+
+    return merge

@@ -1,0 +1,117 @@
+"""What the observer costs a real PySpark job: small writes, many partitions, many folders.
+
+The drivers compile with C1 only and collect garbage serially (``SPARK_SUBMIT_OPTS`` of
+:func:`tests.record_events.environment`): short runs then differ by less than with the defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.spark import driver_zip, listener
+from benchmarks.applications import large_tables, small_writes
+from benchmarks.results import Result
+from tests.record_events import Spark
+from tests.spark import submissions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+APPLICATIONS = Path(__file__).with_name("applications")
+PAIRS = 5
+# The observer's modules belong to the driver, where they have other names.
+_RECORDS = runpy.run_path(str(driver_zip.DRIVER / "sparklineage_observer" / "records.py"))
+BUDGET_S = _RECORDS["Limits"]().seconds
+
+
+def measured() -> Iterator[Result]:
+    """Measure all of it, one result after the other."""
+    spark = Spark.of(Path(sys.executable).with_name("spark-submit"))
+    yield from _small_writes(spark)
+    yield from _large_tables(spark)
+
+
+def _small_writes(spark: Spark) -> Iterator[Result]:
+    """Run the writes in pairs, with listener and observer and with the listener alone.
+
+    A pair's runs follow each other, and take turns in being the first: what else the machine does
+    then falls on both alike.
+    """
+    jar = listener.fetch(spark.distribution)
+    wholes, jobs, queries = [], [], []
+    for pair in range(PAIRS):
+        seconds = {}
+        for observe in (True, False) if pair % 2 else (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                work = Path(folder)
+                begun = time.perf_counter()
+                application = APPLICATIONS / "small_writes.py"
+                submissions.submit(spark, application, work, listener=jar, observe=observe)
+                whole = time.perf_counter() - begun
+                seconds[observe] = whole, float((work / "seconds").read_text())
+                if observe:
+                    queries += [r["observer_ms"] / 1000 for r in _writes(work)]
+        wholes.append(seconds[True][0] / seconds[False][0])
+        jobs.append(seconds[True][1] / seconds[False][1])
+    name = f"{small_writes.WRITES} small writes, listener + observer / listener"
+    details = (
+        f"medians of {PAIRS} pairs ({_said(wholes)}); the last pair "
+        f"{seconds[True][0]:.1f} s / {seconds[False][0]:.1f} s; "
+        f"{statistics.median(queries):.3f} s per query, at most {max(queries):.3f} s"
+    )
+    yield Result(f"{name}, whole process", statistics.median(wholes), 1.15, details)
+    details = f"({_said(jobs)}); the last pair {seconds[True][1]:.1f} s / {seconds[False][1]:.1f} s"
+    yield Result(f"{name}, the job alone", statistics.median(jobs), 1.15, details)
+
+
+def _said(ratios: list[float]) -> str:
+    return " ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
+def _large_tables(spark: Spark) -> Iterator[Result]:
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        submissions.submit(spark, APPLICATIONS / "large_tables.py", work)
+        records = list(_records(work))
+    for record in records:
+        for read in record["reads"]:
+            if read["roots"][0].endswith("/large"):
+                partitions = len(read["layouts"][0]["partitions"])
+                if partitions != large_tables.SELECTED:
+                    message = f"{partitions} partitions are recorded of {large_tables.SELECTED}"
+                    raise ValueError(message)
+                name = f"{partitions} selected partitions recorded"
+                yield Result(name, record["observer_ms"] / 1000, 1.0, "one query", " s")
+        for write in record["writes"]:
+            if write["path"].endswith("/huge"):
+                name = f"append to a table of {large_tables.DIRECTORIES} folders"
+                details = f"the budget of one query; {write['how']}: {write.get('cut', 'all')}"
+                seconds = record["observer_ms"] / 1000
+                yield Result(name, seconds, BUDGET_S, details, " s")
+
+
+def _records(work: Path) -> Iterator[dict[str, Any]]:
+    """Give the records of queries; what went wrong in the observer is an error here, too."""
+    for line in (work / "observations.ndjson").read_text().splitlines():
+        record = json.loads(line)
+        if "error" in record or "errors" in record:
+            raise ValueError(line)
+        if record["kind"] == "query":
+            yield record
+
+
+def _writes(work: Path) -> list[dict[str, Any]]:
+    """Give the records of the small writes, each of which must be known exactly."""
+    found = [record for record in _records(work) if record["writes"]]
+    hows = [write["how"] for record in found for write in record["writes"]]
+    if hows != ["exact"] * small_writes.WRITES:
+        message = f"{hows.count('exact')} of {small_writes.WRITES} writes are known exactly"
+        raise ValueError(message)
+    return found

@@ -1,0 +1,79 @@
+"""Submitting an application with what the operator injects, for the tests and the benchmarks."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.spark import driver_zip
+from airflow_provider_sparklineage.spark.conf import Injection, Observation, Submission, inject
+from tests import record_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+TAG = "the-tag"
+
+
+def submit(
+    spark: record_events.Spark,
+    application: Path,
+    work: Path,
+    *,
+    listener: Path | None = None,
+    observe: bool = True,
+    connectors: Sequence[str] = (),
+    conf: Mapping[str, str] | None = None,
+) -> None:
+    """Run an application on the lake `work/lake`, observed or listened to or both.
+
+    What was observed is in `work/observations.ndjson`, the events in `work/events.ndjson`.
+
+    :raise AssertionError: if the application fails; with the end of its log
+    """
+    root, scratch = work / "lake", work / "scratch"
+    root.mkdir(exist_ok=True)
+    scratch.mkdir()
+    observation = Observation(driver_zip.write(work), work / "observations.ndjson", TAG)
+    submission = inject(
+        Submission(
+            conf=record_events.spark_conf(root, scratch)
+            | connector_conf(connectors, root)
+            | dict(conf or {}),
+            application=application.name,
+        ),
+        Injection(
+            listener,
+            work / "events.ndjson",
+            str(uuid.uuid4()),
+            observation=observation if observe else None,
+        ),
+    )
+    injected = dict(submission.conf)
+    options = []
+    if listener is None:
+        del injected["spark.extraListeners"]
+        injected = {k: v for k, v in injected.items() if not k.startswith("spark.openlineage")}
+    else:
+        options += ["--jars", str(submission.jars)]
+    if observe:
+        options += ["--py-files", str(submission.py_files)]
+    if connectors:
+        options += ["--packages", ",".join(str(spark.package(c)) for c in connectors)]
+    options += record_events.conf_options(injected)
+    exit_code, tail = record_events.submit(spark, application, root, scratch, options)
+    assert exit_code == 0, tail
+
+
+def connector_conf(connectors: Sequence[str], lake: Path) -> dict[str, str]:
+    """Unite the configurations of connectors: of what several of them set, Spark takes a list."""
+    conf: dict[str, str] = {}
+    for connector in connectors:
+        for key, value in record_events.CONNECTOR_CONF[connector].items():
+            said = value.format(lake=lake)
+            conf[key] = f"{conf[key]},{said}" if key in conf else said
+    if "delta" in connectors:
+        # Or each query of its log is 50 tasks.
+        conf["spark.databricks.delta.snapshotPartitions"] = "2"
+    return conf

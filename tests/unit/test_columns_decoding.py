@@ -1,0 +1,321 @@
+"""Every form in which listeners say column lineage.
+
+The forms are hand-written after the listener's source and its integration tests: listeners before
+1.53 cannot be had here. What 1.53 really says is in the recorded applications.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.application import accumulate
+from airflow_provider_sparklineage.lineage.columns import (
+    Column,
+    ColumnLineage,
+    Transformation,
+    decode,
+    expand,
+    metadata_columns_removed,
+)
+from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.spark.events import ReadReport, read_events
+from tests.conftest import GOLDEN
+
+UNKNOWN = Transformation()
+IDENTITY = Transformation("DIRECT", "IDENTITY")
+FILTERED = Transformation("INDIRECT", "FILTER")
+JOINED = Transformation("INDIRECT", "JOIN")
+A, B = DatasetName("file", "/a"), DatasetName("file", "/b")
+
+
+def same(name):
+    return name
+
+
+def facet(fields=None, dataset=None):
+    said = {"fields": fields or {}}
+    if dataset is not None:
+        said["dataset"] = dataset
+    return json.dumps(said).encode()
+
+
+def source(field, *transformations, name="/a"):
+    said = {"transformations": list(transformations)} if transformations else {}
+    return {"namespace": "file", "name": name, "field": field, **said}
+
+
+def said(type_, subtype, description=""):
+    return {"type": type_, "subtype": subtype, "description": description, "masking": False}
+
+
+def one(entry, **of_column):
+    """Decode a facet with one output column that has one entry."""
+    fields = {"x": {"inputFields": [entry], **of_column}}
+    return decode(facet(fields, [source("other")]), same).fields["x"]
+
+
+# --- transformations ------------------------------------------------------------------------------
+
+
+def test_an_input_field_without_transformations_is_unknown():
+    assert one(source("p")) == {Column(A, "p"): (UNKNOWN,)}
+
+
+@pytest.mark.parametrize(
+    ("deprecated", "expected"),
+    [
+        pytest.param("IDENTITY", IDENTITY, id="the specification's own word"),
+        pytest.param("MASKED", Transformation("DIRECT", "TRANSFORMATION", "", True), id="masked"),
+        pytest.param("AGGREGATION", Transformation("DIRECT", "AGGREGATION"), id="a subtype"),
+        pytest.param("JOIN", JOINED, id="an indirect subtype"),
+        pytest.param("DIRECT:AGGREGATION", Transformation("DIRECT", "AGGREGATION"), id="ours"),
+        pytest.param("INDIRECT:FILTER", FILTERED, id="ours, indirect"),
+        pytest.param("INDIRECT", Transformation("INDIRECT"), id="only a type"),
+        pytest.param("INDIRECT:IDENTITY", Transformation("INDIRECT", "IDENTITY"), id="odd pair"),
+        pytest.param("UNKNOWN", UNKNOWN, id="unknown"),
+        pytest.param("", UNKNOWN, id="nothing"),
+        pytest.param("Looks up the customer", UNKNOWN, id="prose"),
+    ],
+)
+def test_the_deprecated_fields_speak_for_inputs_without_transformations(deprecated, expected):
+    [edge] = one(source("p"), transformationType=deprecated).values()
+    assert edge == (expected,)
+
+
+def test_the_deprecated_description_stays_even_of_an_unknown_transformation():
+    edges = one(source("p"), transformationType="", transformationDescription="upper(p)")
+    assert edges == {Column(A, "p"): (Transformation(description="upper(p)"),)}
+
+
+def test_transformations_win_over_the_deprecated_fields():
+    edges = one(source("p", said("DIRECT", "IDENTITY")), transformationType="AGGREGATION")
+    assert edges == {Column(A, "p"): (IDENTITY,)}
+
+
+@pytest.mark.parametrize("word", ["CONDITION", "CONDITIONAL"])
+def test_both_words_for_a_condition_are_read_and_kept_as_said(word):
+    conditional = Transformation("INDIRECT", word)
+    assert one(source("p", said("INDIRECT", word))) == {Column(A, "p"): (conditional,)}
+    lineage = decode(facet({}, [source("p", said("INDIRECT", word))]), same)
+    assert lineage.dataset == {Column(A, "p"): (conditional,)}
+
+
+def test_a_type_that_openlineage_does_not_know_is_unknown():
+    assert one(source("p", said("SORCERY", "SPELL"))) == {Column(A, "p"): (UNKNOWN,)}
+
+
+def test_several_entries_of_one_column_are_one_list_without_duplicates():
+    identity, aggregation = said("DIRECT", "IDENTITY"), said("DIRECT", "AGGREGATION")
+    fields = {
+        "x": {"inputFields": [source("p", identity), source("p", aggregation, identity)]},
+    }
+    lineage = decode(facet(fields), same)
+    assert lineage.fields["x"] == {
+        Column(A, "p"): (IDENTITY, Transformation("DIRECT", "AGGREGATION"))
+    }
+
+
+@pytest.mark.parametrize(
+    "description", ["empty2null(region) AS region", "empty2null(`t`.`region`) AS `region`"]
+)
+def test_empty_to_null_is_identity(description):
+    edges = one(source("region", said("DIRECT", "TRANSFORMATION", description)))
+    assert edges == {Column(A, "region"): (IDENTITY._replace(description="region"),)}
+
+
+def test_more_than_empty_to_null_is_no_identity():
+    description = "concat(empty2null(region), x) AS region"
+    edges = one(source("region", said("DIRECT", "TRANSFORMATION", description)))
+    assert edges[Column(A, "region")][0].subtype == "TRANSFORMATION"
+
+
+# --- the dataset list -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "transformations",
+    [[], [said("DIRECT", "IDENTITY")], [said(None, None)], [said("INDIRECT", "")]],
+    ids=["nothing said", "a stray identity", "nulls", "no subtype"],
+)
+def test_entries_for_the_whole_dataset_are_filters_unless_they_say_what_else(transformations):
+    lineage = decode(facet(dataset=[source("p", *transformations)]), same)
+    assert lineage.dataset == {Column(A, "p"): (FILTERED,)}
+
+
+def test_an_entry_for_the_whole_dataset_keeps_its_indirect_subtype():
+    lineage = decode(facet(dataset=[source("p", said("DIRECT", "JOIN"))]), same)
+    assert lineage.dataset == {Column(A, "p"): (JOINED,)}
+
+
+# --- the legacy form ------------------------------------------------------------------------------
+
+CONDITIONAL = said("INDIRECT", "CONDITIONAL")
+JOIN = said("INDIRECT", "JOIN")
+
+
+def test_what_is_done_to_rows_and_said_of_each_column_is_said_of_the_dataset():
+    fields = {
+        "x": {"inputFields": [source("p", said("DIRECT", "IDENTITY"), JOIN)]},
+        "y": {"inputFields": [source("q", said("DIRECT", "IDENTITY")), source("p", JOIN)]},
+    }
+    assert decode(facet(fields), same) == ColumnLineage(
+        {"x": {Column(A, "p"): (IDENTITY,)}, "y": {Column(A, "q"): (IDENTITY,)}},
+        {Column(A, "p"): (JOINED,)},
+    )
+
+
+def test_what_is_not_said_of_each_column_stays_with_those_of_which_it_is():
+    fields = {
+        "x": {"inputFields": [source("p", JOIN)]},
+        "y": {"inputFields": [source("q", said("DIRECT", "IDENTITY"))]},
+    }
+    lineage = decode(facet(fields), same)
+    assert (lineage.fields["x"], lineage.dataset) == ({Column(A, "p"): (JOINED,)}, {})
+
+
+def test_a_condition_within_each_column_is_none_of_the_rows():
+    fields = {name: {"inputFields": [source("flag", CONDITIONAL)]} for name in ("x", "y")}
+    lineage = decode(facet(fields), same)
+    assert lineage.dataset == {}
+    assert set(lineage.fields) == {"x", "y"}
+
+
+def test_a_facet_with_a_dataset_list_is_compact_already():
+    fields = {"x": {"inputFields": [source("p", JOIN)]}}
+    lineage = decode(facet(fields, [source("q", JOIN)]), same)
+    assert lineage.fields == {"x": {Column(A, "p"): (JOINED,)}}
+
+
+def legacy(raw):
+    """Rewrite a recorded facet as the listener says it with datasetLineageEnabled=false."""
+    lineage = expand(decode(json.dumps(raw).encode(), same))
+
+    def entry(column, transformations):
+        return {
+            "namespace": column.dataset.namespace,
+            "name": column.dataset.name,
+            "field": column.field,
+            "transformations": [t._asdict() for t in transformations],
+        }
+
+    fields = {
+        name: {"inputFields": [entry(c, ts) for c, ts in edges.items()]}
+        for name, edges in lineage.fields.items()
+    }
+    return {"fields": fields}
+
+
+def in_any_order(lineage):
+    return {
+        d.name: (
+            {n: {c: set(t) for c, t in e.items()} for n, e in d.columns.fields.items()},
+            {c: set(t) for c, t in d.columns.dataset.items()},
+        )
+        for d in lineage.outputs
+        if d.columns is not None
+    }
+
+
+@pytest.mark.parametrize("case", ["staging_chain", "union_diamond", "iceberg_merge"])
+def test_a_recorded_application_is_the_same_in_the_legacy_form(case):
+    """Rewritten by hand from the recorded compact form; descriptions and all."""
+    lines = (GOLDEN / "spark-4.0" / f"{case}.ndjson").read_text().splitlines()
+    rewritten = 0
+    other = []
+    for line in lines:
+        event = json.loads(line)
+        for output in event.get("outputs") or ():
+            lineage = (output.get("facets") or {}).get("columnLineage")
+            if lineage and lineage["fields"]:
+                output["facets"]["columnLineage"] = legacy(lineage)
+                rewritten += 1
+        other.append(json.dumps(event))
+
+    def merged(texts):
+        run_id = json.loads(lines[0])["run"]["runId"]
+        events = read_events((f"{t}\n".encode() for t in texts), ReadReport(), source="test")
+        return merge(accumulate(events, run_id), Outcome.COMPLETE)
+
+    assert rewritten
+    assert in_any_order(merged(other)) == in_any_order(merged(lines))
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a", "a"),
+        ("`a`", "a"),
+        ('"a"', "a"),
+        ("`a`.`b`", "a.b"),
+        ('"a"."b"', "a.b"),
+        ("a.b", "a.b"),
+        ("a.`b c`", "a.b c"),
+        ("`a.b`", "a.b"),
+        ("`a``b`", "a`b"),
+        ('say "hi"', 'say "hi"'),
+        ("`a", "`a"),
+        ("``", "``"),
+        ("`a`.", "`a`."),
+        ("preis_€", "preis_€"),
+    ],
+)
+def test_quotes_of_names_go_and_nested_names_stay_whole(name, expected):
+    lineage = decode(facet({name: {"inputFields": [source(name)]}}), same)
+    assert lineage.fields == {expected: {Column(A, expected): (UNKNOWN,)}}
+
+
+def test_two_spellings_of_one_column_are_one_column():
+    lineage = decode(
+        facet({"x": {"inputFields": [source("p")]}, "`x`": {"inputFields": [source("q")]}}), same
+    )
+    assert set(lineage.fields["x"]) == {Column(A, "p"), Column(A, "q")}
+
+
+def test_a_file_stands_for_its_directory():
+    lineage = decode(
+        facet({"x": {"inputFields": [source("p", name="/a/part-0.parquet")]}}),
+        lambda name: A if name.name.startswith("/a/") else name,
+    )
+    assert lineage.fields == {"x": {Column(A, "p"): (UNKNOWN,)}}
+
+
+def test_two_files_of_one_directory_are_one_source():
+    entries = [source("p", said("DIRECT", "IDENTITY"), name=f"/a/part-{n}") for n in range(2)]
+    lineage = decode(facet({"x": {"inputFields": entries}}), lambda _: A)
+    assert lineage.fields == {"x": {Column(A, "p"): (IDENTITY,)}}
+
+
+def test_a_column_with_empty_sources_is_left_out():
+    assert decode(facet({"x": {"inputFields": []}, "y": {}}), same).fields == {}
+
+
+def test_what_is_no_facet_is_refused():
+    with pytest.raises(msgspec.ValidationError):
+        decode(b'{"fields": [1]}', same)
+
+
+# --- metadata columns -----------------------------------------------------------------------------
+
+METADATA = ["_file", "_pos", "_spec_id", "_partition", "_partition.dt", "_deleted", "_metadata.x"]
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_a_metadata_column_is_none_where_the_schema_lacks_it(name):
+    edges = {Column(A, name): (FILTERED,), Column(A, "p"): (IDENTITY,)}
+    lineage = ColumnLineage({"x": edges, "y": {Column(A, name): (IDENTITY,)}}, edges)
+    left = {Column(A, "p"): (IDENTITY,)}
+    assert metadata_columns_removed(lineage, lambda _: False) == ColumnLineage({"x": left}, left)
+    assert metadata_columns_removed(lineage, lambda _: True) == lineage
+
+
+@pytest.mark.parametrize("name", ["_id", "_files", "_posted", "_metadata_version", "file"])
+def test_a_users_own_column_is_never_taken_for_one(name):
+    lineage = ColumnLineage({"x": {Column(A, name): (IDENTITY,)}})
+    assert metadata_columns_removed(lineage, lambda _: False) == lineage

@@ -1,0 +1,178 @@
+"""What a task's column lineage and its intermediates look like where a setting asks for it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
+from airflow_provider_sparklineage.lineage.columns import (
+    MAX_LEGACY_EDGES,
+    Column,
+    ColumnLineage,
+    Transformation,
+    decode,
+    expand,
+)
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.facets import run_event
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
+from airflow_provider_sparklineage.lineage.task import in_legacy_form
+from airflow_provider_sparklineage.spark.events import ReadReport
+from tests.openlineage_spec import validate_event
+
+A, B = DatasetName("file", "/a"), DatasetName("file", "/b")
+IDENTITY = Transformation("DIRECT", "IDENTITY", "p")
+FILTERED = Transformation("INDIRECT", "FILTER", "WHERE (f > 0)")
+
+
+def event(lineage):
+    document = run_event(
+        lineage,
+        ReadReport(),
+        run_id="00000000-0000-7000-8000-000000000000",
+        job_namespace="n",
+        job_name="j",
+        event_time="2026-01-01T00:00:00+00:00",
+    )
+    validate_event(document)
+    return document
+
+
+def task(columns):
+    return TaskLineage(Outcome.COMPLETE, outputs=(LineageDataset(B, columns=columns),))
+
+
+def wide(fields, influences):
+    """Give lineage with an identity for each column, and some that influence all of them."""
+    return ColumnLineage(
+        {f"x{n}": {Column(A, f"p{n}"): (IDENTITY,)} for n in range(fields)},
+        {Column(A, f"f{n}"): (FILTERED,) for n in range(influences)},
+    )
+
+
+# --- legacy ---------------------------------------------------------------------------------------
+
+
+def test_the_legacy_form_says_with_every_column_what_influences_all():
+    [output] = event(in_legacy_form(task(wide(2, 1))))["outputs"]
+    facet = output["facets"]["columnLineage"]
+    assert facet.get("dataset", []) == []
+    assert {n: [i["field"] for i in f["inputFields"]] for n, f in facet["fields"].items()} == {
+        "x0": ["f0", "p0"],
+        "x1": ["f0", "p1"],
+    }
+
+
+@pytest.mark.parametrize(
+    "form", [lambda lineage: lineage, in_legacy_form], ids=["compact", "legacy"]
+)
+def test_the_deprecated_fields_speak_of_the_value_first(form):
+    [output] = event(form(task(wide(1, 1))))["outputs"]
+    said = output["facets"]["columnLineage"]["fields"]["x0"]
+    assert said["transformationType"] == "DIRECT:IDENTITY"
+    assert said["transformationDescription"].startswith("p")
+
+
+def test_both_forms_are_read_as_the_same(recorded):
+    compact = recorded("staging_chain").lineage
+    for one, other in zip(compact.outputs, in_legacy_form(compact).outputs, strict=True):
+        facets = [
+            event(TaskLineage(Outcome.COMPLETE, outputs=(d,)))["outputs"][0]["facets"]
+            for d in (one, other)
+        ]
+        said = [decode(msgspec.json.encode(f["columnLineage"]), lambda n: n) for f in facets]
+        assert facets[0] != facets[1]
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "influences", "edges"),
+    [(50, 9, 500), (167, 2, 501), (501, 0, 501), (500, 0, 500), (1, 499, 500), (1, 500, 501)],
+)
+def test_the_legacy_form_is_refused_above_so_many_edges(fields, influences, edges):
+    compact = wide(fields, influences)
+    assert sum(map(len, expand(compact).fields.values())) == edges
+    [output] = in_legacy_form(task(compact)).outputs
+    refused = [str(d.code) for d in in_legacy_form(task(compact)).degradations]
+    if edges <= MAX_LEGACY_EDGES:
+        assert (output.columns, refused) == (expand(compact), [])
+    else:
+        assert (output.columns, refused) == (compact, ["legacy_refused"])
+
+
+def test_outputs_without_column_lineage_are_left_as_they_are():
+    lineage = TaskLineage(Outcome.COMPLETE, outputs=(LineageDataset(A), LineageDataset(B)))
+    assert in_legacy_form(lineage) == lineage
+
+
+# --- intermediates --------------------------------------------------------------------------------
+
+STAGING = "/lake/staging/enriched_orders"
+
+
+def merged(recorded, intermediates, case="staging_chain", **declared):
+    application = recorded(case).application
+    return merge(application, Outcome.COMPLETE, intermediates=intermediates, **declared)
+
+
+def outputs(lineage):
+    return [d.name.name for d in lineage.outputs]
+
+
+def test_intermediates_are_outputs_unless_said_otherwise(recorded):
+    assert outputs(merged(recorded, KEEP)) == ["/lake/revenue", STAGING]
+
+
+@pytest.mark.parametrize(
+    ("text", "dropped"),
+    [
+        ("keep", False),
+        ("drop", True),
+        (" DROP : /other/*, /lake/staging/* ", True),
+        ("drop: /lake/*", True),
+        ("drop: /staging/*", False),
+        ("drop: s3://lake/staging/*", False),
+    ],
+)
+def test_what_was_read_back_is_left_out_where_a_glob_matches(recorded, text, dropped):
+    kept = merged(recorded, KEEP)
+    lineage = merged(recorded, Intermediates.of(text))
+    assert outputs(lineage) == ["/lake/revenue", *([] if dropped else [STAGING])]
+    assert lineage.outputs[0].columns == kept.outputs[0].columns
+    assert lineage.inputs == kept.inputs
+
+
+def test_a_declared_output_stays_with_all_that_is_known_of_it(recorded):
+    declared = [DatasetName("file", STAGING)]
+    lineage = merged(recorded, Intermediates.of("drop"), declared_outputs=declared)
+    assert lineage.outputs == merged(recorded, KEEP, declared_outputs=declared).outputs
+
+
+def test_what_the_task_also_read_from_outside_is_no_mere_intermediate(recorded):
+    inputs = {d.name for d in merged(recorded, KEEP, "partitioned_writes").inputs}
+    kept = set(outputs(merged(recorded, KEEP, "partitioned_writes")))
+    left = set(outputs(merged(recorded, Intermediates.of("drop"), "partitioned_writes")))
+    assert kept - left == {"/lake/sales_full"}
+    assert {d.name for d in inputs} & kept <= left
+
+
+def test_nothing_refers_to_a_dataset_that_was_left_out(recorded):
+    for case in ("staging_chain", "union_diamond", "iceberg_merge", "partitioned_writes"):
+        lineage = merged(recorded, Intermediates.of("drop"), case)
+        named = {d.name for d in (*lineage.inputs, *lineage.outputs)}
+        for output in lineage.outputs:
+            edges = [*output.columns.fields.values(), output.columns.dataset]
+            assert {c.dataset for e in edges for c in e} <= named
+
+
+def test_the_schemes_of_s3_are_one():
+    dropping = Intermediates.of("drop: s3a://lake/tmp/*")
+    assert dropping.drop(DatasetName("s3://lake", "tmp/x"))
+    assert not dropping.drop(DatasetName("s3://lake", "temporary/x"))
+
+
+@pytest.mark.parametrize("text", ["keep", "drop", "drop: /a/*, s3://b/*"])
+def test_intermediates_are_written_as_they_are_read(text):
+    assert str(Intermediates.of(text)) == text

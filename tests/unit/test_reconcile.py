@@ -1,0 +1,162 @@
+"""Expected against observed: every status, and what does not change it."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sparklineage.expectations import Kind, Source
+from airflow_provider_sparklineage.lineage.expected import Expected
+from airflow_provider_sparklineage.lineage.reconcile import Seen, Status, reconcile, worst
+from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
+
+DT = (Dimension.of("dt"),)
+
+
+def partitions(*values, label="dt"):
+    return frozenset(Partition.of([(label, value)]) for value in values)
+
+
+def expected(*values, kind=Kind.PATH, dimensions=DT, **more):
+    return Expected(kind, partitions(*values), dimensions, **more)
+
+
+def seen(*values, dimensions=DT):
+    return Seen(dimensions, partitions(*values, label=dimensions[0].label))
+
+
+def inferred(*dates):
+    sources = tuple(Source(Kind.INFERRED, "a", "{{ ds }}", d, "dt") for d in dates)
+    return Expected(Kind.INFERRED, sources=sources)
+
+
+WHOLE = Expected(Kind.DECLARED)
+WHERE = Expected(Kind.DECLARED, where=("country = 'PL'",))
+LOCATION = Expected(Kind.PATH, locations=frozenset({"t/2024/05/06"}))
+GLOB = expected("2024-05-*", is_glob=True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "status"),
+    [
+        pytest.param(None, seen("1"), "undeclared", id="nothing expected"),
+        pytest.param(None, None, "undeclared", id="nothing expected, nothing seen"),
+        pytest.param(WHOLE, seen("1"), "undeclared", id="identity only"),
+        pytest.param(WHERE, seen("1"), "unobserved", id="a predicate is not compared"),
+        pytest.param(LOCATION, seen("1"), "unobserved", id="nor is a location"),
+        pytest.param(expected("1"), None, "unobserved", id="nothing seen"),
+        pytest.param(expected("1"), seen("1"), "matched", id="path"),
+        pytest.param(expected("1", kind=Kind.DECLARED), seen("1"), "matched", id="declared"),
+        pytest.param(expected("1", "2"), seen("2", "1"), "matched", id="several"),
+        pytest.param(expected(), seen(), "matched", id="none at all"),
+        pytest.param(expected("1", "2"), seen("1"), "missing", id="one is missing"),
+        pytest.param(expected("1"), seen(), "missing", id="nothing touched"),
+        pytest.param(expected("1"), seen("1", "2"), "unexpected", id="one too many"),
+        pytest.param(expected("1"), seen("2"), "unexpected", id="another one"),
+        pytest.param(expected(), seen("1"), "unexpected", id="none was expected"),
+        pytest.param(expected(NULL), seen(None), "matched", id="null is a value"),
+        pytest.param(expected("1"), seen(None), "unexpected", id="null is no day"),
+        pytest.param(GLOB, seen("2024-05-06", "2024-05-07"), "matched", id="glob"),
+        pytest.param(GLOB, seen("2024-06-01"), "unexpected", id="outside of the glob"),
+        pytest.param(GLOB, seen(), "missing", id="glob of nothing"),
+        pytest.param(inferred("2024-05-06"), seen("2024-05-06"), "matched", id="inferred"),
+        pytest.param(inferred("2024-05-06"), seen("20240506"), "matched", id="inferred, spelled"),
+        pytest.param(
+            inferred("2024-05-01", "2024-05-03"),
+            seen("2024-05-01", "2024-05-02", "2024-05-03"),
+            "matched",
+            id="first and last inferred",
+        ),
+        pytest.param(
+            inferred("2024-05-01"), seen("2024-05-01", "2024-05-02"), "undeclared", id="first only"
+        ),
+        pytest.param(inferred("2024-05-01"), seen("2024-05-02"), "undeclared", id="inferred never"),
+        pytest.param(inferred("2024-05-01"), None, "undeclared", id="inferred, nothing seen"),
+        pytest.param(
+            expected("1"), seen("1", dimensions=(Dimension.of("region"),)), "unobserved",
+            id="another dimension",
+        ),
+    ],
+)  # fmt: skip
+def test_every_status(wanted, found, status):
+    assert reconcile(wanted, found).status == status
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "dimension"),
+    [
+        pytest.param("20240506", "2024-05-06", Dimension.of("dt"), id="compact"),
+        pytest.param(
+            "06.05.2024", "2024-05-06", Dimension(("dt",), format="%d.%m.%Y"), id="format"
+        ),
+        pytest.param("2024-05-06", "19849", Dimension.of("ts", "day", "dt"), id="Iceberg's days"),
+        pytest.param("2024-05-06T03", "476379", Dimension.of("ts", "hour", "dt"), id="hours"),
+        pytest.param(
+            "2024-05-06 03:15:00", "476379", Dimension.of("ts", "hour", "dt"), id="within"
+        ),
+        pytest.param("2024-05", "652", Dimension.of("ts", "month", "dt"), id="months"),
+        pytest.param("2024-05-06", "652", Dimension.of("ts", "month", "dt"), id="a day's month"),
+        pytest.param("2024", "54", Dimension.of("ts", "year", "dt"), id="years"),
+        pytest.param("1970-01-01", "0", Dimension.of("ts", "day", "dt"), id="epoch"),
+        pytest.param("1969-12-31", "-1", Dimension.of("ts", "day", "dt"), id="before the epoch"),
+        pytest.param("05", "5", Dimension.of("dt"), id="Spark reads 05 as 5"),
+        pytest.param("00", "0", Dimension.of("dt"), id="zero"),
+    ],
+)
+def test_values_are_compared_in_one_spelling(one, other, dimension):
+    for a, b in ((one, other), (other, one)):
+        wanted = Expected(Kind.PATH, partitions(a), (Dimension.of("dt"),))
+        found = Seen((dimension,), partitions(b))
+        if dimension.format and b == other:
+            continue  # the format is that of the table
+        assert reconcile(wanted, found).status == Status.MATCHED
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("2024-05-06", "2024-05-07"), ("a", "A"), ("100", "0100")]
+)
+def test_different_values_stay_different(one, other):
+    assert reconcile(expected(one), seen(other)).status == Status.UNEXPECTED
+
+
+def test_labels_are_those_of_spark_whatever_their_case():
+    wanted = Expected(Kind.DECLARED, partitions("1", label="DT"), (Dimension.of("DT"),))
+    assert reconcile(wanted, seen("1")).status == Status.MATCHED
+
+
+def test_a_partial_partition_covers_all_that_have_its_values():
+    both = frozenset(Partition.of([("dt", "1"), ("region", r)]) for r in ("a", "b"))
+    found = Seen((Dimension.of("dt"), Dimension.of("region")), both)
+    assert reconcile(expected("1"), found).status == Status.MATCHED
+    assert reconcile(expected("2"), found).unexpected == both
+
+
+def test_mixed_cases_name_both():
+    check = reconcile(expected("1", "2"), seen("2", "3"))
+    assert check.status == Status.UNEXPECTED
+    assert (check.missing, check.unexpected) == (partitions("1"), partitions("3"))
+
+
+@given(
+    st.frozensets(st.integers(1, 12), max_size=6),
+    st.frozensets(st.integers(1, 12), max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_representation_does_not_change_the_status(wanted, found, rng: random.Random):
+    def spelled(numbers):
+        forms = ("2024-05-{:02}", "202405{:02}")
+        return [rng.choice(forms).format(n) for n in numbers for _ in range(2)]
+
+    plain = reconcile(
+        expected(*(f"2024-05-{n:02}" for n in wanted)), seen(*(f"2024-05-{n:02}" for n in found))
+    )
+    assert reconcile(expected(*spelled(wanted)), seen(*spelled(found))).status == plain.status
+    truth = Status.UNEXPECTED if found - wanted else Status.MISSING if wanted - found else "matched"
+    assert plain.status == truth
+
+
+def test_the_worst_status_sums_up():
+    assert worst([]) == Status.UNDECLARED
+    assert worst([Status.MATCHED, Status.UNDECLARED]) == Status.MATCHED
+    assert worst([Status.MATCHED, Status.MISSING, Status.UNOBSERVED]) == Status.MISSING
