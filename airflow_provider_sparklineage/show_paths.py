@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.columns import INDIRECT, Column, Transformation
 from airflow_provider_sparklineage.lineage.paths import Direction, Hop, spelled
 from airflow_provider_sparklineage.show import console, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from airflow_provider_sparklineage.lineage.columns import Column, Transformation
 
 
 def print_paths(column: Column, direction: Direction, hops: Iterable[Hop], file: IO[str]) -> None:
@@ -39,5 +40,5 @@ def _how(transformations: Iterable[Transformation], *, of_dataset: bool) -> str:
         f"{' masked' if t.masking else ''}"
         for t in transformations
     )
-    said = " + ".join(kinds) or (INDIRECT if of_dataset else "unknown")
+    said = " + ".join(kinds)
     return f"{said} of all columns" if of_dataset else said

@@ -17,7 +17,7 @@ import msgspec
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.exceptions import UnusableInputError
 from airflow_provider_sparklineage.lineage import columns
-from airflow_provider_sparklineage.lineage.columns import DIRECT, Column, Transformation
+from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -188,12 +188,19 @@ def _edges(event: Mapping[str, Any]) -> Iterator[Edge]:
         except msgspec.MsgspecError as error:
             msg = f"The column lineage of {_name(output)} in {job.name} cannot be read: {error}."
             raise UnusableInputError(msg) from error
+        # An event that was too large has lost these: how they influence is not known any more.
+        bare = {
+            Column(_name(entry), entry["field"])
+            for entry in facet.get("dataset") or ()
+            if not entry.get("transformations")
+        }
         targets = dict.fromkeys((*_schema(output), *(_named(output, n) for n in lineage.fields)))
         for target in targets:
             for source, said in lineage.fields.get(target.field, {}).items():
                 yield Edge(source, target, job, said, of_dataset=False)
             for source, said in lineage.dataset.items():
-                yield Edge(source, target, job, said, of_dataset=True)
+                how = (Transformation(INDIRECT),) if source in bare else said
+                yield Edge(source, target, job, how, of_dataset=True)
 
 
 def _schema(dataset: Mapping[str, Any]) -> list[Column]:

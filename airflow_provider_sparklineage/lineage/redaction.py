@@ -199,6 +199,8 @@ class _Cleaning:
         self._text = cache(lambda text: mask(without_user(text)))
 
     def value(self, value: Any, key: str = "") -> Any:
+        if value is None:
+            return None
         if isinstance(value, str):
             cleaned = self._name(value) if key in _UNMASKED else self._text(value)
             return value if cleaned == value else cleaned  # the caches give equal ones of others
@@ -209,15 +211,20 @@ class _Cleaning:
         if isinstance(value, list):
             items = [self.value(item, key) for item in value]
             return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-        if attrs.has(type(value)):
-            return self._object(value)
-        return value
+        fields = _fields(value.__class__)
+        return self._object(value, fields) if fields else value
 
-    def _object(self, value: Any) -> Any:
+    def _object(self, value: Any, fields: tuple[tuple[str, str], ...]) -> Any:
         changed = {}
-        for attribute in attrs.fields(type(value)):
-            before = getattr(value, attribute.name)
-            after = self.value(before, attribute.name)
-            if after is not before and attribute.init:
-                changed[attribute.alias] = after
+        for name, parameter in fields:
+            before = getattr(value, name)
+            after = self.value(before, name)
+            if after is not before:
+                changed[parameter] = after
         return attrs.evolve(value, **changed) if changed else value
+
+
+@cache
+def _fields(of: type) -> tuple[tuple[str, str], ...]:
+    """Give the fields of an attrs class, and how its constructor calls them; none of others."""
+    return tuple((a.name, a.alias or a.name) for a in attrs.fields(of)) if attrs.has(of) else ()

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -115,7 +116,8 @@ class _Event:
     def __init__(self, said: OpenLineageParts) -> None:
         self._said = said
         self._facets = dict(_facets(said))
-        self._sizes = {place: _bytes({place.key: f}) for place, f in self._facets.items()}
+        self._measured = _Measuring().facet
+        self._sizes = {place: self._measured(place.key, f) for place, f in self._facets.items()}
         names = [[d.namespace, d.name] for d in (*said.inputs, *said.outputs)]
         self.bytes = _ENVELOPE + _bytes(names) + _KEYS * len(names) + sum(self._sizes.values())
 
@@ -144,7 +146,7 @@ class _Event:
         del self._facets[place]
         if left is not None:
             self._facets[place] = left
-            self._sizes[place] = _bytes({place.key: left})
+            self._sizes[place] = self._measured(place.key, left)
             self.bytes += self._sizes[place]
         return count
 
@@ -199,14 +201,66 @@ def _group(said: OpenLineageParts, group: str, number: int, facets: str) -> dict
     return (getattr(of[number], facets) if facets else of) or {}
 
 
+class _Measuring:
+    """Measures facets; of column lineage, which is nearly all of a large event, by its pieces.
+
+    The same columns and transformations come again with each column that is made of them.
+    """
+
+    def __init__(self) -> None:
+        self._column = cache(
+            lambda namespace, name, column: _bytes(InputField(namespace, name, column, None))
+        )
+        self._transformation = cache(lambda *said: _bytes(Transformation(*said)))
+
+    def facet(self, key: str, facet: Any) -> int:
+        """Measure a facet with its key."""
+        if not isinstance(facet, ColumnLineageDatasetFacet):
+            return _bytes({key: facet})
+        bare = _bytes({key: attrs.evolve(facet, fields={}, dataset=[])})
+        fields = (
+            _bytes({name: Fields([], said.transformationDescription, said.transformationType)})
+            - len("{}")
+            + self._sources(said.inputFields)
+            for name, said in facet.fields.items()
+        )
+        return bare + _listed(fields) + self._sources(facet.dataset or [])
+
+    def _sources(self, sources: Iterable[InputField]) -> int:
+        return _listed(map(self._source, sources))
+
+    def _source(self, source: InputField) -> int:
+        size = self._column(source.namespace, source.name, source.field)
+        if source.transformations is None:
+            return size
+        said = (
+            self._transformation(t.type, t.subtype, t.description, t.masking)
+            for t in source.transformations
+        )
+        return size + len(', "transformations": []') + _listed(said)
+
+
+def _listed(sizes: Iterable[int]) -> int:
+    """Add the sizes of entries, and of what stands between them."""
+    return max(0, sum(size + len(", ") for size in sizes) - len(", "))
+
+
 def _bytes(value: Any) -> int:
     return len(json.dumps(value, default=_fields))
 
 
 def _fields(value: Any) -> dict[str, Any]:
     """Read an attrs object as OpenLineage's client does, which leaves out what is None."""
-    fields = ((a.name, getattr(value, a.name)) for a in attrs.fields(type(value)))
-    return {name: field for name, field in fields if field is not None}
+    return {
+        name: field
+        for name in _field_names(value.__class__)
+        if (field := getattr(value, name)) is not None
+    }
+
+
+@cache
+def _field_names(of: type) -> tuple[str, ...]:
+    return tuple(a.name for a in attrs.fields(of))
 
 
 # --- what is dropped ------------------------------------------------------------------------------

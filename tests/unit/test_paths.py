@@ -87,6 +87,20 @@ def test_what_influences_a_dataset_influences_all_of_its_columns():
     assert walked([REVENUE], "revenue:note") == [(1, "dt", "load", False)]
 
 
+def test_of_an_event_without_transformations_none_are_made_up():
+    bare = json.loads(json.dumps(REVENUE))
+    lineage = bare["outputs"][0]["facets"]["columnLineage"]
+    del lineage["dataset"][0]["transformations"]
+    del lineage["fields"]["amount"]["inputFields"][0]["transformations"]
+    graph = paths.graph([bare])
+    hops = graph.hops(graph.find("revenue:amount"), Direction.UPSTREAM)
+    assert {hop.edge.source.field: hop.edge.transformations[0][:2] for hop in hops} == {
+        "rate": ("DIRECT", "TRANSFORMATION"),
+        "price": (None, None),
+        "dt": ("INDIRECT", None),
+    }
+
+
 def test_the_order_of_events_does_not_matter():
     assert walked([REVENUE, REPORT], "report:total") == walked([REPORT, REVENUE], "report:total")
 
