@@ -76,6 +76,12 @@ class Recorded:
             return merged_event(bundle, task_lineage(bundle))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no Airflow where its tests are deselected anyway: that takes longer than many tests."""
+    is_airflow = collection_path.name in ("operators", "dag_runs")
+    return True if is_airflow and "not airflow" in config.option.markexpr else None
+
+
 @pytest.fixture
 def recorded():
     """Open a recorded case: ``recorded("staging_chain").lineage``."""

@@ -124,7 +124,7 @@ class _Composing:
             origin = self._origins[column.dataset]
             sources = origin.lineage.fields.get(column.field) if origin else None
             if origin is None or not origin.internal or not sources:
-                composed[column] = joined(composed.get(column, ()), transformations)
+                composed[column] = _bounded(joined(composed.get(column, ()), transformations))
             via = column.field if column.field in self._clear else ""
             for source, upstream in (sources or {}).items():
                 both = tuple(
