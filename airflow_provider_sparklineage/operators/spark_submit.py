@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 from airflow.providers.common.compat.sdk import conf as airflow_conf
+from airflow.sdk import XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage import settings
@@ -101,6 +102,11 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.on_partition_mismatch_callback = on_partition_mismatch_callback
         self.record_asset_partitions = record_asset_partitions
         self.column_lineage = column_lineage
+        for entry in (*_listed(reads), *_listed(writes)):
+            # Airflow looks for upstream tasks in containers, and in no DatasetSubset.
+            if hasattr(entry, "partitions"):
+                operator: Any = self
+                XComArg.apply_upstream_relationship(operator, [entry.dataset, entry.partitions])
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
@@ -350,6 +356,10 @@ def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
         run_facets=parts.run_facets,
         job_facets=parts.job_facets,
     )
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple, set)) else []
 
 
 def option(name: str) -> str | None:

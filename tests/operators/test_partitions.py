@@ -387,3 +387,12 @@ def test_mapped_declarations_are_rendered_for_each_instance():
     from airflow.serialization.serialized_objects import DagSerialization
 
     assert "0x" not in json.dumps(DagSerialization.to_dict(mapped.dag))
+
+
+def test_a_task_whose_result_is_in_a_declaration_is_upstream():
+    with DAG("d", schedule=None):
+        first = operator(task_id="first")
+        second = operator(
+            task_id="second", reads=[DatasetSubset("/lake/orders", {"dt": [first.output]})]
+        )
+    assert second.upstream_task_ids == {"first"}
