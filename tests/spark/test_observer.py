@@ -90,6 +90,7 @@ def test_predicates_are_told_as_sql(lake):
     assert "(amount > 0)" in read["data_filters"]
     [record] = [r for r in lake.during(lake.cases["iceberg_read"]) if r["reads"]]
     assert any("ts >= " in text for text in record["reads"][0]["pushed_filters"])
+    assert any("upper(region)" in text for text in record["reads"][0]["data_filters"])
     assert record["reads"][0]["snapshot"].isdecimal()
 
 

@@ -106,8 +106,10 @@ class Observer:
         budget = Budget(self._limits)
         plan = execution.executedPlan()
         parts = plans.parts_of(plan, self._classes.identity)
-        for kind, scan in parts.scans:
-            self._guarded(record, kind, lambda k=kind, s=scan: self._read(record, k, s, budget))
+        for kind, scan, left in parts.scans:
+            self._guarded(
+                record, kind, lambda k=kind, s=scan, f=left: self._read(record, k, s, f, budget)
+            )
         if exception is None:
             self._writes(record, parts, execution, started, budget)
         if parts.udfs:
@@ -126,8 +128,10 @@ class Observer:
             said = f"{what}: {type(error).__name__}: {str(error)[:300]}"
             record.setdefault("errors", []).append(said)
 
-    def _read(self, record, kind, scan, budget):
+    def _read(self, record, kind, scan, left, budget):
         read = scans.observe(kind, scan, self._classes, budget)
+        if read is not None and left:
+            read["data_filters"] = [*read.get("data_filters", []), *left]
         if read is not None:
             self._delta.scan(read)
             if read not in record["reads"]:

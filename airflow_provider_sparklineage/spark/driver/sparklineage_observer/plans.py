@@ -22,8 +22,9 @@ _MAX_DEPTH = 60  # of plans in plans; a guard, real ones have a handful
 class PlanParts:
     """What was found in a plan.
 
-    scans: ``(class name, node)``; commands: ``(class name, command)`` of V1 writes; v2_writes:
-    ``(class name, node)``; udfs: Python UDFs with the columns that they are given.
+    scans: ``(class name, node, SQL of the predicates that a V2 scan left to Spark)``; commands:
+    ``(class name, command)`` of V1 writes; v2_writes: ``(class name, node)``; udfs: Python UDFs
+    with the columns that they are given.
     """
 
     def __init__(self):
@@ -71,12 +72,38 @@ def _collect(plan, found, identity, seen, depth):
 
 
 def _collect_leaves(plan, found, identity, seen, depth):
+    residuals = None
     for leaf in items(plan.collectLeaves()):
         kind = class_name(leaf)
         if kind in _SCANS:
-            found.scans.append((kind, leaf))
+            if kind == "BatchScanExec" and residuals is None:
+                residuals = _residuals(plan, identity)
+            left = residuals.get(identity(leaf), []) if kind == "BatchScanExec" else []
+            found.scans.append((kind, leaf, left))
         elif _inner(leaf, kind) is not None:
             _collect(leaf, found, identity, seen, depth + 1)
+
+
+# What may stand between a scan and the filter of its rows.
+_TRANSPARENT = ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec")
+
+
+def _residuals(plan, identity):
+    """Find the filters right above leaves; V1 scans know theirs, V2 scans only what they took."""
+    residuals = {}
+    waiting = [(plan, [])]
+    while waiting:
+        node, above = waiting.pop()
+        kind = class_name(node)
+        children = items(node.children())
+        if kind == "FilterExec":
+            above = [*above, node.condition().sql()]
+        elif not children:
+            residuals[identity(node)] = above
+        elif kind not in _TRANSPARENT:
+            above = []
+        waiting.extend((child, above) for child in children)
+    return residuals
 
 
 def _inner(plan, kind):
