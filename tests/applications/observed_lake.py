@@ -391,7 +391,7 @@ def iceberg_append():
     }
 )
 def iceberg_read():
-    sink(spark.table(ICE).where("ts >= '2024-05-06' AND upper(region) <> 'NOWHERE'"))
+    sink(spark.table(ICE).where("ts >= '2024-05-06' AND coalesce(upper(region), '') <> 'NOWHERE'"))
 
 
 @case(

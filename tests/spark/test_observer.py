@@ -90,7 +90,9 @@ def test_predicates_are_told_as_sql(lake):
     assert "(amount > 0)" in read["data_filters"]
     [record] = [r for r in lake.during(lake.cases["iceberg_read"]) if r["reads"]]
     assert any("ts >= " in text for text in record["reads"][0]["pushed_filters"])
-    assert any("upper(region)" in text for text in record["reads"][0]["data_filters"])
+    # Above a V2 scan Spark qualifies its columns.
+    left = record["reads"][0].get("data_filters", [])
+    assert [text for text in left if "upper(" in text and "NOWHERE" in text], left
     assert record["reads"][0]["snapshot"].isdecimal()
 
 
