@@ -102,16 +102,26 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.on_partition_mismatch_callback = on_partition_mismatch_callback
         self.record_asset_partitions = record_asset_partitions
         self.column_lineage = column_lineage
-        for entry in (*_listed(reads), *_listed(writes)):
-            # Airflow looks for upstream tasks in containers, and in no DatasetSubset.
-            if hasattr(entry, "partitions"):
-                operator: Any = self
-                XComArg.apply_upstream_relationship(operator, [entry.dataset, entry.partitions])
+        self._depend_on_declared([*_listed(reads), *_listed(writes)])
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
         self._traces: tuple[TracedText, ...] | None = None
         self._unrendered: tuple[str, ...] = ()
+
+    def _depend_on_declared(self, entries: list[Any]) -> None:
+        """Make tasks upstream whose results are in declarations.
+
+        Airflow looks for them in containers, and in no DatasetSubset.
+        """
+        if not entries:  # which is usual, and then nothing is imported
+            return
+        from airflow_provider_sparklineage.expectations import DatasetSubset
+
+        operator: Any = self
+        for entry in entries:
+            if isinstance(entry, DatasetSubset):
+                XComArg.apply_upstream_relationship(operator, [entry.dataset, entry.partitions])
 
     def _do_render_template_fields(
         self,
