@@ -130,8 +130,8 @@ def _explain_texts(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import explain, rules
     from airflow_provider_sparklineage.datasets import Naming
     from airflow_provider_sparklineage.expectations import derivation
-    from airflow_provider_sparklineage.lineage.subsets import Limits
     from airflow_provider_sparklineage.operators import dry_run
+    from airflow_provider_sparklineage.representation import DEFAULT_LIMITS
 
     known = rules.load(args.rules) if args.rules else rules.NO_RULES
     run = _run_of(args)
@@ -141,12 +141,11 @@ def _explain_texts(args: argparse.Namespace) -> int:
         for traced in dry_run.trace_text(text, number, run)
     ]
     found = derivation.from_arguments(texts, Naming(), known)
-    return _print_explanation(args, explain.explanation("", texts, found, Limits()))
+    return _print_explanation(args, explain.explanation("", texts, found, DEFAULT_LIMITS))
 
 
 def _explain_task(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import explain, rules, settings
-    from airflow_provider_sparklineage.lineage.subsets import Limits
     from airflow_provider_sparklineage.operators import dry_run
     from airflow_provider_sparklineage.operators.spark_submit import option
 
@@ -157,7 +156,7 @@ def _explain_task(args: argparse.Namespace) -> int:
         task.subject,
         task.texts,
         task.declared.expectations,
-        Limits(resolved.max_partitions, resolved.max_locations),
+        resolved.limits,
         task.declared.problems,
     )
     return _print_explanation(args, document)

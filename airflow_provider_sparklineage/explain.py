@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage import partition_facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.expected import Expected
-from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, meant
+from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
 from airflow_provider_sparklineage.show import console, escape
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from airflow_provider_sparklineage.expectations import Expectation, Source
+    from airflow_provider_sparklineage.representation import Limits
     from airflow_provider_sparklineage.templates import TracedText
 
 

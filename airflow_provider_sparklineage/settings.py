@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
+from airflow_provider_sparklineage.representation import (
+    DEFAULT_MAX_EVENT_BYTES,
+    Limits,
+    Representation,
+)
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECTION = "sparklineage"
-DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
-"""One consumer refuses events of 5 MB, and Airflow adds facets of its own."""
 
 
 class KeepCaptures(StrEnum):
@@ -214,6 +217,21 @@ class Settings:
     keep_captures: KeepCaptures = KeepCaptures.DEGRADED
     capture_retention: timedelta = timedelta(days=7)
     collect_timeout: timedelta = timedelta(seconds=30)
+
+    @property
+    def limits(self) -> Limits:
+        """How many partitions and locations an event names."""
+        return Limits(self.max_partitions, self.max_locations)
+
+    @property
+    def representation(self) -> Representation:
+        """How lineage is said."""
+        return Representation(
+            self.emit_bare_partitions_facet,
+            self.emit_lineage_facet,
+            self.max_event_bytes,
+            self.redact_literals,
+        )
 
     def described(self) -> dict[str, str]:
         """Every setting as text, for the manifest; none of them is a secret."""

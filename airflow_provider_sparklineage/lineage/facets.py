@@ -42,7 +42,7 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.redaction import private, redacted
 from airflow_provider_sparklineage.lineage.size import fitted
-from airflow_provider_sparklineage.settings import DEFAULT_MAX_EVENT_BYTES
+from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION, Representation
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
@@ -96,26 +96,18 @@ class SparkLineageCaptureRunFacet(RunFacet):
 def parts(
     lineage: TaskLineage,
     report: ReadReport | None = None,
-    *,
-    bare_partitions: bool = False,
-    explicit: bool = False,
-    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
+    representation: Representation = DEFAULT_REPRESENTATION,
     mask: Callable[[str], str] = str,
-    redact_literals: bool = False,
 ) -> OpenLineageParts:
     """Say a task's lineage in OpenLineage.
 
     :param report: what reading the events met; without it (START) there is no capture facet, and
         so none that could say what was dropped: nothing is, of the little that is known by then
-    :param bare_partitions: say an output's partitioning as the proposal's own facet as well
-    :param explicit: say which inputs feed which output in the job facet ``lineage``
-    :param max_event_bytes: what would make the event larger is dropped, and said to be
     :param mask: hides the secrets in a text; Airflow knows them
-    :param redact_literals: hide the literals of filters and descriptions
     """
-    lineage = private(lineage, mask, literals=redact_literals)
+    lineage = private(lineage, mask, literals=representation.redact_literals)
     job_facets: dict[str, JobFacet] = {}
-    if explicit and (stated := lineage_facet(lineage.outputs)):
+    if representation.explicit_lineage and (stated := lineage_facet(lineage.outputs)):
         job_facets[LINEAGE_KEY] = stated
     run_facets: dict[str, RunFacet] = {}
     # Before the job has run there is nothing to check.
@@ -123,7 +115,7 @@ def parts(
         run_facets[CHECK_KEY] = check
     said = OpenLineageParts(
         [_input(d) for d in lineage.inputs],
-        [_output(d, bare_partitions=bare_partitions) for d in lineage.outputs],
+        [_output(d, bare_partitions=representation.bare_partitions) for d in lineage.outputs],
         run_facets,
         job_facets,
     )
@@ -135,7 +127,7 @@ def parts(
         degradations = (*dropped, *lineage.degradations)
         return _capture(replace(lineage, degradations=degradations), report)
 
-    return redacted(fitted(said, max_event_bytes, capture, CAPTURE_KEY), mask)
+    return redacted(fitted(said, representation.max_event_bytes, capture, CAPTURE_KEY), mask)
 
 
 def run_event(
@@ -146,20 +138,10 @@ def run_event(
     job_namespace: str,
     job_name: str,
     event_time: str,
-    bare_partitions: bool = False,
-    explicit: bool = False,
-    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
-    redact_literals: bool = False,
+    representation: Representation = DEFAULT_REPRESENTATION,
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
-    said = parts(
-        lineage,
-        report,
-        bare_partitions=bare_partitions,
-        explicit=explicit,
-        max_event_bytes=max_event_bytes,
-        redact_literals=redact_literals,
-    )
+    said = parts(lineage, report, representation)
     event = RunEvent(
         eventType=RunState[lineage.outcome],
         eventTime=event_time,

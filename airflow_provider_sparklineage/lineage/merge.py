@@ -63,9 +63,9 @@ from airflow_provider_sparklineage.lineage.observed import (
 )
 from airflow_provider_sparklineage.lineage.relocation import relocation
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.lineage.subsets import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
 from airflow_provider_sparklineage.subset import EVERYTHING, Condition, disjunction

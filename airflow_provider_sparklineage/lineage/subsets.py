@@ -46,17 +46,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.expected import Expected
     from airflow_provider_sparklineage.lineage.observed import Subset
     from airflow_provider_sparklineage.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.representation import Limits
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How many partitions and locations one condition may name; 0 skips the form."""
-
-    partitions: int = 100
-    locations: int = 100
-
-
-DEFAULT_LIMITS = Limits()
 MAX_COMPARISONS = 100
 """Comparisons that a condition may have: an IN list of thousands helps no reader."""
 

@@ -15,7 +15,6 @@ from airflow_provider_sparklineage.lineage.application import SparkApplication, 
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.lineage.relocation import relocated
-from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.rules import PartitionRules
 from airflow_provider_sparklineage.settings import ColumnLineageForm
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.expectations import Expectation
+    from airflow_provider_sparklineage.representation import Limits
     from airflow_provider_sparklineage.spark.capture import CaptureBundle
     from airflow_provider_sparklineage.spark.events import ReadReport
 
@@ -51,7 +51,7 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
         observations=observations,
         expectations=manifest.expectations,
         rules=rules,
-        limits=Limits(manifest.max_partitions, manifest.max_locations),
+        limits=manifest.limits,
         intermediates=Intermediates.of(manifest.intermediate_datasets),
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
@@ -179,10 +179,7 @@ def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
         else (application and application.namespace) or "default",
         job_name=job.name if job else (application and application.job_name) or "unknown",
         event_time=time.isoformat() if time else "1970-01-01T00:00:00+00:00",
-        bare_partitions=manifest.bare_partitions,
-        max_event_bytes=manifest.max_event_bytes,
-        redact_literals=manifest.redact_literals,
-        explicit=manifest.lineage_facet,
+        representation=manifest.representation,
     )
 
 

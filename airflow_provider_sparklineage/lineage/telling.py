@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.expected import Expectations
 from airflow_provider_sparklineage.lineage.reconcile import Seen, reconcile
-from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, located, meant
+from airflow_provider_sparklineage.lineage.subsets import Evidence, located, meant
 from airflow_provider_sparklineage.partitioning import Dimension, split_path
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.partitioning import Partition
+    from airflow_provider_sparklineage.representation import Limits
     from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.subset import Condition
 

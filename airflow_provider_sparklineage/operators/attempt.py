@@ -30,7 +30,6 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.subsets import Limits
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.masking import masked
@@ -304,15 +303,8 @@ class Attempt:
             return lineage, self._parts(lineage)
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
-        return facets.parts(
-            lineage,
-            self.bundle.report,
-            bare_partitions=self.settings.emit_bare_partitions_facet,
-            max_event_bytes=self.settings.max_event_bytes,
-            mask=masked,
-            redact_literals=self.settings.redact_literals,
-            explicit=self.settings.emit_lineage_facet,
-        )
+        representation = self.bundle.manifest.representation
+        return facets.parts(lineage, self.bundle.report, representation, masked)
 
     def _expiry(self) -> Any:
         begun = time.monotonic()
@@ -334,7 +326,7 @@ class Attempt:
             manifest.declared_outputs,
             manifest.expectations,
             self.settings.partitioning,
-            Limits(manifest.max_partitions, manifest.max_locations),
+            manifest.limits,
         )
         degradations = (*self._known(), *lineage.degradations)
         return replace(lineage, outcome=outcome, degradations=degradations)

@@ -327,7 +327,6 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.lineage import facets
-        from airflow_provider_sparklineage.lineage.subsets import Limits
         from airflow_provider_sparklineage.lineage.task import declared_lineage
         from airflow_provider_sparklineage.operators.masking import masked
 
@@ -341,14 +340,9 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             declared.outputs,
             declared.expectations,
             resolved.partitioning,
-            Limits(resolved.max_partitions, resolved.max_locations),
+            resolved.limits,
         )
-        said = facets.parts(
-            lineage,
-            bare_partitions=resolved.emit_bare_partitions_facet,
-            mask=masked,
-            redact_literals=resolved.redact_literals,
-        )
+        said = facets.parts(lineage, representation=resolved.representation, mask=masked)
         return _operator_lineage(said)
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:

@@ -30,6 +30,11 @@ import msgspec
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.exceptions import CaptureError
 from airflow_provider_sparklineage.expectations import Expectation
+from airflow_provider_sparklineage.representation import (
+    DEFAULT_MAX_EVENT_BYTES,
+    Limits,
+    Representation,
+)
 from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, read_events
 from airflow_provider_sparklineage.spark.observations import (
     ObservationRecord,
@@ -104,7 +109,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     max_partitions: int = 100
     max_locations: int = 100
     bare_partitions: bool = False
-    max_event_bytes: int = 4194304
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
     redact_literals: bool = False
     column_lineage: str = "compact"
     intermediate_datasets: str = "keep"
@@ -114,6 +119,18 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
     degradations: tuple[ManifestDegradation, ...] = ()
+
+    @property
+    def limits(self) -> Limits:
+        """How many partitions and locations the event names."""
+        return Limits(self.max_partitions, self.max_locations)
+
+    @property
+    def representation(self) -> Representation:
+        """How lineage is said."""
+        return Representation(
+            self.bare_partitions, self.lineage_facet, self.max_event_bytes, self.redact_literals
+        )
 
 
 @dataclass(frozen=True)

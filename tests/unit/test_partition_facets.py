@@ -10,9 +10,9 @@ from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, 
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.observed import Subset
-from airflow_provider_sparklineage.lineage.subsets import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits, Representation
 from airflow_provider_sparklineage.rules import NO_RULES
 from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.events import ReadReport
@@ -161,7 +161,7 @@ def test_a_task_without_partitions_has_no_check_facet():
 
 
 def test_the_proposals_facet_has_the_proposals_body_on_request():
-    [output] = event(lineage(1), bare_partitions=True)["outputs"]
+    [output] = event(lineage(1), representation=Representation(bare_partitions=True))["outputs"]
     assert "partitions" not in event(lineage(1))["outputs"][0]["facets"]
     facet = output["facets"]["partitions"]
     assert {k: v for k, v in facet.items() if not k.startswith("_")} == {

@@ -31,6 +31,7 @@ from airflow_provider_sparklineage.lineage.redaction import (
 )
 from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.representation import Representation
 from airflow_provider_sparklineage.spark.events import ReadReport
 from airflow_provider_sparklineage.subset import Description, Locations, Partitions
 
@@ -91,6 +92,9 @@ def lineage(**dataset):
     }
     columns = ColumnLineage({"token_count": edges}, edges)
     return TaskLineage(Outcome.COMPLETE, (), (LineageDataset(ORDERS, columns=columns, **dataset),))
+
+
+HIDDEN = Representation(redact_literals=True)
 
 
 def event(task, **options):
@@ -168,7 +172,7 @@ def test_users_are_stripped_from_what_spark_says():
 
 def test_literals_are_hidden_on_request():
     task = lineage(meant=Meant(predicates.condition("a = 'PL' AND b LIKE 'x%'")))
-    said, hidden = event(task), event(task, redact_literals=True)
+    said, hidden = event(task), event(task, representation=HIDDEN)
     assert "PL" in text(said)
     assert "x%" in text(said)
     assert "PL" not in text(hidden)
@@ -181,7 +185,7 @@ def test_partitions_are_no_literals():
     p = frozenset({Partition.of([("dt", "2024-05-06")])})
     for meant in (Meant(Partitions(p), p), Meant(Description("dt=2024-05-06"), p)):
         task = lineage(meant=meant)
-        [said], [hidden] = event(task).outputs, event(task, redact_literals=True).outputs
+        [said], [hidden] = event(task).outputs, event(task, representation=HIDDEN).outputs
         assert hidden.outputFacets == said.outputFacets
 
 

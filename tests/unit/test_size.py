@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.representation import Representation
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event
 
@@ -85,7 +86,7 @@ def event(lineage, limit):
         job_namespace="n",
         job_name="j",
         event_time="2026-01-01T00:00:00+00:00",
-        max_event_bytes=limit,
+        representation=Representation(max_event_bytes=limit),
     )
 
 
@@ -242,7 +243,7 @@ def test_the_lineage_that_is_fitted_is_not_changed():
 
 
 def test_a_start_event_has_no_facet_to_say_it_and_so_loses_nothing():
-    parts = facets.parts(LARGE, max_event_bytes=0)
+    parts = facets.parts(LARGE, representation=Representation(max_event_bytes=0))
     assert [sorted(d.facets) for d in parts.outputs] == [["columnLineage", "schema"]] * 2
 
 

@@ -8,8 +8,9 @@ import pytest
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.observed import Subset
-from airflow_provider_sparklineage.lineage.subsets import Evidence, Limits, meant
+from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
 from airflow_provider_sparklineage.partitioning import Dimension, Partition, split_path
+from airflow_provider_sparklineage.representation import Limits
 from airflow_provider_sparklineage.subset import (
     Binary,
     Compare,

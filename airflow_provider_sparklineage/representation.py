@@ -1,0 +1,38 @@
+"""How lineage is said: what of it, and how much. Settings and manifests have these values apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
+"""One consumer refuses events of 5 MB, and Airflow adds facets of its own."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many partitions and locations one condition may name; 0 skips the form."""
+
+    partitions: int = 100
+    locations: int = 100
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Representation:
+    """What facets say besides what they always say, and what they do not.
+
+    :param bare_partitions: an output's partitioning as the proposal's own facet as well
+    :param explicit_lineage: which inputs feed which output, in the job facet ``lineage``
+    :param max_event_bytes: what would make the event larger is dropped, and said to be
+    :param redact_literals: hide the literals of filters and descriptions
+    """
+
+    bare_partitions: bool = False
+    explicit_lineage: bool = False
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    redact_literals: bool = False
+
+
+DEFAULT_REPRESENTATION = Representation()
