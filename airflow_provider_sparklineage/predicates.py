@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from airflow_provider_sparklineage.partitioning import NULL, Partition
@@ -89,7 +90,7 @@ def condition(text: str, columns: Collection[str] = ()) -> Condition:
         and ``b`` is kept: so do Spark's filters most often spell it, and the text cannot tell.
     """
     text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
-    tree = _parsed(text)
+    tree = parsed(text)
     if tree is None:
         return _described(text)
     return _guarded(tree, lambda parts: _after_table(parts, columns)) or _described(text)
@@ -105,7 +106,7 @@ def where(statement: str, table: str | None = None) -> Condition | None:
     :return: None without a WHERE, of another statement or table, and if there is a join, union,
         sub-query, WITH or LATERAL VIEW: there the predicate need not bound what is read
     """
-    tree = _parsed(statement) if _STATEMENT.match(statement) else None
+    tree = parsed(statement) if _STATEMENT.match(statement) else None
     if tree is None or tree.key not in ("select", "delete", "update"):
         return None
     source = _only_table(tree)
@@ -127,7 +128,7 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     A null is :data:`~airflow_provider_sparklineage.partitioning.NULL`; what is no literal, such as
     ``current_date()``, is left out; empty if there is no such clause.
     """
-    tree = _parsed(statement) if _STATEMENT.match(statement) else None
+    tree = parsed(statement) if _STATEMENT.match(statement) else None
     if tree is None or tree.key != "insert":
         return ()
     clause = tree.this.args.get("partition") or tree.args.get("partition")
@@ -167,8 +168,12 @@ def to_sql(condition: Condition) -> str:
             assert_never(condition)
 
 
-def _parsed(text: str) -> _Node | None:
-    """Parse one expression or statement; None if it is none, too long or too deep."""
+@lru_cache(maxsize=64)  # a statement is asked for each of its tables and columns
+def parsed(text: str) -> _Node | None:
+    """Parse one expression or statement; None if it is none, too long or too deep.
+
+    The tree is shared: it is read, never changed.
+    """
     if not text.strip() or len(text) > _LONGEST_PARSED:
         return None
     from sqlglot import parse

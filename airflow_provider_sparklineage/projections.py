@@ -10,14 +10,13 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from airflow_provider_sparklineage.predicates import static_partition
+from airflow_provider_sparklineage import predicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _Node: TypeAlias = Any
 
-_LONGEST_PARSED = 20_000
 _STATEMENT = re.compile(r"\s*(SELECT|INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
 _BY_NAME = re.compile(r"\bBY\s+NAME\b", re.IGNORECASE)
 _LITERALS = frozenset({"literal", "null", "boolean"})
@@ -30,7 +29,7 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
     """
     items = _projections(statement)
     if statement.lstrip()[:6].upper() == "INSERT":
-        static = dict(static_partition(statement))
+        static = dict(predicates.static_partition(statement))
         names = [column for column in columns if column not in static]
         if len(names) != len(items):
             return {}
@@ -42,12 +41,10 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
 @lru_cache(maxsize=64)  # asked for each column of an output
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
     """Give name and kind of what a statement selects; empty where that is not sure."""
-    if not _STATEMENT.match(statement) or len(statement) > _LONGEST_PARSED:
+    tree = predicates.parsed(statement) if _STATEMENT.match(statement) else None
+    if tree is None:
         return ()
-    from sqlglot import parse_one
-
     try:
-        tree = parse_one(statement, read="spark")
         if tree.key == "insert" and (tree.this.key == "schema" or _BY_NAME.search(statement)):
             return ()  # INSERT INTO t (b, a) or BY NAME: not by position
         select = tree if tree.key == "select" else tree.expression if tree.key == "insert" else None
@@ -56,7 +53,7 @@ def _projections(statement: str) -> tuple[tuple[str, str], ...]:
         if select is None or select.key != "select" or select.is_star:
             return ()
         return tuple((item.alias_or_name, _kind(item)) for item in select.expressions)
-    except Exception:  # as in predicates: a parser given any text of anybody
+    except Exception:  # trees of any text of anybody have any shape
         return ()
 
 
