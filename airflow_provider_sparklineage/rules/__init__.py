@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.rules.documents import ANY_DEPTH, checked, document
-from airflow_provider_sparklineage.rules.text import Source, read
+from airflow_provider_sparklineage.rules.text import Source, content, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,12 @@ def load(text_or_path: str | Path) -> PartitionRules:
     :param text_or_path: inline if it has more than one line or begins as YAML lists do
     :raise RulesError: if a rule is wrong; names file, line and key, and what to do
     """
-    documents, source = read(text_or_path)
+    return _made_of(*content(text_or_path))
+
+
+@lru_cache(maxsize=16)  # a task's settings are resolved several times, and each time the same
+def _made_of(text: str, name: str) -> PartitionRules:
+    documents, source = read(text, name)
     return NO_RULES if documents is None else PartitionRules.of(documents, source)
 
 

@@ -48,14 +48,13 @@ def _dotted(keys: Keys) -> str:
     return ", ".join([*rule, *([f"key {rest.lstrip('.')}"] if rest else [])])
 
 
-def read(text_or_path: str | Path) -> tuple[object, Source]:
-    """Read rules from inline YAML or from a file.
+def read(text: str, name: str) -> tuple[object, Source]:
+    """Read the YAML of rules.
 
-    :param text_or_path: inline if it has more than one line or begins as YAML lists do
+    :param name: of the file that they are from; empty of inline rules
     :return: lists, dicts and texts, and the source that knows their lines; None of empty rules
-    :raise RulesError: if there is no such file, or it is no YAML
+    :raise RulesError: if it is no YAML
     """
-    text, name = _text(text_or_path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as e:
@@ -71,7 +70,12 @@ def read(text_or_path: str | Path) -> tuple[object, Source]:
     return document, Source(name, plain.lines)
 
 
-def _text(text_or_path: str | Path) -> tuple[str, str]:
+def content(text_or_path: str | Path) -> tuple[str, str]:
+    """Give the YAML of rules, and the name of the file that it is in; empty if there is none.
+
+    :param text_or_path: inline if it has more than one line or begins as YAML lists do
+    :raise RulesError: if there is no such file
+    """
     given = str(text_or_path).strip()
     inline = "\n" in given or given.startswith(("-", "[", "{", "#"))
     if isinstance(text_or_path, str) and (inline or not given):
