@@ -6,15 +6,14 @@ import json
 from typing import IO, TYPE_CHECKING, Any
 
 from openlineage.client.serde import Serde
-from rich.table import Table
 
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage import partition_facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.expected import Expected
+from airflow_provider_sparklineage.lineage.expected import united
 from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
-from airflow_provider_sparklineage.show import console, escape
+from airflow_provider_sparklineage.show import console, escape, folding_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,26 +68,8 @@ def _rendered(text: TracedText) -> dict[str, Any]:
 
 def _expected(expectation: Expectation, limits: Limits) -> dict[str, Any]:
     name = expectation.dataset or DatasetName("", expectation.table)
-    expected = Expected(
-        expectation.kind,
-        None if expectation.partitions is None else frozenset(expectation.partitions),
-        expectation.dimensions,
-        frozenset({expectation.location} if expectation.location else ()),
-        (expectation.where,) if expectation.where else (),
-        is_glob=expectation.is_glob,
-        sources=expectation.sources,
-    )
-    told = meant(
-        Evidence(
-            observed=False,
-            subset=None,
-            locations=None,
-            filters=None,
-            expected=expected,
-            located=lambda _: None,
-        ),
-        limits,
-    )
+    expected = united([expectation])
+    told = meant(Evidence(expected=expected), limits)
     facets = partition_facets.input_facets(LineageDataset(name, expected=expected, meant=told))
     return {
         "kind": str(expectation.kind),
@@ -156,9 +137,7 @@ def _print_expectation(out: Console, entry: dict[str, Any]) -> None:
 
 
 def _print_sources(out: Console, sources: Iterable[dict[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
+    table = folding_table(3)
     for source in sources:
         label = f"{source['dimension']} = " if source["dimension"] else ""
         made_by = ", ".join(f"{{{{ {e} }}}}" for e in source["expressions"])

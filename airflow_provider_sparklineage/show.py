@@ -11,6 +11,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.subset import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +28,14 @@ def console(file: IO[str]) -> Console:
     if made.is_terminal:
         return made
     return Console(file=file, highlight=False, emoji=False, width=_PLAIN_WIDTH, no_color=True)
+
+
+def folding_table(columns: int) -> Table:
+    """Make a table without lines, whose columns fold what is long."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(columns):
+        table.add_column(overflow="fold")
+    return table
 
 
 def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
@@ -117,9 +126,7 @@ def _print_datasets(
     datasets: list[Mapping[str, Any]],
     labels: Mapping[DatasetName, str],
 ) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
+    table = folding_table(3)
     for dataset in datasets:
         name = _name(dataset)
         table.add_row(
@@ -161,11 +168,9 @@ def _print_sources_of_partitions(
     """Tell if partitions are the expected ones, and which template made each expected value."""
     check = (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
     _print_statuses(out, check, labels)
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(4):
-        table.add_column(overflow="fold")
+    table = folding_table(4)
     for entry in (*(check.get("reads") or ()), *(check.get("writes") or ())):
-        name = DatasetName(**entry["dataset"])
+        name = _name(entry["dataset"])
         for source in entry.get("from") or ():
             made_by = " ".join(f"{{{{ {e} }}}}" for e in source.get("expressions") or ())
             table.add_row(
@@ -191,13 +196,11 @@ _COLOURS = {
 def _print_statuses(
     out: Console, check: Mapping[str, Any], labels: Mapping[DatasetName, str]
 ) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(4):
-        table.add_column(overflow="fold")
+    table = folding_table(4)
     for verb, side in (("read", "reads"), ("written", "writes")):
         for entry in check.get(side) or ():
             status = str(entry.get("status") or "")
-            name = DatasetName(**entry["dataset"])
+            name = _name(entry["dataset"])
             table.add_row(
                 f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
                 verb,
@@ -219,13 +222,7 @@ def _difference(entry: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
-_SIGNS = {
-    "EQUAL": "=",
-    "GREATER_THAN": ">",
-    "GREATER_EQUAL_THAN": ">=",
-    "LESS_THAN": "<",
-    "LESS_EQUAL_THAN": "<=",
-}
+_SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
 def _condition(condition: Mapping[str, Any]) -> str:

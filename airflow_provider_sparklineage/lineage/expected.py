@@ -81,7 +81,7 @@ class Expectations:
         explaining = [source for source in inferred if _value(source) not in known]
         if not said and not explaining:
             return None
-        return _united(said, explaining)
+        return united(said, explaining)
 
     def unbound_tables(self) -> list[str]:
         """Tables that were declared and are none of the datasets that were asked for."""
@@ -125,7 +125,11 @@ def _says_something(expectation: Expectation) -> bool:
     return bool(expectation.partitions is not None or expectation.where or expectation.location)
 
 
-def _united(said: Sequence[Expectation], explaining: Sequence[Source]) -> Expected:
+def united(said: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
+    """Unite what is said of one dataset on one side.
+
+    :param explaining: dates of the arguments that say where other values come from
+    """
     partitions: set[Partition] = set()
     dimensions: dict[Dimension, None] = {}
     for expectation in said:

@@ -15,7 +15,7 @@ replace the writer's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import attrs
 from openlineage.client.facet_v2 import (
@@ -28,7 +28,7 @@ from openlineage.client.facet_v2 import (
 
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
 from airflow_provider_sparklineage.lineage.reconcile import worst
-from airflow_provider_sparklineage.lineage.subsets import extent, summary
+from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.subset import (
     Binary,
     Compare,
@@ -41,11 +41,13 @@ from airflow_provider_sparklineage.subset import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from airflow_provider_sparklineage.expectations import Source
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.partitioning import Dimension, Partition
+
+F = TypeVar("F")
 
 SUBSET_KEY = "subset"
 DESCRIPTION_KEY = "sparkLineage_subsetDescription"
@@ -102,31 +104,31 @@ class SparkLineageSubsetDescriptionOutputDatasetFacet(OutputDatasetFacet):
 
 def input_facets(dataset: LineageDataset) -> dict[str, InputDatasetFacet]:
     """Say which part of a dataset was read."""
-    said, rest = _sayable(dataset.meant.condition)
-    facets: dict[str, InputDatasetFacet] = {}
-    if said is not None:
-        facets[SUBSET_KEY] = base_subset_dataset.InputSubsetInputDatasetFacet(
-            _condition(said), producer=producer()
-        )
-    if rest:
-        facets[DESCRIPTION_KEY] = SparkLineageSubsetDescriptionInputDatasetFacet(
-            description=rest, producer=producer()
-        )
-    return facets
+    return _side_facets(
+        dataset,
+        base_subset_dataset.InputSubsetInputDatasetFacet,
+        SparkLineageSubsetDescriptionInputDatasetFacet,
+    )
 
 
 def output_facets(dataset: LineageDataset) -> dict[str, OutputDatasetFacet]:
     """Say which part of a dataset was written."""
+    return _side_facets(
+        dataset,
+        base_subset_dataset.OutputSubsetOutputDatasetFacet,
+        SparkLineageSubsetDescriptionOutputDatasetFacet,
+    )
+
+
+def _side_facets(
+    dataset: LineageDataset, subset: Callable[..., F], description: Callable[..., F]
+) -> dict[str, F]:
     said, rest = _sayable(dataset.meant.condition)
-    facets: dict[str, OutputDatasetFacet] = {}
+    facets: dict[str, F] = {}
     if said is not None:
-        facets[SUBSET_KEY] = base_subset_dataset.OutputSubsetOutputDatasetFacet(
-            _condition(said), producer=producer()
-        )
+        facets[SUBSET_KEY] = subset(_condition(said), producer=producer())
     if rest:
-        facets[DESCRIPTION_KEY] = SparkLineageSubsetDescriptionOutputDatasetFacet(
-            description=rest, producer=producer()
-        )
+        facets[DESCRIPTION_KEY] = description(description=rest, producer=producer())
     return facets
 
 
@@ -230,14 +232,14 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
     if not dimensions and not partitions:
         return {}
     entries = [PartitionDimension(list(d.fields), d.transform) for d in dimensions]
-    first, last, count = extent(partitions or ())
+    written = extent(partitions or ())
     facets: dict[str, DatasetFacet] = {
         PARTITIONS_KEY: SparkLineagePartitionsDatasetFacet(
             dimensions=entries,
-            summary=summary(partitions) if partitions is not None else "partitions not known",
-            count=count,
-            first=str(first) if first else None,
-            last=str(last) if last else None,
+            summary=written.summary if partitions is not None else "partitions not known",
+            count=written.count,
+            first=str(written.first) if written.count else None,
+            last=str(written.last) if written.count else None,
             truncated=dataset.meant.skipped > 0,
             description=_partitioned_by(dimensions),
             producer=producer(),
@@ -344,10 +346,9 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
 
 
 def _counted(partitions: Iterable[Partition]) -> dict[str, Any]:
-    found = list(partitions)
-    first, last, count = extent(found)
-    said: dict[str, Any] = {"summary": summary(found), "count": count}
-    return said | ({"first": str(first), "last": str(last)} if count else {})
+    found = extent(partitions)
+    said: dict[str, Any] = {"summary": found.summary, "count": found.count}
+    return said | ({"first": str(found.first), "last": str(found.last)} if found.count else {})
 
 
 def _value(source: Source) -> dict[str, Any]:

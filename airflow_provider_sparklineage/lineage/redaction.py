@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import attrs
 
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
-from airflow_provider_sparklineage.lineage.subsets import summary
+from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.subset import (
     Binary,
     Compare,
@@ -127,7 +127,7 @@ def _without_literals(meant: Meant, hidden: Callable[[str], str]) -> Meant:
     """Hide the literals of a filter; partitions and locations are what the event is about."""
     condition = meant.condition
     if condition is None or (
-        meant.partitions is not None and condition == Description(summary(meant.partitions))
+        meant.partitions is not None and condition == Description(extent(meant.partitions).summary)
     ):
         return meant
     return replace(meant, condition=_condition_without_literals(condition, hidden))

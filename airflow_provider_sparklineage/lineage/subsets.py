@@ -66,12 +66,12 @@ class Evidence:
     :param is_on_both_sides: whether the dataset was read and written
     """
 
-    observed: bool
-    subset: Subset | None
-    locations: frozenset[str] | None
-    filters: Condition | None
-    expected: Expected | None
-    located: Callable[[str], Partition | None]
+    observed: bool = False
+    subset: Subset | None = None
+    locations: frozenset[str] | None = None
+    filters: Condition | None = None
+    expected: Expected | None = None
+    located: Callable[[str], Partition | None] = lambda _: None
     stated: frozenset[Partition] | None = None
     is_on_both_sides: bool = False
 
@@ -95,7 +95,7 @@ class Meant:
     def summary(self) -> str:
         """Say it in a few words; empty for the whole, or what is not known."""
         if self.partitions is not None:
-            return summary(self.partitions)
+            return extent(self.partitions).summary
         return to_text(self.condition) if self.condition else ""
 
 
@@ -118,7 +118,7 @@ def meant(evidence: Evidence, limits: Limits) -> Meant:
         what = "partitions" if partitions is not None else "locations"
         return Meant(filters, partitions, skipped, what)
     if partitions is not None:
-        return Meant(Description(summary(partitions)), partitions, skipped)
+        return Meant(Description(extent(partitions).summary), partitions, skipped)
     if skipped and evidence.locations:
         first, last = min(evidence.locations), max(evidence.locations)
         text = f"{first} … {last} ({skipped} locations)"
@@ -185,7 +185,8 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     elif evidence.expected is not None:
         dimensions = evidence.expected.dimensions
     formats = {d.label: d.format for d in dimensions}
-    first, last, _ = extent(partitions)
+    ends = extent(partitions)
+    first, last = ends.first, ends.last
     if first is None or last is None or [k for k, _ in first.values] != [k for k, _ in last.values]:
         return None
     varying = [
@@ -200,20 +201,30 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     return date_range(partitions, form) if form else None
 
 
-def summary(partitions: Iterable[Partition]) -> str:
-    """Say partitions in a few words: one by its name, several by the first and the last."""
-    first, last, count = extent(partitions)
-    if first is None:
-        return "no partition"
-    return str(first) if count == 1 else f"{first} … {last} ({count} partitions)"
+@dataclass(frozen=True)
+class Extent:
+    """The first and the last of some partitions, and how many there are; None of none."""
+
+    first: Partition | None
+    last: Partition | None
+    count: int
+
+    @property
+    def summary(self) -> str:
+        """Say partitions in a few words: one by its name, several by the first and the last."""
+        if self.first is None:
+            return "no partition"
+        if self.count == 1:
+            return str(self.first)
+        return f"{self.first} … {self.last} ({self.count} partitions)"
 
 
-def extent(partitions: Iterable[Partition]) -> tuple[Partition | None, Partition | None, int]:
-    """Give the first and the last partition, and how many there are; None of none.
+def extent(partitions: Iterable[Partition]) -> Extent:
+    """Give the extent of partitions.
 
     By their values, as Python compares tuples ten times as fast as objects.
     """
     by_values = {partition.values: partition for partition in partitions}
     if not by_values:
-        return None, None, 0
-    return by_values[min(by_values)], by_values[max(by_values)], len(by_values)
+        return Extent(None, None, 0)
+    return Extent(by_values[min(by_values)], by_values[max(by_values)], len(by_values))

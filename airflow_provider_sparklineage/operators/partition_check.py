@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, Asset, Sta
 from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
-from airflow_provider_sparklineage.lineage.subsets import summary
+from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.operators.declared import asset_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POLICIES = ("warn", "ignore", "fail")
 MAX_KEYS = 1000
 """Asset partitions of one output: each starts a run of the DAGs that are scheduled on the asset."""
 MAX_KEY_LENGTH = 250
@@ -59,11 +58,11 @@ class PartitionCheck:
         verb = "read" if self.side is Side.READ else "wrote"
         parts = []
         if check.unexpected:
-            parts.append(f"{verb} {summary(check.unexpected)}")
+            parts.append(f"{verb} {extent(check.unexpected).summary}")
         if check.missing:
-            parts.append(f"did not {self.side} {summary(check.missing)}")
+            parts.append(f"did not {self.side} {extent(check.missing).summary}")
         sources = [s for s in (expected.sources if expected else ()) if s.kind is not Kind.INFERRED]
-        wanted = summary(expected.partitions or ()) if expected else ""
+        wanted = extent(expected.partitions or ()).summary if expected else ""
         because = "; ".join(dict.fromkeys(f"{s.template} in {s.field}" for s in sources[:3]))
         said = f" ({because})" if because else ""
         return f"{self.dataset.name}: {' and '.join(parts)}; expected {wanted}{said}."
