@@ -122,16 +122,6 @@ _OBJECT_STORES = {
 }
 
 
-def from_uri(uri: str) -> DatasetName | None:
-    """Name the dataset at a URI or absolute path as the listener does with its defaults."""
-    return Naming().name(uri)
-
-
-def trim(name: str) -> str:
-    """Cut partition directories off a dataset name as the listener does with its defaults."""
-    return Naming().trim(name)
-
-
 def untrimmed(uri: str) -> DatasetName | None:
     """Name the very place of a URI or absolute path, with its partition directories.
 

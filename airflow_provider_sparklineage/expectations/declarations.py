@@ -100,6 +100,13 @@ def _moment(text: str, form: str) -> DateTime:
     return pendulum.instance(datetime.fromisoformat(iso))  # in UTC, as no zone is named
 
 
+def listed(value: object) -> list[Any]:
+    """List what ``reads`` or ``writes`` holds: several declarations, or one by itself."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple, set)) else [value]
+
+
 @dataclass(frozen=True)
 class DatasetSubset:
     """

@@ -164,8 +164,7 @@ def dimensions_of(
     dataset: DatasetName, partition: Partition, rules: PartitionRules
 ) -> tuple[Dimension, ...]:
     """Give the dimensions of a partition: those of the rule for the dataset, else its columns."""
-    spec = rules.spec(dataset)
-    known = {d.label: d for d in spec.dimensions} if spec else {}
+    known = rules.dimensions(dataset)
     return tuple(known.get(label) or Dimension.of(label) for label, _ in partition.values)
 
 

@@ -61,6 +61,13 @@ class ActionDataset:
     locations: frozenset[str] | None = None
 
 
+def united_locations(
+    one: frozenset[str] | None, other: frozenset[str] | None
+) -> frozenset[str] | None:
+    """Unite locations of one dataset; None, which is the whole, makes the whole."""
+    return None if one is None or other is None else one | other
+
+
 @dataclass(frozen=True)
 class Action:
     """One SQL execution, or one RDD job that read or wrote data."""

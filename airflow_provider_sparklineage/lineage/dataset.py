@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.application import united_locations
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
 from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.spark.events import decode_facet
@@ -82,10 +83,7 @@ def joined(
         both_sides["outputStatistics"] = _summed(
             known.side_facets["outputStatistics"], sides["outputStatistics"]
         )
-    whole = known.locations is None or dataset.locations is None
-    locations = (
-        None if whole else (known.locations or frozenset()) | (dataset.locations or frozenset())
-    )
+    locations = united_locations(known.locations, dataset.locations)
     return LineageDataset(dataset.name, both, both_sides, locations)
 
 

@@ -13,6 +13,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.lineage.application import united_locations
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -61,14 +63,11 @@ def _joined(
         if known is None:
             found[name] = replace(dataset, name=name, locations=locations)
             continue
-        whole = known.locations is None or locations is None
         found[name] = replace(
             known,
             facets={**known.facets, **dataset.facets},
             side_facets={**known.side_facets, **dataset.side_facets},
-            locations=None
-            if whole
-            else (known.locations or frozenset()) | (locations or frozenset()),
+            locations=united_locations(known.locations, locations),
         )
     return tuple(found[name] for name in sorted(found))
 

@@ -56,10 +56,9 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
-    known = [Degradation(DegradationCode(d.code), d.message) for d in manifest.degradations]
-    met = [] if known else _incomplete(application)
+    met = [] if manifest.known else _incomplete(application)
     degradations = [
-        *known,
+        *manifest.known,
         *met,
         *_read_troubles(bundle.report, application),
         *met_observing,

@@ -26,7 +26,7 @@ from airflow.providers.openlineage.plugins.macros import (
     lineage_job_namespace,
 )
 
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.degradations import DegradationCode
 from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
@@ -299,7 +299,7 @@ class Attempt:
             return lineage, self._parts(lineage)
         except (Exception, AirflowTaskTimeout):  # what is declared may be why
             log.debug("What is declared cannot be said.", exc_info=True)
-            lineage = TaskLineage(outcome, degradations=self._known())
+            lineage = TaskLineage(outcome, degradations=self.bundle.manifest.known)
             return lineage, self._parts(lineage)
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
@@ -328,12 +328,8 @@ class Attempt:
             self.settings.partitioning,
             manifest.limits,
         )
-        degradations = (*self._known(), *lineage.degradations)
+        degradations = (*manifest.known, *lineage.degradations)
         return replace(lineage, outcome=outcome, degradations=degradations)
-
-    def _known(self) -> tuple[Degradation, ...]:
-        noted = self.bundle.manifest.degradations
-        return tuple(Degradation(DegradationCode(d.code), d.message) for d in noted)
 
     def _clean_up(self, lineage: TaskLineage) -> None:
         """Keep or remove the bundle, and say once what needs a person's attention."""

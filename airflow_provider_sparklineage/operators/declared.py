@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.expectations import (
     Side,
     derivation,
 )
+from airflow_provider_sparklineage.expectations.declarations import listed
 from airflow_provider_sparklineage.references import references
 from airflow_provider_sparklineage.references.texts import SCHEMES
 
@@ -99,7 +100,7 @@ class _Finding:
     def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
         """Add ``reads`` or ``writes``; return the datasets that have a name."""
         names = []
-        for number, entry in enumerate(_listed(entries)):
+        for number, entry in enumerate(listed(entries)):
             subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
             if _is_unrendered(subset):
                 continue  # its template could not be rendered, so it names nothing
@@ -203,9 +204,3 @@ def _identity(entry: object) -> DatasetName | None:
 
     found = ExtractorManager.convert_to_ol_dataset(entry)
     return DatasetName(found.namespace, found.name) if found is not None else None
-
-
-def _listed(value: object) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple, set)) else [value]

@@ -102,24 +102,23 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.on_partition_mismatch_callback = on_partition_mismatch_callback
         self.record_asset_partitions = record_asset_partitions
         self.column_lineage = column_lineage
-        self._depend_on_declared([*_listed(reads), *_listed(writes)])
+        if reads or writes:  # which is unusual, and only then is anything imported
+            self._depend_on_declared()
         self._attempt: Attempt | None = None
         self._collected: OpenLineageParts | None = None
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
         self._traces: tuple[TracedText, ...] | None = None
         self._unrendered: tuple[str, ...] = ()
 
-    def _depend_on_declared(self, entries: list[Any]) -> None:
+    def _depend_on_declared(self) -> None:
         """Make tasks upstream whose results are in declarations.
 
         Airflow looks for them in containers, and in no DatasetSubset.
         """
-        if not entries:  # which is usual, and then nothing is imported
-            return
-        from airflow_provider_sparklineage.expectations import DatasetSubset
+        from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 
         operator: Any = self
-        for entry in entries:
+        for entry in (*listed(self.reads), *listed(self.writes)):
             if isinstance(entry, DatasetSubset):
                 XComArg.apply_upstream_relationship(operator, [entry.dataset, entry.partitions])
 
@@ -360,10 +359,6 @@ def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
         run_facets=parts.run_facets,
         job_facets=parts.job_facets,
     )
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple, set)) else []
 
 
 def option(name: str) -> str | None:

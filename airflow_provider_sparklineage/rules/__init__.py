@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.layouts import PartitionSpec
-    from airflow_provider_sparklineage.partitioning import Fit, Partition
+    from airflow_provider_sparklineage.partitioning import Dimension, Fit, Partition
 
 
 class Split(NamedTuple):
@@ -106,6 +106,11 @@ class PartitionRules:
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
         """Say how a dataset is partitioned, if a rule does."""
         return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
+
+    def dimensions(self, dataset: DatasetName) -> dict[str, Dimension]:
+        """Describe a dataset's dimensions by their labels; none if no rule does."""
+        spec = self.spec(dataset)
+        return {d.label: d for d in spec.dimensions} if spec else {}
 
     def split(self, name: DatasetName) -> Split | None:
         """Cut the name of a place into the dataset and what is below it, if a rule says where."""

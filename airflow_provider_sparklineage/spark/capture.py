@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import CaptureError
 from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.representation import (
@@ -119,6 +120,11 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
     degradations: tuple[ManifestDegradation, ...] = ()
+
+    @property
+    def known(self) -> tuple[Degradation, ...]:
+        """What the worker already knew to be missing."""
+        return tuple(Degradation(DegradationCode(d.code), d.message) for d in self.degradations)
 
     @property
     def limits(self) -> Limits:

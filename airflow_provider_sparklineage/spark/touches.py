@@ -146,8 +146,7 @@ class _Places:
         self, dataset: DatasetName, layouts: Iterable[Layout]
     ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
         """Unite layouts of one dataset, with the partitions that are in a base's own path."""
-        spec = self.rules.spec(dataset)
-        known = {d.label: d for d in spec.dimensions} if spec else {}
+        known = self.rules.dimensions(dataset)
         dimensions: dict[Dimension, None] = {}
         partitions: set[Partition] = set()
         for layout in layouts:

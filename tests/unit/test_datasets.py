@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming, from_uri, trim, untrimmed
+from airflow_provider_sparklineage.datasets import DatasetName, Naming, untrimmed
+
+from_uri = Naming().name
+trim = Naming().trim
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming, from_uri, untrimmed
+from airflow_provider_sparklineage.datasets import DatasetName, Naming, untrimmed
 from airflow_provider_sparklineage.partitioning import NULL, Partition
 from airflow_provider_sparklineage.references import Reference, ValueSpan, references
 from airflow_provider_sparklineage.rules import load
@@ -220,7 +220,7 @@ def test_the_partition_of_a_path_is_read_back_and_its_spans_slice_it_out(values,
     found = references(text)
     assert [(one.uri, one.partition) for one in found] == [(uri, partition)] * times
     for one in found:
-        assert one.dataset == from_uri(uri) == DatasetName("s3://b", "t")
+        assert one.dataset == Naming().name(uri) == DatasetName("s3://b", "t")
         spelled = [json.loads(f'"{text[span.start : span.end]}"') for span in one.values]
         assert spelled == [part.partition("=")[2] for part in uri.split("/")[4:]]
 
