@@ -1,0 +1,101 @@
+"""The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
+
+One module for each group of commands. They import nothing heavy before they run, so that help is
+quick, and Airflow only where they say so; it is Airflow that calls :func:`airflow_commands`.
+Exit codes: 0 done, 1 done with notes under ``--strict`` or not done, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.cli import events, explanations, listener, schemas
+from airflow_provider_sparklineage.exceptions import (
+    RulesError,
+    SparkLineageError,
+    UnusableInputError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow.cli.cli_config import CLICommand
+
+    from airflow_provider_sparklineage.cli.commands import Command
+
+COMMANDS = (
+    *events.COMMANDS,
+    explanations.OF_TEMPLATES,
+    schemas.COMMAND,
+    listener.COMMAND,
+)
+"""Commands of ``sparklineage``."""
+
+AIRFLOW_COMMANDS = (
+    *events.COMMANDS,
+    explanations.OF_TASK,
+    schemas.COMMAND,
+    listener.COMMAND,
+)
+"""Commands of ``airflow sparklineage``."""
+
+
+def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    try:
+        return run(args)
+    except (UnusableInputError, RulesError) as error:
+        print(f"sparklineage: {error}", file=sys.stderr)
+        return 2
+    except SparkLineageError as error:
+        print(f"sparklineage: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python must not complain about it again at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the ``sparklineage`` command."""
+    parser = argparse.ArgumentParser(
+        prog="sparklineage",
+        description="Lineage of Spark jobs run by Airflow, from what was captured.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.help, description=command.help)
+        for argument in command.arguments:
+            sub.add_argument(*argument.flags, **argument.settings)
+        sub.set_defaults(run=command.run)
+    args = parser.parse_args(argv)
+    return _guarded(args.run, args)
+
+
+def airflow_commands() -> list[CLICommand]:
+    """Give the commands of ``airflow sparklineage`` (``cli`` of the provider info)."""
+    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
+
+    def action(command: Command) -> ActionCommand:
+        def run(args: argparse.Namespace) -> None:
+            code = _guarded(command.run, args)
+            if code:
+                raise SystemExit(code)
+
+        arguments = [
+            Arg(flags=a.flags, **a.settings)  # type: ignore[no-untyped-call]
+            for a in command.arguments
+        ]
+        return ActionCommand(name=command.name, help=command.help, func=run, args=arguments)
+
+    return [
+        GroupCommand(
+            name="sparklineage",
+            help="Lineage of Spark jobs",
+            subcommands=tuple(map(action, AIRFLOW_COMMANDS)),
+        )
+    ]

@@ -1,0 +1,9 @@
+"""``python -m airflow_provider_sparklineage.cli``."""
+
+from __future__ import annotations
+
+import sys
+
+from airflow_provider_sparklineage.cli import main
+
+sys.exit(main())

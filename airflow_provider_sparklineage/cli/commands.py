@@ -1,0 +1,25 @@
+"""What a command is, in the words that argparse and Airflow's command line share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+
+class Argument(NamedTuple):
+    """An argument, in the words that argparse and Airflow's ``Arg`` share."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+class Command(NamedTuple):
+    """A command of ``sparklineage``."""
+
+    name: str
+    help: str
+    run: Callable[[argparse.Namespace], int]
+    arguments: tuple[Argument, ...]

@@ -1,0 +1,183 @@
+"""Commands on what was captured and merged: ``merge``, ``show`` and ``columns``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.exceptions import UnusableInputError
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
+    from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+    with materialised(args.input) as paths:
+        if merged_events(paths):
+            msg = "The input holds merged events already; see them with `sparklineage show`."
+            raise UnusableInputError(msg)
+        with open_bundle(paths, application=args.application) as bundle:
+            event = merged_event(bundle, task_lineage(bundle))
+    if args.job_namespace:
+        event["job"]["namespace"] = args.job_namespace
+    if args.job_name:
+        event["job"]["name"] = args.job_name
+    print(json.dumps(event, sort_keys=True, indent=2, ensure_ascii=False))
+    return _notes(event, strict=args.strict)
+
+
+def _notes(event: dict[str, Any], *, strict: bool) -> int:
+    from airflow_provider_sparklineage import show
+
+    missing = show.degradations(event)
+    for entry in missing:
+        print(f"note: {entry['code']}: {entry['message']}", file=sys.stderr)
+    if more := show.unlisted_degradations(event):
+        print(f"note: {more} more are not listed in the event", file=sys.stderr)
+    return 1 if strict and missing else 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import show
+
+    events = _events(args)
+    for event in events:
+        show.print_event(event, sys.stdout)
+    missing = any(show.degradations(event) for event in events)
+    return 1 if args.strict and missing else 0
+
+
+def _columns(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.lineage import paths
+    from airflow_provider_sparklineage.show_paths import print_paths
+
+    if args.upstream and args.downstream:
+        msg = "Give --upstream or --downstream, not both."
+        raise UnusableInputError(msg)
+    graph = paths.graph(_events(args))
+    column = graph.find(args.column)
+    direction = paths.Direction.DOWNSTREAM if args.downstream else paths.Direction.UPSTREAM
+    hops = graph.hops(column, direction)
+    if args.json:
+        document = paths.document(column, direction, hops)
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print_paths(column, direction, hops, sys.stdout)
+    return 0
+
+
+def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Give the merged events of the input: of each bundle, and those in the files or of them."""
+    from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
+    from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+    def merged(of: list[str]) -> dict[str, Any]:
+        with open_bundle(of, application=args.application) as bundle:
+            return merged_event(bundle, task_lineage(bundle))
+
+    with materialised(args.input) as paths:
+        events = [merged([path]) for path in paths if Path(path).is_dir()]
+        files = [path for path in paths if not Path(path).is_dir()]
+        if files:
+            events += merged_events(files) or [merged(files)]
+    return events
+
+
+_INPUT = Argument(
+    ("input",),
+    {
+        "nargs": "+",
+        "metavar": "BUNDLE_OR_FILE",
+        "help": (
+            "a capture bundle (directory), or files of captured Spark events "
+            "(NDJSON or JSON, - for stdin)"
+        ),
+    },
+)
+_EVENTS_INPUT = Argument(
+    ("input",),
+    {
+        "nargs": "+",
+        "metavar": "BUNDLE_OR_FILE",
+        "help": (
+            "capture bundles (directories), and files of captured Spark events of one application "
+            "or of merged events, of which the last of each job counts (NDJSON or JSON, - for "
+            "stdin)"
+        ),
+    },
+)
+_APPLICATION = Argument(
+    ("--application",),
+    {
+        "metavar": "RUN_ID",
+        "help": "OpenLineage run id of the application, if the files hold several",
+    },
+)
+_STRICT = Argument(
+    ("--strict",),
+    {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
+)
+
+COMMANDS = (
+    Command(
+        "merge",
+        "Merge captured Spark events into one OpenLineage RunEvent",
+        _merge,
+        (
+            _INPUT,
+            Argument(
+                ("--job-namespace",),
+                {"metavar": "NS", "help": "namespace of the merged event's job"},
+            ),
+            Argument(
+                ("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}
+            ),
+            _APPLICATION,
+            _STRICT,
+        ),
+    ),
+    Command(
+        "show",
+        "Show what a task read and wrote, column by column, and what is missing",
+        _show,
+        (
+            _EVENTS_INPUT,
+            _APPLICATION,
+            _STRICT,
+        ),
+    ),
+    Command(
+        "columns",
+        "Show which columns a column is made of, or which are made of it, from task to task",
+        _columns,
+        (
+            _EVENTS_INPUT,
+            Argument(
+                ("--column",),
+                {
+                    "required": True,
+                    "metavar": "DATASET:COLUMN",
+                    "help": (
+                        "the column, e.g. s3://lake/revenue:amount, or the end of its name, "
+                        "e.g. revenue:amount"
+                    ),
+                },
+            ),
+            Argument(
+                ("--upstream",),
+                {"action": "store_true", "help": "show what it is made of; the default"},
+            ),
+            Argument(
+                ("--downstream",), {"action": "store_true", "help": "show what is made of it"}
+            ),
+            Argument(("--json",), {"action": "store_true", "help": "print the path as JSON"}),
+            _APPLICATION,
+        ),
+    ),
+)

@@ -1,0 +1,141 @@
+"""``explain``: of templates in a shell, of a DAG's task under ``airflow sparklineage``.
+
+For its macros it imports Airflow, once it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.exceptions import UnusableInputError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from airflow_provider_sparklineage.operators.dry_run import Run
+
+
+def _explain_texts(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import explain, rules
+    from airflow_provider_sparklineage.datasets import Naming
+    from airflow_provider_sparklineage.expectations import derivation
+    from airflow_provider_sparklineage.operators import dry_run
+    from airflow_provider_sparklineage.representation import DEFAULT_LIMITS
+
+    known = rules.load(args.rules) if args.rules else rules.NO_RULES
+    run = _run_of(args)
+    texts = [
+        traced
+        for number, text in enumerate(args.text)
+        for traced in dry_run.trace_text(text, number, run)
+    ]
+    found = derivation.from_arguments(texts, Naming(), known)
+    return _print_explanation(args, explain.explanation("", texts, found, DEFAULT_LIMITS))
+
+
+def _explain_task(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import explain, rules, settings
+    from airflow_provider_sparklineage.operators import dry_run
+    from airflow_provider_sparklineage.operators.spark_submit import option
+
+    resolved = settings.resolve(option)
+    known = rules.load(args.rules) if args.rules else resolved.partitioning
+    task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
+    document = explain.explanation(
+        task.subject,
+        task.texts,
+        task.declared.expectations,
+        resolved.limits,
+        task.declared.problems,
+    )
+    return _print_explanation(args, document)
+
+
+def _run_of(args: argparse.Namespace) -> Run:
+    from airflow_provider_sparklineage.operators import dry_run
+
+    ends = [args.data_interval_start, args.data_interval_end]
+    if any(ends) and not all(ends):
+        msg = "Give --data-interval-start and --data-interval-end together."
+        raise UnusableInputError(msg)
+    if any(ends) and not args.logical_date:
+        msg = "A run with a data interval has a logical date; give --logical-date as well."
+        raise UnusableInputError(msg)
+    if not args.logical_date and not args.partition_key:
+        msg = "Give --logical-date, or --partition-key for the run of a partition."
+        raise UnusableInputError(msg)
+    interval = tuple(dry_run.moment(end) for end in ends) if all(ends) else None
+    return dry_run.Run(
+        dry_run.moment(args.logical_date) if args.logical_date else None,
+        interval,  # type: ignore[arg-type]  # two of them
+        args.partition_key,
+        dry_run.moment(args.partition_date) if args.partition_date else None,
+        getattr(args, "map_index", -1),
+    )
+
+
+def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> int:
+    from airflow_provider_sparklineage import explain
+
+    if args.json:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        explain.print_explanation(document, sys.stdout)
+    return 1 if document["problems"] else 0
+
+
+_RUN = (
+    Argument(
+        ("--logical-date",),
+        {"metavar": "TIME", "help": "logical date of the run, e.g. 2024-05-06; UTC without a zone"},
+    ),
+    Argument(
+        ("--data-interval-start",),
+        {"metavar": "TIME", "help": "start of the data interval; by default the logical date"},
+    ),
+    Argument(
+        ("--data-interval-end",),
+        {"metavar": "TIME", "help": "end of the data interval; by default the logical date"},
+    ),
+    Argument(("--partition-key",), {"metavar": "KEY", "help": "key of the run of a partition"}),
+    Argument(("--partition-date",), {"metavar": "TIME", "help": "date of the run of a partition"}),
+    Argument(("--rules",), {"metavar": "FILE", "help": "YAML file of partitioning rules to go by"}),
+    Argument(("--json",), {"action": "store_true", "help": "print the explanation as JSON"}),
+)
+
+OF_TEMPLATES = Command(
+    "explain",
+    "Show which datasets and partitions templates mean for a run, and what made each value",
+    _explain_texts,
+    (
+        Argument(
+            ("text",),
+            {
+                "nargs": "+",
+                "metavar": "TEMPLATE",
+                "help": (
+                    "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "
+                    "those that begin with a dash"
+                ),
+            },
+        ),
+        *_RUN,
+    ),
+)
+OF_TASK = Command(
+    "explain",
+    "Show which datasets and partitions a task is meant to touch in a run, before it runs",
+    _explain_task,
+    (
+        Argument(("dag_id",), {"metavar": "DAG_ID", "help": "id of the DAG"}),
+        Argument(("task_id",), {"metavar": "TASK_ID", "help": "id of the task"}),
+        Argument(
+            ("--map-index",),
+            {"type": int, "default": -1, "metavar": "N", "help": "which instance of a mapped task"},
+        ),
+        *_RUN,
+    ),
+)
