@@ -7,8 +7,6 @@ are column names.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -22,6 +20,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, capture_facet
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     DIRECT_SUBTYPES,
@@ -31,7 +30,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     Transformation,
 )
 from airflow_provider_sparklineage.lineage.explicit import LINEAGE_KEY, lineage_facet
-from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.lineage.naming import producer
 from airflow_provider_sparklineage.lineage.partition_facets import (
     CHECK_KEY,
     check_facet,
@@ -46,51 +45,16 @@ from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION,
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import msgspec
     from openlineage.client.facet_v2 import JobFacet
 
-    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.spark.events import ReadReport
 
-CAPTURE_KEY = "sparkLineage_capture"
-MAX_DEGRADATIONS = 100
-
-
-@attrs.define
-class DegradationEntry:
-    """An entry of ``sparkLineage_capture.degradations``."""
-
-    code: str
-    message: str
-    dataset: dict[str, str] | None = None
-    column: str | None = None
-
-
-@attrs.define
-class SparkLineageCaptureRunFacet(RunFacet):
-    """Run facet ``sparkLineage_capture``: what was collected, and what is missing and why.
-
-    The schema is shipped as ``schemas/SparkLineageCaptureRunFacet.json``.
-    """
-
-    applicationId: str | None = None  # noqa: N815  (OpenLineage facets are camelCase)
-    applicationRunId: str | None = None  # noqa: N815
-    sparkVersion: str | None = None  # noqa: N815
-    listenerVersion: str | None = None  # noqa: N815
-    actions: int = 0
-    events: int = 0
-    bytes: int = 0
-    malformedLines: int = 0  # noqa: N815
-    degradations: list[DegradationEntry] = attrs.field(factory=list)
-    degradationCounts: dict[str, int] | None = None  # noqa: N815
-
-    @staticmethod
-    def _get_schema() -> str:
-        return f"{SCHEMA_BASE}:capture:1-0-0"
+_OPTION = "[sparklineage] max_event_bytes"
 
 
 def parts(
@@ -119,15 +83,10 @@ def parts(
         run_facets,
         job_facets,
     )
-    if report is None:
-        return redacted(said, mask)
-
-    def capture(dropped: Sequence[Degradation]) -> RunFacet:
-        # In front: a list that is cut must not lose why other things are missing.
-        degradations = (*dropped, *lineage.degradations)
-        return _capture(replace(lineage, degradations=degradations), report)
-
-    return redacted(fitted(said, representation.max_event_bytes, capture, CAPTURE_KEY), mask)
+    if report is not None:
+        run_facets[CAPTURE_KEY] = capture_facet(lineage, report)
+        said, _ = fitted(said, representation.max_event_bytes, _OPTION)
+    return redacted(said, mask)
 
 
 def run_event(
@@ -152,35 +111,6 @@ def run_event(
         outputs=said.outputs,
     )
     return Serde.to_dict(event)
-
-
-def _capture(lineage: TaskLineage, report: ReadReport) -> SparkLineageCaptureRunFacet:
-    application = lineage.application
-    counts = Counter(str(d.code) for d in lineage.degradations)
-    shown = lineage.degradations[:MAX_DEGRADATIONS]
-    return SparkLineageCaptureRunFacet(
-        applicationId=(application and application.application_id) or None,
-        applicationRunId=application.run_id if application else None,
-        sparkVersion=(application and application.spark_version) or None,
-        listenerVersion=(application and application.listener_version) or None,
-        actions=len(application.actions) if application else 0,
-        events=report.events,
-        bytes=report.bytes,
-        malformedLines=report.malformed_lines,
-        degradations=[_degradation(d) for d in shown],
-        degradationCounts=dict(sorted(counts.items())) if len(shown) < counts.total() else None,
-        producer=producer(),
-    )
-
-
-def _degradation(degradation: Degradation) -> DegradationEntry:
-    dataset = degradation.dataset
-    return DegradationEntry(
-        str(degradation.code),
-        degradation.message,
-        dataset and dataset._asdict(),
-        degradation.column,
-    )
 
 
 def _input(dataset: LineageDataset) -> InputDataset:

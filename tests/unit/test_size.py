@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openlineage.client.event_v2 import Job, Run, RunEvent
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.datasets import DatasetName
@@ -23,6 +25,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.size import fitted_event
 from airflow_provider_sparklineage.representation import Representation
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event
@@ -245,6 +248,61 @@ def test_the_lineage_that_is_fitted_is_not_changed():
 def test_a_start_event_has_no_facet_to_say_it_and_so_loses_nothing():
     parts = facets.parts(LARGE, representation=Representation(max_event_bytes=0))
     assert [sorted(d.facets) for d in parts.outputs] == [["columnLineage", "schema"]] * 2
+
+
+# --- whoever has a bound --------------------------------------------------------------------------
+
+
+def whole_event(degradations=()):
+    parts = facets.parts(
+        replace(LARGE, degradations=degradations),
+        ReadReport(),
+        Representation(max_event_bytes=UNLIMITED),
+    )
+    return RunEvent(
+        eventTime="2026-01-01T00:00:00+00:00",
+        run=Run("00000000-0000-7000-8000-000000000000", facets=parts.run_facets),
+        job=Job("n", "j"),
+        producer="https://example.org",
+        inputs=parts.inputs,
+        outputs=parts.outputs,
+    )
+
+
+def test_an_event_is_fitted_into_any_bound_and_names_the_option_that_set_it():
+    event = whole_event()
+    less, dropped = fitted_event(event, 48 * 1024, "[sparklineage] xcom_max_bytes")
+    document = Serde.to_dict(less)
+    assert size(document) <= 48 * 1024
+    assert said(document) == [d.message for d in dropped]
+    assert all("than [sparklineage] xcom_max_bytes allows" in m for m in said(document))
+    assert document["run"]["runId"] == event.run.runId
+
+
+def test_an_event_that_fits_stays_the_object_that_it_was():
+    event = whole_event()
+    assert fitted_event(event, UNLIMITED, "x") == (event, ())
+    assert fitted_event(event, UNLIMITED, "x")[0] is event
+
+
+def test_what_was_dropped_is_told_where_no_facet_can_say_it():
+    event = whole_event()
+    event.run.facets.clear()
+    less, dropped = fitted_event(event, 0, "x")
+    assert dropped
+    assert not less.run.facets
+
+
+def test_what_was_dropped_is_counted_with_what_was_said_already():
+    entries = [Degradation(DegradationCode.COLUMN_INCOMPLETE, f"{n}") for n in range(150)]
+    less, dropped = fitted_event(whole_event(entries), 64 * 1024, "x")
+    capture = less.run.facets["sparkLineage_capture"]
+    assert len(capture.degradations) == 100
+    assert capture.degradationCounts == {
+        "column_incomplete": 150,
+        "detail_dropped": len(dropped),
+    }
+    assert [d.message for d in capture.degradations[: len(dropped)]] == [d.message for d in dropped]
 
 
 # --- properties -----------------------------------------------------------------------------------

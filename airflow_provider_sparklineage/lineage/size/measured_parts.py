@@ -1,0 +1,122 @@
+"""Parts of an event, from which facets can be taken one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.size.measuring import Measuring, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.size.reductions import Reduced
+
+_ENVELOPE = 1024
+"""Bytes for what is around the datasets and facets: the event's run, job, time and producer."""
+_KEYS = 100
+"""Bytes for the keys, braces and separators of a dataset, which are 70."""
+
+
+class Place(NamedTuple):
+    """Where a facet stands: ``inputs[2].inputFacets["subset"]``; 0 and "" for run and job."""
+
+    group: str
+    number: int
+    facets: str
+    key: str
+
+
+class MeasuredParts:
+    """Parts of an event, from which facets can be taken; each is measured when it changes."""
+
+    def __init__(self, said: OpenLineageParts) -> None:
+        self._said = said
+        self._facets = dict(_facets(said))
+        self._measured = Measuring().facet
+        self._sizes = {place: self._measured(place.key, f) for place, f in self._facets.items()}
+        names = [[d.namespace, d.name] for d in (*said.inputs, *said.outputs)]
+        self.bytes = _ENVELOPE + size_of(names) + _KEYS * len(names) + sum(self._sizes.values())
+
+    def places(self, *keys: str, group: str = "") -> list[Place]:
+        """Give the places of facets with these keys, or of all; the largest first."""
+        found = [
+            p
+            for p in self._facets
+            if (not keys or p.key in keys) and (not group or p.group == group)
+        ]
+        return sorted(found, key=lambda p: (-self._sizes[p], p))
+
+    def dataset(self, place: Place) -> DatasetName | None:
+        """Name the dataset that a facet is of."""
+        if place.group not in ("inputs", "outputs"):
+            return None
+        dataset = getattr(self._said, place.group)[place.number]
+        return DatasetName(dataset.namespace, dataset.name)
+
+    def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
+        """Put what is left of a facet into its place, and tell how much went."""
+        left, count = reduced(self._facets[place])
+        if not count:
+            return 0
+        self.bytes -= self._sizes.pop(place)
+        del self._facets[place]
+        if left is not None:
+            self._facets[place] = left
+            self._sizes[place] = self._measured(place.key, left)
+            self.bytes += self._sizes[place]
+        return count
+
+    def parts(self) -> OpenLineageParts:
+        """Give the parts with the facets that are left."""
+
+        def left(group: str, number: int, facets: str) -> dict[str, Any]:
+            given = _group(self._said, group, number, facets)
+            places = (Place(group, number, facets, key) for key in given)
+            return {p.key: self._facets[p] for p in places if p in self._facets}
+
+        return replace(
+            self._said,
+            inputs=[
+                attrs.evolve(
+                    d,
+                    facets=left("inputs", n, "facets"),
+                    inputFacets=left("inputs", n, "inputFacets"),
+                )
+                for n, d in enumerate(self._said.inputs)
+            ],
+            outputs=[
+                attrs.evolve(
+                    d,
+                    facets=left("outputs", n, "facets"),
+                    outputFacets=left("outputs", n, "outputFacets"),
+                )
+                for n, d in enumerate(self._said.outputs)
+            ],
+            run_facets=left("run_facets", 0, ""),
+            job_facets=left("job_facets", 0, ""),
+        )
+
+
+_OF_DATASETS = {"inputs": ("facets", "inputFacets"), "outputs": ("facets", "outputFacets")}
+
+
+def _facets(said: OpenLineageParts) -> Iterable[tuple[Place, Any]]:
+    groups = [
+        (group, number, facets)
+        for group, kinds in _OF_DATASETS.items()
+        for number in range(len(getattr(said, group)))
+        for facets in kinds
+    ]
+    for group, number, facets in (*groups, ("run_facets", 0, ""), ("job_facets", 0, "")):
+        for key, facet in _group(said, group, number, facets).items():
+            yield Place(group, number, facets, key), facet
+
+
+def _group(said: OpenLineageParts, group: str, number: int, facets: str) -> dict[str, Any]:
+    of = getattr(said, group)
+    return (getattr(of[number], facets) if facets else of) or {}
