@@ -8,6 +8,8 @@
     ├── DeclarationError     a declaration of what a task reads or writes cannot be understood
     ├── ListenerError        no usable listener jar for this Spark
     ├── CaptureError         a capture bundle cannot be made or read
+    ├── ArchiveError         the archive could not be written or read in time
+    ├── DocumentError        a stored event is none, damaged, or of a version that is too new
     └── UnusableInputError   what a command was given holds no Spark application
 
 None of them reaches a user's task: the operator turns them into a warning and a degradation in the
@@ -39,6 +41,14 @@ class ListenerError(SparkLineageError):
 
 class CaptureError(SparkLineageError):
     """Raised when the capture bundle of a try cannot be made, written or read."""
+
+
+class ArchiveError(SparkLineageError):
+    """Raised when the archive does not take or give an event in time; names the archive."""
+
+
+class DocumentError(SparkLineageError):
+    """Raised when a stored event cannot be shown; the message is a sentence for its reader."""
 
 
 class UnusableInputError(SparkLineageError):

@@ -1,0 +1,78 @@
+"""The merged event as an XCom: what the tab shows, and what the next run knows of this one.
+
+The value is the event itself where it fits, so that people can read it; else it is compressed; and
+what is too large for that goes without detail, which the event then says.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.document import checked
+from airflow_provider_sparklineage.exceptions import DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY = "sparklineage"
+"""Key of the XCom."""
+DEFAULT_MAX_BYTES = 48 * 1024
+"""Metadata databases keep XComs in their rows, and not all of them take more than 64 KiB."""
+
+_ENCODING = "zlib+base64"
+_ROUNDS = 8
+# An event is a few MB at most; what claims to be more is no event.
+_MAX_EVENT_BYTES = 256 * 1024 * 1024
+
+
+def encode(
+    event: dict[str, Any], max_bytes: int, smaller: Callable[[int], dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Make the XCom of an event: at most ``max_bytes`` of JSON, as Airflow writes it.
+
+    :param smaller: gives the event without detail, in about so many bytes of JSON
+    :return: the value, or None if not even names fit
+    """
+    allowed = 0
+    for _ in range(_ROUNDS):
+        text = json.dumps(event).encode()
+        if len(text) <= max_bytes:
+            return event
+        packed = {
+            "encoding": _ENCODING,
+            "event": base64.b64encode(zlib.compress(text)).decode(),
+        }
+        size = len(json.dumps(packed))
+        if size <= max_bytes:
+            return packed
+        # What is left compresses about as well as the whole did, and then a little worse.
+        allowed = min(allowed or len(text), int(len(text) * max_bytes / size * 0.9))
+        event = smaller(allowed)
+        allowed = int(allowed * 0.7)
+    return None
+
+
+def decode(value: object) -> dict[str, Any]:
+    """Give back the event of an XCom.
+
+    :raise DocumentError: if it holds none that can be read; says why
+    """
+    if not isinstance(value, dict) or "encoding" not in value:
+        return checked(value)
+    if value["encoding"] != _ENCODING:
+        msg = (
+            f"This lineage is stored as {str(value['encoding'])[:40]!r}, which a newer "
+            "airflow-provider-sparklineage does: update the package where it is to be shown."
+        )
+        raise DocumentError(msg)
+    try:
+        packed = base64.b64decode(str(value.get("event")), validate=True)
+        text = zlib.decompressobj().decompress(packed, _MAX_EVENT_BYTES)
+        return checked(json.loads(text))
+    except (binascii.Error, zlib.error, ValueError) as error:
+        msg = f"The stored lineage is damaged and cannot be read ({error})."
+        raise DocumentError(msg) from error

@@ -1,0 +1,111 @@
+"""The event as an XCom: readable where it fits, bounded always, refused with a sentence."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import zlib
+
+import pytest
+
+from airflow_provider_sparklineage import xcom
+from airflow_provider_sparklineage.exceptions import DocumentError
+
+
+@pytest.fixture(scope="session")
+def event():
+    from tests.conftest import Recorded
+
+    return Recorded("staging_chain").event
+
+
+def never(_max_bytes):
+    pytest.fail("What fits is not made smaller.")
+
+
+def size(value):
+    return len(json.dumps(value))
+
+
+def test_an_event_that_fits_is_the_value_itself(event):
+    assert xcom.encode(event, size(event), never) == event
+    assert xcom.decode(event) == event
+
+
+def test_a_larger_one_is_compressed(event):
+    value = xcom.encode(event, size(event) - 1, never)
+    assert size(value) < size(event)
+    assert value != event
+    assert xcom.decode(json.loads(json.dumps(value))) == event
+
+
+def test_what_is_too_large_for_that_goes_without_detail(event):
+    asked = []
+
+    def smaller(max_bytes):
+        asked.append(max_bytes)
+        return event | {"inputs": [], "outputs": event["outputs"][: max(0, max_bytes // 3000)]}
+
+    value = xcom.encode(event, 1500, smaller)
+    assert size(value) <= 1500
+    assert asked == sorted(asked, reverse=True)
+    assert xcom.decode(value)["job"] == event["job"]
+
+
+def test_nothing_is_better_than_too_much(event):
+    assert xcom.encode(event, 100, lambda _: event) is None
+
+
+def test_text_of_any_kind_survives(event):
+    hostile = copy.deepcopy(event)
+    hostile["job"]["name"] = "a\0b\u202e<script>'\"\ud800"
+    value = xcom.encode(hostile, size(hostile) - 1, never)
+    assert xcom.decode(value) == hostile
+
+
+def compressed(value):
+    return base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(lambda _: None, "no lineage of a Spark job", id="nothing"),
+        pytest.param(lambda _: [1], "no lineage of a Spark job", id="a list"),
+        pytest.param(lambda e: e | {"run": {"facets": []}}, "no lineage", id="another event"),
+        pytest.param(lambda e: e | {"inputs": {}}, None, id="no inputs"),
+        pytest.param(lambda e: e | {"inputs": {"a": 1}}, "inputs are no list", id="inputs"),
+        pytest.param(lambda e: e | {"outputs": [{"name": 1}]}, "outputs are no list", id="output"),
+        pytest.param(lambda _: {"encoding": "zstd"}, "newer airflow-provider", id="encoding"),
+        pytest.param(lambda _: {"encoding": "zlib+base64"}, "damaged", id="no text"),
+        pytest.param(
+            lambda _: {"encoding": "zlib+base64", "event": "AAAA"}, "damaged", id="not compressed"
+        ),
+        pytest.param(
+            lambda _: {"encoding": "zlib+base64", "event": compressed(1)}, "no lineage", id="else"
+        ),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_with_a_sentence(event, change, said):
+    value = change(copy.deepcopy(event))
+    if said is None:
+        assert xcom.decode(value) == value
+        return
+    with pytest.raises(DocumentError, match=said):
+        xcom.decode(value)
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [("1-0-0", True), ("1-7-0", True), ("0-9-0", True), ("2-0-0", False), ("", True)],
+)
+def test_another_version_is_shown_as_long_as_it_is_of_the_same_kind(event, version, shown):
+    other = copy.deepcopy(event)
+    facet = other["run"]["facets"]["sparkLineage_capture"]
+    facet["_schemaURL"] = f"urn:airflow-provider-sparklineage:facet:capture:{version}"
+    if shown:
+        assert xcom.decode(other) == other
+        return
+    with pytest.raises(DocumentError, match=r"newer airflow-provider-sparklineage \(format 2"):
+        xcom.decode(other)
