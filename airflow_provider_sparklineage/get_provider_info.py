@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sparklineage.settings import OPTIONS, SECTION
+from airflow_provider_sparklineage.options import OPTIONS, SECTION
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -34,9 +34,10 @@ def get_provider_info() -> dict[str, Any]:
                     option.name: {
                         "description": option.description,
                         "version_added": "0.1.0",
-                        "type": option.type,
+                        "type": option.kind.airflow_type,
                         "example": option.example,
                         "default": option.default,
+                        "sensitive": option.sensitive,
                     }
                     for option in OPTIONS
                 },

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.exceptions import SettingsError
-
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datasets import DatasetName
 
@@ -27,7 +25,7 @@ class Intermediates:
     def of(cls, text: str) -> Intermediates:
         """Read ``keep``, ``drop``, or ``drop: s3://lake/tmp/*, /staging/*``.
 
-        :raise SettingsError: if it is none of those
+        :raise ValueError: if it is none of those
         """
         word, colon, rest = text.strip().partition(":")
         globs = tuple(glob.strip() for glob in rest.split(",") if glob.strip())
@@ -38,11 +36,8 @@ class Intermediates:
             return cls(("*",))
         if kind == "drop" and globs:
             return cls(tuple(re.sub("^s3[an]://", "s3://", glob) for glob in globs))
-        msg = (
-            f"[sparklineage] intermediate_datasets is {text!r}; it must be keep, drop, or drop: "
-            "followed by globs of dataset names with commas between them."
-        )
-        raise SettingsError(msg)
+        msg = f"{text!r} says neither keep nor drop"
+        raise ValueError(msg)
 
     def __str__(self) -> str:
         if not self.dropped:

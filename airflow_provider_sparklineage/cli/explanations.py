@@ -38,10 +38,10 @@ def _explain_texts(args: argparse.Namespace) -> int:
 
 def _explain_task(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import explain, rules, settings
+    from airflow_provider_sparklineage.hooks.sources import configuration
     from airflow_provider_sparklineage.operators import dry_run
-    from airflow_provider_sparklineage.operators.spark_submit import option
 
-    resolved = settings.resolve(option)
+    resolved = settings.resolve(configuration())
     known = rules.load(args.rules) if args.rules else resolved.partitioning
     task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
     document = explain.explanation(

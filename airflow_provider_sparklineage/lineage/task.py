@@ -16,8 +16,8 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlin
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.option_kinds import ColumnLineageForm
 from airflow_provider_sparklineage.rules import PartitionRules
-from airflow_provider_sparklineage.settings import ColumnLineageForm
 from airflow_provider_sparklineage.spark.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie
 

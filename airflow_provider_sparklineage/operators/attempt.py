@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.masking import masked
-from airflow_provider_sparklineage.settings import KeepCaptures, Settings
+from airflow_provider_sparklineage.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
-from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk import XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.hooks.sources import configuration
+from airflow_provider_sparklineage.options import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -219,7 +220,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         except SettingsError as error:
             if self.strict:
                 raise
-            resolved, wrong = settings.Settings(), error
+            resolved, wrong = settings.resolve(), error
         attempt = Attempt.begin(context, resolved)
         try:
             if wrong is None:
@@ -308,11 +309,9 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return self._facets_at_end if self._has_lineage() else None
 
     def _settings(self) -> settings.Settings:
+        arguments = {o.name: getattr(self, o.name) for o in OPTIONS if o.in_operator}
         return settings.resolve(
-            option,
-            strict=self.strict,
-            observe=self.observe,
-            column_lineage=self.column_lineage,
+            settings.Source(settings.Origin.ARGUMENT, arguments), configuration()
         )
 
     def _has_lineage(self) -> bool:
@@ -332,7 +331,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         try:
             resolved = self._settings()
         except SettingsError:
-            resolved = settings.Settings()
+            resolved = settings.resolve()
         declared = self._declared(resolved.partitioning)
         lineage = declared_lineage(
             declared.inputs,
@@ -359,12 +358,6 @@ def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
         run_facets=parts.run_facets,
         job_facets=parts.job_facets,
     )
-
-
-def option(name: str) -> str | None:
-    """Read an option of the ``[sparklineage]`` section; None if it is not set."""
-    value = airflow_conf.get(settings.SECTION, name, fallback=None)
-    return None if value is None else str(value)
 
 
 class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):

@@ -45,11 +45,11 @@ def test_the_path_of_a_column_is_an_airflow_command_too():
 
 
 def test_every_option_has_a_default_that_resolves():
-    from airflow_provider_sparklineage import settings
+    from airflow_provider_sparklineage.settings import Origin, Source, resolve
 
     options = get_provider_info()["config"]["sparklineage"]["options"]
     defaults = {name: option["default"] for name, option in options.items()}
-    assert settings.resolve(defaults.get) == settings.Settings()
+    assert resolve(Source(Origin.CONFIGURATION, defaults)) == resolve()
 
 
 def test_importing_the_operator_pulls_in_nothing_that_the_stock_operator_does_not():

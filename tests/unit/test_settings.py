@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,18 +11,47 @@ import pytest
 from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.intermediates import Intermediates
+from airflow_provider_sparklineage.option_kinds import ColumnLineageForm, KeepCaptures
+from airflow_provider_sparklineage.options import OPTIONS
 from airflow_provider_sparklineage.settings import (
-    OPTIONS,
-    ColumnLineageForm,
-    KeepCaptures,
+    Origin,
     Settings,
+    Source,
+    given,
     resolve,
 )
+from tests import write_options
+
+
+def configuration(**values):
+    return Source(Origin.CONFIGURATION, values)
+
+
+def connection(**values):
+    return Source(Origin.CONNECTION, values, conn_id="lineage")
+
+
+def arguments(**values):
+    return Source(Origin.ARGUMENT, values)
 
 
 def test_nothing_set_gives_the_defaults():
-    assert resolve(lambda _: None) == Settings()
-    assert resolve(lambda _: "") == Settings()
+    nothing = {option.name: None for option in OPTIONS}
+    empty = {option.name: "" for option in OPTIONS}
+    assert (
+        resolve(configuration(**nothing), connection(**nothing), arguments(**nothing)) == resolve()
+    )
+    assert resolve(configuration(**empty), connection(**empty)) == resolve()
+
+
+def test_there_is_a_field_for_each_option():
+    assert [field.name for field in fields(Settings)] == [option.name for option in OPTIONS]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_the_example_of_an_option_is_possible(option, tmp_path):
+    if option.name != "partitioning":  # which is a file
+        assert resolve(configuration(**{option.name: option.example})) != resolve()
 
 
 def test_every_option_is_read():
@@ -45,7 +75,7 @@ def test_every_option_is_read():
         "collect_timeout": "10",
     }
     assert values.keys() == {option.name for option in OPTIONS}
-    assert resolve(values.get) == Settings(
+    assert resolve(configuration(**values)) == Settings(
         disabled=True,
         strict=True,
         observe=False,
@@ -66,15 +96,69 @@ def test_every_option_is_read():
     )
 
 
-def test_the_operators_argument_wins():
-    assert resolve({"strict": "True"}.get, strict=False).strict is False
-    configured = {"column_lineage": "legacy"}.get
-    assert resolve(configured, column_lineage="compact").column_lineage == "compact"
+def test_argument_wins_over_connection_over_configuration():
+    told = configuration(strict="True", max_partitions="1", max_locations="2", observe="False")
+    more = connection(strict=False, max_partitions=7, observe="")
+    settings = resolve(told, arguments(strict=True, observe=None), more)
+    assert (settings.strict, settings.max_partitions, settings.max_locations) == (True, 7, 2)
+    assert settings.observe is False
 
 
-def test_a_wrong_argument_is_not_said_to_be_a_wrong_option():
-    with pytest.raises(SettingsError, match=r"^column_lineage is 'short'; it must be one of"):
-        resolve(lambda _: None, column_lineage="short")
+def test_it_is_known_where_a_value_comes_from():
+    sources = (configuration(max_partitions="1"), connection(observe=False), arguments(strict=True))
+    told = {found.option.name: str(found.source) for found in given(*sources)}
+    assert told["strict"] == "argument"
+    assert told["observe"] == "connection lineage"
+    assert told["max_partitions"] == "[sparklineage]"
+    assert told["max_locations"] == "default"
+
+
+def test_values_of_json_are_read_as_those_of_text():
+    told = connection(
+        observe=False,
+        max_partitions=7,
+        capture_retention=1.5,
+        partitioning=[{"dataset": "/lake/*", "dimensions": ["dt"]}],
+    )
+    as_text = configuration(
+        observe="False",
+        max_partitions="7",
+        capture_retention="1.5",
+        partitioning="- {dataset: /lake/*, dimensions: [dt]}",
+    )
+    assert resolve(told) == resolve(as_text)
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        (arguments, "column_lineage"),
+        (connection, "column_lineage in the extra of connection lineage"),
+        (configuration, r"\[sparklineage\] column_lineage"),
+    ],
+)
+def test_a_wrong_value_says_where_it_stands(source, place):
+    with pytest.raises(SettingsError, match=rf"^{place} is 'short'; it must be one of compact, le"):
+        resolve(source(column_lineage="short"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("max_partitions", True),
+        ("max_partitions", 1.5),
+        ("max_partitions", [1]),
+        ("max_partitions", 10**13),
+        ("observe", {"a": 1}),
+        ("observe", 2),
+        ("capture_retention", float("inf")),
+        ("partitioning", {"dataset": "/x"}),
+        ("listener_jar", ["/a.jar"]),
+    ],
+)
+def test_an_impossible_value_of_json_is_named_too(option, value):
+    with pytest.raises(SettingsError, match=f"{option} in the extra of connection lineage is "):
+        resolve(connection(**{option: value}))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +170,7 @@ def test_a_wrong_argument_is_not_said_to_be_a_wrong_option():
         ("capture_retention", "-1"),
         ("capture_retention", "soon"),
         ("max_event_bytes", "-1"),
+        ("max_partitions", "1.5"),
         ("collect_timeout", "nan"),
         ("collect_timeout", "inf"),
         ("capture_location", "relative/path"),
@@ -97,11 +182,9 @@ def test_a_wrong_argument_is_not_said_to_be_a_wrong_option():
 )
 def test_an_impossible_value_names_the_option(option, value):
     with pytest.raises(SettingsError, match=rf"\[sparklineage\] {option} is '{value}'"):
-        resolve({option: value}.get)
+        resolve(configuration(**{option: value}))
 
 
 def test_the_documentation_lists_every_option():
-    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
-    for option in OPTIONS:
-        assert f"| `{option.name}` | {option.type} |" in text
-        assert option.description in text
+    text = write_options.DOCUMENT.read_text()
+    assert write_options.documented(text) == text, "Run: python -m tests.write_options"

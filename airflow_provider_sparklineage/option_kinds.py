@@ -1,0 +1,145 @@
+"""The kinds of values that options have: how each is read, from text or from JSON.
+
+A reader takes what stands in a source: text of Airflow's configuration, a value of the JSON of a
+connection's extra, or an argument of the operator. Empty text gives what the option is by default.
+It raises ``ValueError``; where its text is a sentence, that says more than :attr:`Kind.must_be`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage import rules
+from airflow_provider_sparklineage.intermediates import Intermediates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sparklineage.rules import PartitionRules
+
+
+class KeepCaptures(StrEnum):
+    """Which capture bundles outlive their try."""
+
+    DEGRADED = "degraded"
+    """Those of failed tries, and of tries whose lineage lacks something that can be mended."""
+    ALL = "all"
+    NONE = "none"
+
+
+class ColumnLineageForm(StrEnum):
+    """How column lineage says what influences all columns of an output: filters, joins."""
+
+    COMPACT = "compact"
+    """Once."""
+    LEGACY = "legacy"
+    """With every column: for backends that do not know the compact form."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of values.
+
+    :param type: of JSON Schema: boolean, integer, number, string
+    :param read: makes the value of what a source has; raises ValueError
+    :param must_be: what ends the sentence "it must be …"
+    :param choices: all values that there are, if they can be listed
+    """
+
+    type: str
+    read: Callable[[object], object]
+    must_be: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def airflow_type(self) -> str:
+        """The type as Airflow's configuration calls it."""
+        return "float" if self.type == "number" else self.type
+
+
+def default_capture_location() -> Path:
+    """Give the capture location if none is configured: the user's own, in the temporary folder."""
+    return Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str | Path | int | float):
+        raise ValueError  # noqa: TRY004  # readers raise this one for all that cannot be read
+    return str(value).strip()
+
+
+def _boolean(value: object) -> bool:
+    text = _text(value).lower()
+    if text in ("true", "t", "1", "yes", "on"):
+        return True
+    if text in ("false", "f", "0", "no", "off"):
+        return False
+    raise ValueError
+
+
+def _number(value: object, below: float = 1e6) -> float:
+    number = float(_text(value))
+    if isinstance(value, bool) or not 0 <= number < below:
+        raise ValueError
+    return number
+
+
+def _integer(value: object) -> int:
+    number = _number(value, below=1e12)
+    if number != int(number):
+        raise ValueError
+    return int(number)
+
+
+def _path(value: object) -> Path | None:
+    text = _text(value)
+    return Path(text).expanduser() if text else None
+
+
+def _location(value: object) -> Path:
+    path = _path(value)
+    if path is not None and not path.is_absolute():
+        raise ValueError
+    return path or default_capture_location()
+
+
+def _partitioning(value: object) -> PartitionRules:
+    return rules.load(json.dumps(value) if isinstance(value, list) else _text(value))
+
+
+def _choice(of: type[StrEnum]) -> Kind:
+    def read(value: object) -> StrEnum:
+        return of(_text(value).lower())
+
+    return Kind("string", read, f"one of {', '.join(of)}", tuple(of))
+
+
+BOOLEAN = Kind("boolean", _boolean, "True or False")
+COUNT = Kind("integer", _integer, "a whole number that is not negative")
+DAYS = Kind(
+    "number",
+    lambda value: timedelta(days=_number(value)),
+    "a number of days that is not negative",
+)
+SECONDS = Kind(
+    "number",
+    lambda value: timedelta(seconds=_number(value)),
+    "a number of seconds that is not negative",
+)
+PATH = Kind("string", _path, "a path")
+ABSOLUTE_PATH = Kind("string", _location, "an absolute path on the worker")
+PARTITIONING = Kind("string", _partitioning, "a YAML file of rules, or the rules")
+INTERMEDIATES = Kind(
+    "string",
+    lambda value: Intermediates.of(_text(value)),
+    "keep, drop, or drop: followed by globs of dataset names with commas between them",
+)
+KEEP_CAPTURES = _choice(KeepCaptures)
+COLUMN_LINEAGE = _choice(ColumnLineageForm)

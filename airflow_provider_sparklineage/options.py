@@ -1,0 +1,181 @@
+"""The table of options. All that has to do with options is made of it.
+
+That is: their resolution (:mod:`~airflow_provider_sparklineage.settings`), the section in Airflow's
+configuration, the connection's form, ``airflow sparklineage settings``, and the table in
+``docs/configuration.md`` (``python -m tests.write_options`` writes that one anew). An option is
+added by an entry here and a field of the same name in ``Settings``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage import option_kinds as kinds
+from airflow_provider_sparklineage.representation import DEFAULT_MAX_EVENT_BYTES
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.option_kinds import Kind
+
+SECTION = "sparklineage"
+
+
+class Option(NamedTuple):
+    """An option.
+
+    :param name: in the configuration, in a connection's extra, of the operator's argument
+    :param default: as text, which the kind reads like any other
+    :param description: sentences; Markdown's backquotes are all the markup
+    :param in_connection: whether a ``sparklineage`` connection may have it
+    :param in_operator: whether the operator has an argument of this name
+    :param sensitive: whether the value is a secret
+    """
+
+    name: str
+    kind: Kind
+    default: str
+    example: str
+    description: str
+    in_connection: bool = True
+    in_operator: bool = False
+    sensitive: bool = False
+
+
+OPTIONS = (
+    Option(
+        "disabled",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Run all tasks exactly as the stock SparkSubmitOperator would: nothing is injected or "
+        "collected.",
+        in_connection=False,
+    ),
+    Option(
+        "strict",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Fail a task before it submits when its lineage cannot be collected, instead of running "
+        "it without.",
+        in_operator=True,
+    ),
+    Option(
+        "observe",
+        kinds.BOOLEAN,
+        "True",
+        "False",
+        "Observe in the PySpark driver which partitions are really read and written.",
+        in_operator=True,
+    ),
+    Option(
+        "listener_jar",
+        kinds.PATH,
+        "",
+        "/opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar",
+        "Path of the OpenLineage listener jar on the worker. Empty: a listener in "
+        "$SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
+    ),
+    Option(
+        "capture_location",
+        kinds.ABSOLUTE_PATH,
+        "",
+        "/var/lib/airflow/sparklineage",
+        "Directory on the worker for capture bundles, private to the worker's user. Empty: a "
+        "directory of the user in the temporary folder.",
+    ),
+    Option(
+        "max_partitions",
+        kinds.COUNT,
+        "100",
+        "1000",
+        "Partitions that the event names of one dataset; of more it says the range, the filter or "
+        "how many they were. 0: never name them.",
+    ),
+    Option(
+        "max_locations",
+        kinds.COUNT,
+        "100",
+        "0",
+        "Locations that the event names of one dataset, where partitions are not known. 0: never.",
+    ),
+    Option(
+        "max_event_bytes",
+        kinds.COUNT,
+        str(DEFAULT_MAX_EVENT_BYTES),
+        "900000",
+        "Bytes of the lineage that one event may have. Of a larger one detail is left out, "
+        "descriptions of column lineage first, and the event says what.",
+    ),
+    Option(
+        "redact_literals",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Hide the literals of filters and of descriptions of column lineage: `?` stands for each. "
+        "Partitions and locations are said all the same.",
+    ),
+    Option(
+        "partitioning",
+        kinds.PARTITIONING,
+        "",
+        "/etc/airflow/partitioning.yaml",
+        "How the organisation partitions its datasets: a YAML file of rules, or the rules "
+        "themselves.",
+    ),
+    Option(
+        "emit_bare_partitions_facet",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Say the partitioning of outputs also in a dataset facet `partitions`, as OpenLineage's "
+        "partitioning proposal has it.",
+    ),
+    Option(
+        "column_lineage",
+        kinds.COLUMN_LINEAGE,
+        "compact",
+        "legacy",
+        "How column lineage says what influences all columns of an output (filters, joins, "
+        "groupings): `compact`, once, or `legacy`, with every column, for backends that know no "
+        "other form; refused, and said, above 500 edges per output.",
+        in_operator=True,
+    ),
+    Option(
+        "intermediate_datasets",
+        kinds.INTERMEDIATES,
+        "keep",
+        "drop: s3://lake/tmp/*, /staging/*",
+        "Datasets that a task wrote only to read them back are its outputs (`keep`) or not "
+        "(`drop`); after `drop:` globs say which. Column lineage goes through them either way.",
+    ),
+    Option(
+        "emit_lineage_facet",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Say which inputs feed which output also in OpenLineage's job facet `lineage`, which is "
+        "experimental: a task that makes C of A and D of B then says that A does not feed D.",
+    ),
+    Option(
+        "keep_captures",
+        kinds.KEEP_CAPTURES,
+        "degraded",
+        "all",
+        "Which capture bundles outlive their try: `degraded` (failed tries and incomplete "
+        "lineage), `all`, `none`.",
+    ),
+    Option(
+        "capture_retention",
+        kinds.DAYS,
+        "7",
+        "1",
+        "Days after which a kept capture bundle is deleted.",
+    ),
+    Option(
+        "collect_timeout",
+        kinds.SECONDS,
+        "30",
+        "10",
+        "Seconds that collecting and merging may take after Spark has ended.",
+    ),
+)
