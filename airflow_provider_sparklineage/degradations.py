@@ -72,12 +72,14 @@ class DegradationCode(StrEnum):
     """Partitions were observed of something that is no dataset of the application's events."""
     PARTITIONS_UNKNOWN = "partitions_unknown"
     """The partitions of a dataset that were read or written could not be told."""
-    PARTITIONS_INEXACT = "partitions_inexact"
-    """The partitions of a dataset are those of a listing or of reported locations, not certain."""
     PARTITIONS_CUT = "partitions_cut"
     """More partitions or locations were touched than the event may name."""
     DETAIL_DROPPED = "detail_dropped"
     """The event would have been larger than it may be; detail was left out of it."""
+    BACKEND_REPAIRED = "backend_repaired"
+    """The lineage backend could not have taken something as it is; it was changed or left out."""
+    LAST_KNOWN = "last_known"
+    """Nothing is known of this try; what the last successful run read or wrote stands for it."""
     DECLARATION_UNUSABLE = "declaration_unusable"
     """A declaration of what is read or written cannot be understood; it was left out."""
     DECLARATION_UNBOUND = "declaration_unbound"
@@ -104,9 +106,10 @@ _NOTES = frozenset(
         DegradationCode.OBSERVATION_CUT,
         DegradationCode.OBSERVATION_UNTIED,
         DegradationCode.PARTITIONS_UNKNOWN,
-        DegradationCode.PARTITIONS_INEXACT,
         DegradationCode.PARTITIONS_CUT,
         DegradationCode.DETAIL_DROPPED,
+        DegradationCode.BACKEND_REPAIRED,
+        DegradationCode.LAST_KNOWN,
         DegradationCode.DECLARATION_UNBOUND,
     }
 )

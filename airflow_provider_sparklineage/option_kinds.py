@@ -43,6 +43,13 @@ class ColumnLineageForm(StrEnum):
     """With every column: for backends that do not know the compact form."""
 
 
+class BackendName(StrEnum):
+    """The lineage backends whose ways are known; :mod:`.backends` has one of each."""
+
+    MARQUEZ = "marquez"
+    GENERIC = "generic"
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of values.
@@ -143,3 +150,4 @@ INTERMEDIATES = Kind(
 )
 KEEP_CAPTURES = _choice(KeepCaptures)
 COLUMN_LINEAGE = _choice(ColumnLineageForm)
+BACKEND = _choice(BackendName)

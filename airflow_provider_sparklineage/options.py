@@ -68,6 +68,15 @@ OPTIONS = (
         in_operator=True,
     ),
     Option(
+        "backend",
+        kinds.BACKEND,
+        "marquez",
+        "generic",
+        "The lineage backend that events are made for. `marquez`: what Marquez would refuse, or "
+        "break on, is mended before it is sent, and said. `generic`: events leave as OpenLineage "
+        "has them.",
+    ),
+    Option(
         "listener_jar",
         kinds.PATH,
         "",

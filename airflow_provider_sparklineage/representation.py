@@ -27,12 +27,14 @@ class Representation:
     :param explicit_lineage: which inputs feed which output, in the job facet ``lineage``
     :param max_event_bytes: what would make the event larger is dropped, and said to be
     :param redact_literals: hide the literals of filters and descriptions
+    :param backend: what the event is for; ``generic`` is anything that takes OpenLineage
     """
 
     bare_partitions: bool = False
     explicit_lineage: bool = False
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
     redact_literals: bool = False
+    backend: str = "generic"
 
 
 DEFAULT_REPRESENTATION = Representation()

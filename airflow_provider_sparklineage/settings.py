@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.intermediates import Intermediates
-    from airflow_provider_sparklineage.option_kinds import ColumnLineageForm, KeepCaptures
+    from airflow_provider_sparklineage.option_kinds import (
+        BackendName,
+        ColumnLineageForm,
+        KeepCaptures,
+    )
     from airflow_provider_sparklineage.rules import PartitionRules
 
 
@@ -94,6 +98,7 @@ class Settings:
     disabled: bool
     strict: bool
     observe: bool
+    backend: BackendName
     listener_jar: Path | None
     capture_location: Path
     max_partitions: int
@@ -122,6 +127,7 @@ class Settings:
             self.emit_lineage_facet,
             self.max_event_bytes,
             self.redact_literals,
+            self.backend,
         )
 
     def described(self) -> dict[str, str]:

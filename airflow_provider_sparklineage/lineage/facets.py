@@ -7,6 +7,7 @@ are column names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -20,6 +21,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.backends import backend_of
 from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, capture_facet
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -40,6 +42,7 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
 )
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.redaction import private, redacted
+from airflow_provider_sparklineage.lineage.rewriting import rewritten
 from airflow_provider_sparklineage.lineage.size import fitted
 from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION, Representation
 from airflow_provider_sparklineage.spark.events import decode_facet
@@ -70,6 +73,8 @@ def parts(
     :param mask: hides the secrets in a text; Airflow knows them
     """
     lineage = private(lineage, mask, literals=representation.redact_literals)
+    backend = backend_of(representation.backend)
+    lineage = rewritten(lineage, backend.identity, backend.text)
     job_facets: dict[str, JobFacet] = {}
     if representation.explicit_lineage and (stated := lineage_facet(lineage.outputs)):
         job_facets[LINEAGE_KEY] = stated
@@ -83,8 +88,11 @@ def parts(
         run_facets,
         job_facets,
     )
+    said, repairs = backend.repaired(said)
     if report is not None:
-        run_facets[CAPTURE_KEY] = capture_facet(lineage, report)
+        lineage = replace(lineage, degradations=(*lineage.degradations, *repairs))
+        capture = {CAPTURE_KEY: capture_facet(lineage, report)}
+        said = replace(said, run_facets=said.run_facets | capture)
         said, _ = fitted(said, representation.max_event_bytes, _OPTION)
     return redacted(said, mask)
 

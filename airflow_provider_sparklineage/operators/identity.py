@@ -51,6 +51,7 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
         column_lineage=settings.column_lineage,
         intermediate_datasets=str(settings.intermediate_datasets),
         lineage_facet=settings.emit_lineage_facet,
+        backend=str(settings.backend),
         versions=_versions(),
         settings=settings.described(),
     )

@@ -115,6 +115,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     column_lineage: str = "compact"
     intermediate_datasets: str = "keep"
     lineage_facet: bool = False
+    backend: str = "generic"
+    """The lineage backend that the event is for; one that is not known is taken for any."""
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}
@@ -135,7 +137,11 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     def representation(self) -> Representation:
         """How lineage is said."""
         return Representation(
-            self.bare_partitions, self.lineage_facet, self.max_event_bytes, self.redact_literals
+            self.bare_partitions,
+            self.lineage_facet,
+            self.max_event_bytes,
+            self.redact_literals,
+            self.backend,
         )
 
 

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.intermediates import Intermediates
-from airflow_provider_sparklineage.option_kinds import ColumnLineageForm, KeepCaptures
+from airflow_provider_sparklineage.option_kinds import BackendName, ColumnLineageForm, KeepCaptures
 from airflow_provider_sparklineage.options import OPTIONS
 from airflow_provider_sparklineage.settings import (
     Origin,
@@ -59,6 +59,7 @@ def test_every_option_is_read():
         "disabled": "True",
         "strict": "yes",
         "observe": "no",
+        "backend": "Generic",
         "listener_jar": "/a.jar",
         "capture_location": "/captures",
         "max_partitions": "7",
@@ -79,6 +80,7 @@ def test_every_option_is_read():
         disabled=True,
         strict=True,
         observe=False,
+        backend=BackendName.GENERIC,
         listener_jar=Path("/a.jar"),
         capture_location=Path("/captures"),
         max_partitions=7,

@@ -1,0 +1,84 @@
+"""What this package asks of a lineage backend, and how to add one.
+
+OpenLineage says what an event is, and not what a backend makes of it. Each backend refuses some
+events, or takes them and shows less than they say. A backend here knows that of one product, and
+nothing else: events are sent by Airflow's OpenLineage provider, to where its own section says.
+
+To add one:
+
+1. a module of its own in this package with a class that extends :class:`Backend`; a method that is
+   left out does what is right for a backend that takes whatever the specification allows,
+2. an instance of it in :data:`~airflow_provider_sparklineage.backends.BACKENDS`, by which
+   ``[sparklineage] backend`` may name it,
+3. its row in ``docs/backends.md``, with what was measured: a repair needs a reason that can be
+   tried again.
+
+All of it is pure: no backend is asked anything on the way of an event. Repairs are idempotent, keep
+datasets apart that are apart, and give the same name to a dataset in every event, because names are
+what joins the lineage of one task to the next.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.degradations import Degradation
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+
+
+class Backend(ABC):
+    """A lineage backend."""
+
+    name: ClassVar[str]
+    """In the configuration."""
+    title: ClassVar[str]
+    """For people."""
+    versions_outputs_on_start: ClassVar[bool] = False
+    """Whether an output in a START event makes a version of the dataset: then START names only
+    outputs whose schema is known, because one without it would be a version of its own."""
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def identity(self, dataset: DatasetName) -> DatasetName | None:
+        """Give the name under which the backend can hold a dataset; None if there is none.
+
+        A name that is given back is given back for itself.
+        """
+        return dataset
+
+    def text(self, text: str) -> str:
+        """Give a column's name, or a description, as the backend can hold it."""
+        return text
+
+    def repaired(self, said: OpenLineageParts) -> tuple[OpenLineageParts, Sequence[Degradation]]:
+        """Change what the backend would choke on, and tell what was changed.
+
+        :param said: the event's parts, with names that :meth:`identity` has given
+        :return: the same object if there is nothing to change
+        """
+        return said, ()
+
+    # --- pages ------------------------------------------------------------------------------------
+    # Of the backend's web user interface at ``web_url``; None where it has none that opens.
+
+    def job_page(self, web_url: str, namespace: str, name: str) -> str | None:
+        """Link to the page of a job, on which its latest run is shown."""
+        return None
+
+    def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
+        """Link to the page of a dataset."""
+        return None
+
+    def columns_page(
+        self, web_url: str, dataset: DatasetName, column: str | None = None
+    ) -> str | None:
+        """Link to the page on which the column lineage of an output is drawn.
+
+        :param column: the column to highlight; None for the whole dataset
+        """
+        return None

@@ -1,0 +1,353 @@
+"""Backends: which names Marquez can hold, what is mended on the way to it, where its pages are."""
+
+from __future__ import annotations
+
+import json
+import math
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openlineage.client.event_v2 import InputDataset, OutputDataset
+from openlineage.client.facet_v2 import RunFacet, column_lineage_dataset
+from openlineage.client.serde import Serde
+
+from airflow_provider_sparklineage.backends import BACKENDS, backend_of
+from airflow_provider_sparklineage.backends.marquez_repairs import MAX_OUTPUT_BYTES
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.facets import UnredactedColumnLineage
+from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.option_kinds import BackendName
+
+MARQUEZ, GENERIC = BACKENDS["marquez"], BACKENDS["generic"]
+
+NAMES = st.builds(DatasetName, st.text(max_size=30), st.text(max_size=300))
+
+
+def facet(**said):
+    return {"_producer": "p", "_schemaURL": "u", **said}
+
+
+def source(namespace="file"):
+    return facet(name=namespace, uri=namespace)
+
+
+def output(facets=None, name="/lake/out", **sides):
+    return OutputDataset("file", name, facets={"dataSource": source(), **(facets or {})}, **sides)
+
+
+def columns(fields, dataset=()):
+    return UnredactedColumnLineage(fields=fields, dataset=list(dataset), producer="p")
+
+
+def field(*sources, type_="DIRECT:IDENTITY"):
+    inputs = [column_lineage_dataset.InputField(*s, transformations=[]) for s in sources]
+    return column_lineage_dataset.Fields(inputs, "", type_)
+
+
+def mended(**parts):
+    said, notes = MARQUEZ.repaired(
+        OpenLineageParts(**{"inputs": [], "outputs": [], **parts}),
+    )
+    return said, [note.message for note in notes]
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        (("file", "/lake/orders"), ("file", "/lake/orders")),
+        (("s3://lake", "a b/ü/dt=2024-05-06"), ("s3://lake", "a b/ü/dt=2024-05-06")),
+        (("sqlserver://h;db=x", "dbo.t"), ("sqlserver://h;db=x", "dbo.t")),
+        pytest.param(
+            ("kafka://a:1,b:2", "topic"), ("kafka://a:1_b:2", "topic"), id="several hosts"
+        ),
+        pytest.param(("s3://bücket~1", "t"), ("s3://b_cket_1", "t"), id="not ASCII"),
+        pytest.param(("file", "a\x00b\ud800"), ("file", "ab"), id="what PostgreSQL cannot hold"),
+        pytest.param(("", "t"), None, id="no namespace"),
+        pytest.param(("file", " "), None, id="blank name"),
+        pytest.param(("file", "\x00"), None, id="nothing but NUL"),
+    ],
+)
+def test_marquez_holds_a_dataset_under_the_name(given, held):
+    assert MARQUEZ.identity(DatasetName(*given)) == (held and DatasetName(*held))
+
+
+def test_long_names_are_shortened_and_stay_apart():
+    one, two = (MARQUEZ.identity(DatasetName("file", "/x" * 200 + end)) for end in "ab")
+    assert len(one.name) == len(two.name) == 255
+    assert one != two
+    assert one.name.startswith("/x/x/x")
+
+
+@given(NAMES)
+def test_a_name_that_marquez_holds_stays(name):
+    held = MARQUEZ.identity(name)
+    assert held is None or MARQUEZ.identity(held) == held
+
+
+@given(NAMES)
+def test_any_other_backend_gets_names_as_they_are(name):
+    assert GENERIC.identity(name) == name
+
+
+def test_the_configuration_names_exactly_these():
+    assert [*BACKENDS] == [*BackendName]
+    assert all(name == backend.name and backend.title for name, backend in BACKENDS.items())
+
+
+def test_a_backend_that_is_not_known_is_any():
+    assert backend_of("of the next version") is GENERIC
+
+
+# --- repairs --------------------------------------------------------------------------------------
+
+
+def test_what_marquez_takes_is_not_touched():
+    schema = facet(fields=[{"name": "a", "type": "int"}])
+    links = facet(identifiers=[{"namespace": "hive://h:9083", "name": "db.t", "type": "TABLE"}])
+    said = OpenLineageParts(
+        [InputDataset("file", "/in", facets={"dataSource": source(), "schema": schema})],
+        [
+            output(
+                {
+                    "schema": schema,
+                    "symlinks": links,
+                    "columnLineage": columns({"a": field(("file", "/in", "a"))}),
+                }
+            )
+        ],
+        {"r": RunFacet(producer="p")},
+    )
+    kept, notes = MARQUEZ.repaired(said)
+    assert kept is said
+    assert notes == ()
+
+
+def test_every_dataset_gets_a_source():
+    said, notes = mended(
+        inputs=[InputDataset("s3://lake", "in")], outputs=[OutputDataset("file", "/o")]
+    )
+    found = [d.facets["dataSource"] for d in (*said.inputs, *said.outputs)]
+    assert [(f["name"], f["uri"]) for f in found] == [("s3://lake", "s3://lake"), ("file", "file")]
+    assert all(f["_producer"] and f["_schemaURL"] for f in found)
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after", "note"),
+    [
+        pytest.param(
+            "schema",
+            facet(fields=[{"name": "a"}, {"type": "int"}, {"name": "x" * 256}]),
+            facet(fields=[{"name": "a"}]),
+            "2 columns of the schema of /lake/out were left out",
+            id="columns without a name, and with too long a one",
+        ),
+        pytest.param(
+            "schema",
+            facet(fields={"a": "int"}),
+            None,
+            "The facet schema of /lake/out, which is not complete, was left out",
+            id="a schema that is none",
+        ),
+        pytest.param(
+            "symlinks",
+            facet(
+                identifiers=[
+                    {"namespace": "kafka://a,b", "name": "t", "type": "TABLE"},
+                    {"namespace": "", "name": "t", "type": "TABLE"},
+                    {"namespace": "hive://h", "name": " ", "type": "TABLE"},
+                    {"namespace": "hive://h", "name": "t", "type": "TABLE"},
+                ]
+            ),
+            facet(identifiers=[{"namespace": "hive://h", "name": "t", "type": "TABLE"}]),
+            "3 symlinks of /lake/out were left out",
+            id="symlinks that would break the server",
+        ),
+        pytest.param(
+            "documentation",
+            facet(),
+            None,
+            "The facet documentation of /lake/out, which is not complete, was left out",
+            id="documentation of nothing",
+        ),
+        pytest.param(
+            "anything",
+            facet(text="a\x00b", number=math.nan, deep=[{"k\x00": math.inf}]),
+            facet(text="ab", number=None, deep=[{"k": None}]),
+            "Characters of the facet anything of /lake/out were left out",
+            id="NUL and NaN in a facet of anybody",
+        ),
+        pytest.param(
+            "f" * 256,
+            facet(),
+            None,
+            f"The facet {'f' * 40}… of /lake/out was left out",
+            id="a facet of too long a name",
+        ),
+    ],
+)
+def test_a_facet_is_mended_and_it_is_said(key, before, after, note):
+    said, notes = mended(outputs=[output({key: before})])
+    assert said.outputs[0].facets.get(key) == after
+    assert notes == [f"{note}, because Marquez cannot take it."]
+
+
+def test_what_only_lacks_its_origin_gets_one():
+    said, notes = mended(outputs=[output({"schema": {"fields": []}})])
+    made = said.outputs[0].facets["schema"]
+    assert made["_producer"].startswith("urn:airflow-provider-sparklineage:")
+    assert made["_schemaURL"].startswith("https://openlineage.io/")
+    assert notes == []
+
+
+def test_facets_of_sides_run_and_job_are_cleaned():
+    dirty = facet(text="\x00")
+    said, notes = mended(
+        outputs=[output(outputFacets={"s": dirty})],
+        run_facets={"r": dirty},
+        job_facets={"j": dirty},
+    )
+    assert "\\u0000" not in json.dumps([said.outputs[0].outputFacets, said.run_facets])
+    assert len(notes) == 3
+
+
+def test_column_lineage_that_points_nowhere_is_left_out():
+    whole = columns(
+        {
+            "a": field(
+                ("file", "/in", "a"), ("", "/in", "b"), ("file", "", "c"), ("file", "/in", "")
+            ),
+            "b": field(("file", "/in", "b"), type_="T" * 300),
+            "x" * 300: field(("file", "/in", "x")),
+        },
+        dataset=[column_lineage_dataset.InputField("file", "/in", "x" * 256)],
+    )
+    said, notes = mended(outputs=[output({"columnLineage": whole})])
+    left = said.outputs[0].facets["columnLineage"]
+    assert {name: len(f.inputFields) for name, f in left.fields.items()} == {"a": 1, "b": 1}
+    assert left.fields["b"].transformationType == "T" * 255
+    assert left.dataset == []
+    of = "the column lineage of /lake/out"
+    assert sorted(notes) == [
+        f"1 columns of {of} were left out, because Marquez cannot take it.",
+        f"4 sources of {of} were left out, because Marquez cannot take it.",
+    ]
+
+
+def test_an_output_whose_page_would_not_open_goes_without_detail():
+    wide = columns({f"c{i}": field(("file", "/in", "d" * 200)) for i in range(3000)})
+    said, notes = mended(outputs=[output({"columnLineage": wide}), output(name="/small")])
+    size = len(Serde.to_json(said.outputs[0]))
+    assert size <= MAX_OUTPUT_BYTES
+    assert said.outputs[1].name == "/small"
+    assert len(notes) == 1
+    assert notes[0].startswith("Detail of /lake/out was left out")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(["schema", "symlinks", "documentation", "dataSource", "mine"])
+
+
+@given(
+    st.dictionaries(KEYS, st.dictionaries(st.sampled_from(["fields", "identifiers", "x"]), JSON))
+)
+def test_mending_ends_with_what_needs_none(facets):
+    said, _ = MARQUEZ.repaired(OpenLineageParts([], [OutputDataset("file", "/o", facets=facets)]))
+    again, notes = MARQUEZ.repaired(said)
+    assert again is said
+    assert notes == ()
+    text = json.dumps(attrs.asdict(said.outputs[0])["facets"], allow_nan=False)
+    assert "\\u0000" not in text
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+WEB = "http://marquez:3000/"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "path"),
+    [
+        ("prod", "shop.revenue", "/lineage/job/prod/shop.revenue"),
+        ("team a/prod", "shop.ümsatz", "/lineage/job/team_a%2Fprod/shop.%C3%BCmsatz"),
+        ("prod", "shop.a b#c", "/lineage/job/prod/shop.a%20b%23c"),
+    ],
+)
+def test_the_page_of_a_job(namespace, name, path):
+    url = urlsplit(MARQUEZ.job_page(WEB, namespace, name))
+    assert f"{url.scheme}://{url.netloc}{url.path}" == f"http://marquez:3000{path}"
+    held = unquote(path.split("/")[3])
+    assert parse_qs(url.query) == {"tableLevelNode": [f"job:{held}:{name}"]}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [
+        ("s3://lake-bucket", "demo/orders_raw"),
+        ("file", "/lake/revenue"),
+        ("file", "/lake/with space/ünïcode/a&b?c"),
+        ("hdfs://namenode:8020", "/data/x"),
+        ("hive://metastore:9083", "shop.orders"),
+        ("postgres://db:5432", "shop.public.orders"),
+        ("sqlserver://h;databaseName=x", "dbo.t"),
+    ],
+)
+def test_pages_of_datasets_and_columns(namespace, name):
+    dataset = DatasetName(namespace, name)
+    page = urlsplit(MARQUEZ.dataset_page(WEB, dataset))
+    assert list(map(unquote, page.path.split("/")[1:])) == ["lineage", "dataset", namespace, name]
+    assert parse_qs(page.query) == {"tableLevelNode": [f"dataset:{namespace}:{name}"]}
+    whole = urlsplit(MARQUEZ.columns_page(WEB, dataset))
+    assert list(map(unquote, whole.path.split("/")[1:])) == [
+        "datasets",
+        "column-level",
+        namespace,
+        name,
+    ]
+    assert whole.query == ""
+    one = urlsplit(MARQUEZ.columns_page(WEB, dataset, "a b"))
+    node = f"datasetField:{namespace}:{name}:a b"
+    assert parse_qs(one.query) == {"column": [node], "columnName": ["a b"], "depth": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "dataset_opens"),
+    [
+        pytest.param("s3://lake", "2024/orders", False, id="a digit after a namespace's colon"),
+        pytest.param("file", "/lake/100%", False, id="an address that is decoded twice"),
+        pytest.param("arn:aws:glue:eu:1", "table/db/t", False, id="colons in the namespace"),
+        pytest.param("airflow:prod", "t", False, id="a colon that is no scheme's"),
+        pytest.param("file", "/a\nb", False, id="a line break"),
+        pytest.param("file", "/a:b", True, id="a colon in a path: columns only"),
+        pytest.param("file", "/a#b", True, id="a # in a path: columns only"),
+    ],
+)
+def test_there_is_no_link_to_a_page_that_does_not_open(namespace, name, dataset_opens):
+    dataset = DatasetName(namespace, name)
+    assert (MARQUEZ.dataset_page(WEB, dataset) is not None) is dataset_opens
+    assert MARQUEZ.columns_page(WEB, dataset) is None
+
+
+@pytest.mark.parametrize("column", ["a#b", "50%"])
+def test_columns_that_cannot_be_addressed_are_not_linked(column):
+    assert MARQUEZ.columns_page(WEB, DatasetName("file", "/o"), column) is None
+    assert MARQUEZ.columns_page(WEB, DatasetName("file", "/o")) is not None
+
+
+def test_nothing_is_known_of_other_backends_pages():
+    dataset = DatasetName("file", "/o")
+    assert GENERIC.job_page(WEB, "n", "j") is None
+    assert GENERIC.dataset_page(WEB, dataset) is None
+    assert GENERIC.columns_page(WEB, dataset) is None
