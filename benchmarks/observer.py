@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.spark import driver_zip, listener
+from airflow_provider_sparklineage.spark import driver_zip
 from benchmarks.applications import large_tables, small_writes
 from benchmarks.results import Result
 from tests.record_events import Spark
@@ -44,7 +44,7 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
     A pair's runs follow each other, and take turns in being the first: what else the machine does
     then falls on both alike.
     """
-    jar = listener.fetch(spark.distribution)
+    jar = spark.listener
     wholes, jobs, queries = [], [], []
     for pair in range(PAIRS):
         seconds = {}

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.spark import distribution
-from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS, java_binary
+from airflow_provider_sparklineage.spark import choice, distribution, java
+from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,6 +129,11 @@ class Spark:
             raise RecordingError(message)
         beside = spark_submit.with_name("python")
         return cls(found, beside if beside.exists() else Path(sys.executable))
+
+    @property
+    def listener(self) -> Path:
+        """The listener for it, which is fetched if it is not cached."""
+        return choice.fetch_for(self.distribution, "spark-submit")
 
     @property
     def line(self) -> str:
@@ -325,14 +330,14 @@ def names_of_this_machine() -> list[str]:
 def versions(spark: Spark, text: str) -> dict[str, str]:
     """Say with what it was recorded; of Spark and the listener, what the events say themselves."""
     engine = json.loads(text.splitlines()[0])["run"]["facets"]["processing_engine"]
-    said = output_of([java_binary(os.environ) or "java", "-version"])
-    java = re.search(r'version "([^"]+)"', said)
+    said = output_of([str(java.find(os.environ) or "java"), "-version"])
+    running = re.search(r'version "([^"]+)"', said)
     connectors = CONNECTORS.get(spark.line, {})
     return {
         "spark": engine["version"],
         "scala": spark.distribution.scala,
         "listener": engine["openlineageAdapterVersion"],
-        "java": java[1] if java else "unknown",
+        "java": running[1] if running else "unknown",
         **{name: coordinate.rsplit(":", 1)[1] for name, coordinate in connectors.items()},
     }
 
@@ -360,13 +365,6 @@ def keep(spark: Spark, recorded: Mapping[str, str]) -> None:
         cases[name] = {"recorded": today, "exit_code": CASES[name].exit_code}
     document = {**made_with, "cases": dict(sorted(cases.items()))}
     file.write_text(json.dumps(document, indent=2) + "\n")
-
-
-def fetched_listener(spark: Spark) -> Path:
-    """Let the package's own command find or download the jar; its last line is the path."""
-    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "fetch-listener"]
-    submit_of_spark = f"{spark.distribution.home}/bin/spark-submit"
-    return Path(output_of([*command, "--spark-binary", submit_of_spark]).splitlines()[-1].strip())
 
 
 def record(names: Sequence[str], spark: Spark, listener: Path) -> list[RecordingError]:
@@ -419,7 +417,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         spark = Spark.of(chosen.spark_submit)
-        listener = chosen.jar or fetched_listener(spark)
+        listener = chosen.jar or spark.listener
         errors = record(chosen.cases or list(CASES), spark, listener.resolve())
     except RecordingError as error:
         errors = [error]

@@ -1,4 +1,4 @@
-"""``fetch-listener``: the listener jar for this machine's Spark."""
+"""``fetch-listener``: the listener jar for this machine's Spark, or for another one."""
 
 from __future__ import annotations
 
@@ -7,31 +7,67 @@ import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
 
 
 def _fetch_listener(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.exceptions import ListenerError
-    from airflow_provider_sparklineage.spark import distribution, listener
+    from airflow_provider_sparklineage.spark import choice, distribution
 
-    found = distribution.find(args.spark_binary, os.environ)
-    if found is None:
-        msg = f"No Spark is found for {args.spark_binary}; put it on PATH, or set SPARK_HOME."
-        raise ListenerError(msg)
-    if not listener.cached(found.scala).is_file():
-        name = listener.artifact(found.scala)
-        print(f"Fetching {name} {listener.VERSION} for Spark {found.version} …", file=sys.stderr)
-    print(listener.fetch(found))
+    declared = None
+    try:
+        if args.spark_version:
+            declared = distribution.declared(args.spark_version)
+    except ValueError as error:
+        msg = f"--spark-version: {error}."
+        raise UnusableInputError(msg) from error
+    if declared is not None and args.source is not None:  # then no Spark need be here
+        spark = distribution.SparkDistribution(None, *declared)
+    else:
+        spark = choice.spark_of(args.spark_binary, os.environ, declared)
+    jar = choice.fetch_for(
+        spark,
+        args.spark_binary,
+        location=args.source,
+        repositories=args.repositories,
+        tell=lambda line: print(line, file=sys.stderr),
+    )
+    print(jar)
     return 0
 
 
 COMMAND = Command(
     "fetch-listener",
-    "Bring the OpenLineage listener jar for this machine's Spark into the cache and print its path",
+    "Bring the OpenLineage listener jar for a Spark into the cache and print its path",
     _fetch_listener,
     (
+        Argument(
+            ("--spark-version",),
+            {
+                "metavar": "VERSION",
+                "help": (
+                    "version of Spark, e.g. 4.0.1 or 3.5.6-scala2.13; by default that of "
+                    "spark-submit"
+                ),
+            },
+        ),
+        Argument(
+            ("--from",),
+            {
+                "dest": "source",
+                "metavar": "URL_OR_FILE",
+                "help": "take the jar from there, and ask no repository",
+            },
+        ),
+        Argument(
+            ("--repositories",),
+            {
+                "metavar": "URLS",
+                "help": "further Maven repositories, with commas between, as for spark-submit",
+            },
+        ),
         Argument(
             ("--spark-binary",),
             {

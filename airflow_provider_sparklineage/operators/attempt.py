@@ -32,9 +32,16 @@ from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.identity import manifest_of
-from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.operators.masking import mask, masked
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.spark import capture, distribution, driver_zip, listener
+from airflow_provider_sparklineage.spark import (
+    capture,
+    choice,
+    class_path,
+    distribution,
+    driver_zip,
+    transport,
+)
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
     ManifestDegradation,
@@ -42,11 +49,10 @@ from airflow_provider_sparklineage.spark.capture import (
 from airflow_provider_sparklineage.spark.conf import (
     Injection,
     Observation,
-    Submission,
     can_observe,
-    has_own_listener,
     inject,
     injected_names,
+    refuse_connect,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +61,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submission import Submission
 
 log = logging.getLogger(__name__)
 
@@ -118,10 +126,14 @@ class Attempt:
 
         :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
         """
-        if self.bundle.path is None:
-            return submission
+        read: Submission | None = None
         try:
-            return self._injected(submission, target, context)
+            found = self._spark(submission, target)
+            read = self._read(submission, target, found)
+            mask(*transport.secrets(read))
+            if self.bundle.path is None:
+                return transport.without_secrets(read)
+            return self._injected(read, found, target, context)
         except Exception as error:
             code = DegradationCode.INJECTION_FAILED
             if isinstance(error, ListenerError):
@@ -136,25 +148,33 @@ class Attempt:
                 if isinstance(error, SparkLineageError)
                 else f"{type(error).__name__}: {error}"
             )
-            self.degrade(code, said)
-            return submission
+            if self.bundle.path is not None:  # else it is said why
+                self.degrade(code, said)
+            # The user's keys are protected all the same, unless it is unknown what else their file
+            # says.
+            return submission if read is None else transport.without_secrets(read)
+
+    def _spark(self, submission: Submission, target: SubmitTarget) -> SparkDistribution:
+        return choice.spark_of(target.spark_binary, distribution.environment(submission.env_vars))
+
+    def _read(
+        self, submission: Submission, target: SubmitTarget, found: SparkDistribution
+    ) -> Submission:
+        """Read what the properties file says, or ``spark-defaults.conf`` where there is none."""
+        if target.properties_file:
+            said = distribution.read_properties(Path(target.properties_file))
+        else:
+            said = found.defaults(distribution.environment(submission.env_vars))
+        return replace(submission, file_properties=said)
 
     def _injected(
-        self, submission: Submission, target: SubmitTarget, context: Context
+        self,
+        before: Submission,
+        found: SparkDistribution,
+        target: SubmitTarget,
+        context: Context,
     ) -> Submission:
-        env = distribution.environment(submission.env_vars)
-        found = distribution.find(target.spark_binary, env)
-        if found is None:
-            msg = (
-                f"The Spark of {target.spark_binary} cannot be found; put spark-submit on the "
-                "worker's PATH or set SPARK_HOME."
-            )
-            raise ListenerError(msg)
-        if target.properties_file:
-            file_properties = distribution.read_properties(Path(target.properties_file))
-        else:
-            file_properties = found.defaults(env)
-        before = replace(submission, file_properties=file_properties)
+        env = distribution.environment(before.env_vars)
         self.spark_properties = {key: before.value(key) or "" for key in sorted(before.keys())}
         deploy_mode = target.deploy_mode or before.value("spark.submit.deployMode")
         if deploy_mode == "cluster":
@@ -163,14 +183,15 @@ class Attempt:
                 "collected; use deploy_mode='client' where lineage is wanted."
             )
             raise _DriverElsewhereError(msg)
-        events_path = self.bundle.events_path
-        jar = None
-        if not has_own_listener(before):
-            jar = listener.find_jar(found, self.settings.listener_jar, env)
-            jar = None if jar.parent == found.jars else jar.absolute()
+        refuse_connect(before, target.master, env)
+        own = class_path.the_one(class_path.listeners(before, found), before, found)
+        jars: tuple[str, ...] = ()
+        if own is None:
+            jar = choice.jar_for(found, self.settings.listener_jar, env)
+            jars = (str(jar.absolute()),)
         injection = Injection(
-            jar=jar,
-            events_path=events_path or Path(os.devnull),
+            jars=jars,
+            events_path=self.bundle.events_path or Path(os.devnull),
             application_run_id=self.bundle.manifest.application_run_id,
             defaults=self._defaults(before, context),
             submit_opts=env.get("SPARK_SUBMIT_OPTS", "") if target.environment_is_private else None,
@@ -236,16 +257,15 @@ class Attempt:
         It contains all that the file said which it stands for, because ``--properties-file``
         replaces that.
         """
-        if not submission.extra_file_properties:
+        if submission.new_file is None:
             return None
-        handle, name = tempfile.mkstemp(
-            prefix=capture.PROPERTIES_PREFIX, dir=self.settings.capture_location
+        handle, name = tempfile.mkstemp(  # which makes it 0600
+            prefix=capture.PROPERTIES_PREFIX,
+            dir=None if self.bundle.path is None else self.settings.capture_location,
         )
         self._properties_file = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            javaproperties.dump(
-                {**submission.file_properties, **submission.extra_file_properties}, file
-            )
+            javaproperties.dump(dict(submission.new_file), file)
         return name
 
     def abandon(self) -> None:

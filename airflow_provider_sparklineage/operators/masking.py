@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import redact
+from airflow.sdk.log import mask_secret
 
 
 def masked(text: str) -> str:
     """Hide the values of connections, and of all that was registered by ``mask_secret``."""
     return str(redact(text))
+
+
+def mask(*secrets: str) -> None:
+    """Register values that Airflow shall hide in the task's log, and we in its lineage."""
+    for secret in secrets:
+        mask_secret(secret)

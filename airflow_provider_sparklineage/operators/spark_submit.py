@@ -238,7 +238,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def _inject(self, attempt: Attempt, context: Context) -> None:
         from airflow_provider_sparklineage.operators.attempt import SubmitTarget
-        from airflow_provider_sparklineage.spark.conf import Submission
+        from airflow_provider_sparklineage.spark.submission import Submission
 
         operator: Any = self
         connection = operator._get_hook()._connection  # the one place that knows master and mode

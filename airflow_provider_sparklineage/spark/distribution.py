@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import javaproperties
 
+from airflow_provider_sparklineage.exceptions import ListenerError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,30 +20,45 @@ if TYPE_CHECKING:
 _TRIMMED = "".join(chr(code) for code in range(0x21) if chr(code) not in "\r\n")
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d\.\d+)-(?P<spark>\d+\.\d+\.\d+.*)\.jar")
+_SCALA_JAR = re.compile(r"scala-library-(?P<scala>\d\.\d+)\..*\.jar")
+_RELEASE = re.compile(r"Spark (?P<spark>\d+\.\d+\.\d+\S*)")
+_DECLARED = re.compile(
+    r"(?P<spark>\d+\.\d+(?:\.\d+\S*?)?)(?:[-_ ]scala-?(?P<scala>\d\.\d+))?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
 class SparkDistribution:
     """A Spark installation on this machine.
 
-    :param home: ``SPARK_HOME``
+    :param home: ``SPARK_HOME``; None where ``spark-submit`` is a script that does not tell
     :param version: of Spark, e.g. ``4.0.1``
     :param scala: Scala's binary version, e.g. ``2.13``
     """
 
-    home: Path
+    home: Path | None
     version: str
     scala: str
 
     @property
-    def jars(self) -> Path:
-        """Folder of the jars that every application of this Spark has on its class path."""
-        return self.home / "jars"
+    def own_jars(self) -> tuple[Path, ...]:
+        """Jars that every application of this Spark has on its class path."""
+        return tuple(sorted((self.home / "jars").glob("*.jar"))) if self.home else ()
 
     def defaults(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Properties of ``spark-defaults.conf``, which is read if there is no other file."""
-        folder = Path(env.get("SPARK_CONF_DIR") or self.home / "conf")
-        return read_properties(folder / "spark-defaults.conf")
+        """Properties of ``spark-defaults.conf``, which is read if there is no other file.
+
+        :raise ListenerError: if it cannot be told where that file would be
+        """
+        folder = env.get("SPARK_CONF_DIR") or (self.home and self.home / "conf")
+        if not folder:
+            msg = (
+                "It cannot be told which spark-defaults.conf spark-submit reads, and what stands "
+                "there must not be overridden; set SPARK_HOME or SPARK_CONF_DIR on the worker, or "
+                "give the task a properties_file."
+            )
+            raise ListenerError(msg)
+        return read_properties(Path(folder) / "spark-defaults.conf")
 
 
 def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
@@ -65,10 +82,35 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
 
 
 def _at(home: Path) -> SparkDistribution | None:
+    """Read version and Scala off the core's jar, else off ``RELEASE`` and Scala's own jar."""
     for jar in home.glob("jars/spark-core_*.jar"):
         if match := _CORE_JAR.fullmatch(jar.name):
             return SparkDistribution(home, match["spark"], match["scala"])
+    release = home / "RELEASE"
+    try:
+        said = _RELEASE.match(release.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    for jar in home.glob("jars/scala-library-*.jar"):
+        if said and (match := _SCALA_JAR.fullmatch(jar.name)):
+            return SparkDistribution(home, said["spark"], match["scala"])
     return None
+
+
+def declared(text: str) -> tuple[str, str]:
+    """Read a declared version of Spark: ``4.0.1``, or with its Scala ``3.5.6-scala2.13``.
+
+    Without one, Scala is that of Spark's own downloads and of PySpark: 2.12 up to Spark 3, then
+    2.13.
+
+    :return: version of Spark, and of Scala
+    :raise ValueError: if it is neither
+    """
+    match = _DECLARED.fullmatch(text.strip())
+    if match is None:
+        msg = f"{text!r} is no version of Spark, such as 4.0.1 or 3.5.6-scala2.13"
+        raise ValueError(msg)
+    return match["spark"], match["scala"] or ("2.12" if match["spark"] < "4" else "2.13")
 
 
 def read_properties(path: Path) -> dict[str, str]:

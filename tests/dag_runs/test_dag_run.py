@@ -29,10 +29,9 @@ def dag(lake):
     from airflow.sdk import DAG
 
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-    from airflow_provider_sparklineage.spark import distribution, listener
+    from airflow_provider_sparklineage.spark import choice
 
-    found = distribution.find("spark-submit", distribution.environment(None))
-    listener.fetch(found)
+    choice.fetch_for(choice.spark_of("spark-submit"), "spark-submit")
     conf = {
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",

@@ -6,7 +6,8 @@ import uuid
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.spark import driver_zip
-from airflow_provider_sparklineage.spark.conf import Injection, Observation, Submission, inject
+from airflow_provider_sparklineage.spark.conf import Injection, Observation, inject
+from airflow_provider_sparklineage.spark.submission import Submission
 from tests import record_events
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def submit(
             application=application.name,
         ),
         Injection(
-            listener,
+            (str(listener),) if listener else (),
             work / "events.ndjson",
             str(uuid.uuid4()),
             observation=observation if observe else None,

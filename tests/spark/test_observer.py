@@ -14,7 +14,7 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark import capture, driver_zip, listener
+from airflow_provider_sparklineage.spark import capture, driver_zip
 from airflow_provider_sparklineage.spark.capture import Manifest
 from airflow_provider_sparklineage.spark.conf import Injection, Observation, Submission, inject
 from tests import record_events
@@ -146,7 +146,7 @@ def chain(spark, tmp_path_factory):
         manifest = Manifest(application_run_id=str(uuid.uuid4()), injected=("py_files",))
         bundle = capture.create(prepared / "captures", manifest)
         injection = Injection(
-            listener.fetch(spark.distribution),
+            (str(spark.listener),),
             bundle.events_path,
             manifest.application_run_id,
             observation=Observation(

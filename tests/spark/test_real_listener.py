@@ -9,9 +9,10 @@ import uuid
 import pytest
 
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark import capture, listener
+from airflow_provider_sparklineage.spark import capture
 from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.conf import Injection, Submission, inject
+from airflow_provider_sparklineage.spark.conf import Injection, inject
+from airflow_provider_sparklineage.spark.submission import Submission
 from tests import record_events
 from tests.openlineage_spec import validate_event
 
@@ -26,9 +27,10 @@ def bundle(spark, tmp_path_factory):
     scratch = work / "scratch"
     scratch.mkdir()
     made = capture.create(work / "captures", Manifest(application_run_id=str(uuid.uuid4())))
-    jar = listener.fetch(spark.distribution)
     conf = record_events.spark_conf(lake, scratch)
-    injection = Injection(jar, made.events_path, made.manifest.application_run_id)
+    injection = Injection(
+        (str(spark.listener),), made.events_path, made.manifest.application_run_id
+    )
     submission = inject(Submission(conf=conf), injection)
     options = ["--jars", submission.jars, *record_events.conf_options(submission.conf)]
     application = record_events.APPLICATIONS / "staging_chain.py"

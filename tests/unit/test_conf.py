@@ -13,15 +13,16 @@ from airflow_provider_sparklineage.spark.conf import (
     QUIET_JVM,
     Injection,
     Observation,
-    Submission,
     inject,
     injected_names,
+    refuse_connect,
 )
 from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
+from airflow_provider_sparklineage.spark.submission import Submission
 
 JAR = Path("/cache/openlineage-spark_2.13-1.53.0.jar")
 INJECTION = Injection(
-    jar=JAR,
+    jars=(str(JAR),),
     events_path=Path("/bundle/events.ndjson"),
     application_run_id="01234567-89ab-cdef-0123-456789abcdef",
     defaults={"spark.openlineage.namespace": "airflow"},
@@ -85,29 +86,6 @@ def test_the_jar_is_appended_to_the_ones_that_would_have_won(submission):
     assert "spark.jars" not in after.conf
 
 
-@pytest.mark.parametrize(
-    "submission",
-    [
-        pytest.param(Submission(jars="/x/openlineage-spark_2.13-1.45.0.jar"), id="jars"),
-        pytest.param(
-            Submission(packages="a:b:1,io.openlineage:openlineage-spark_2.13:1.45.0"), id="packages"
-        ),
-        pytest.param(
-            Submission(
-                conf={"spark.jars.packages": "io.openlineage:openlineage-spark_2.13:1.45.0"}
-            ),
-            id="packages in conf",
-        ),
-        pytest.param(
-            Submission(driver_class_path="/a.jar:/x/openlineage-spark_2.13-1.45.0.jar"),
-            id="driver class path",
-        ),
-    ],
-)
-def test_a_listener_that_the_user_brings_is_the_only_one(submission):
-    assert inject(submission, INJECTION).jars == submission.jars
-
-
 @pytest.mark.parametrize("place", ["conf", "file_properties"])
 @pytest.mark.parametrize(
     "key",
@@ -130,38 +108,6 @@ def test_captured_properties_are_extended():
     assert "spark.app.name" not in captured  # the user's list replaces the listener's default
 
 
-def test_a_users_transport_becomes_a_child_of_a_composite_one():
-    user = {f"{OL}transport.type": "http", f"{OL}transport.url": "http://marquez:5000"}
-    after = inject(Submission(conf=user), INJECTION)
-    transport = {k: v for k, v in after.conf.items() if ".transport." in k}
-    assert transport == {
-        f"{OL}transport.type": "composite",
-        f"{OL}transport.continueOnFailure": "true",
-        f"{OL}transport.transports.user.type": "http",
-        f"{OL}transport.transports.user.url": "http://marquez:5000",
-        f"{OL}transport.transports.sparklineage.type": "file",
-        f"{OL}transport.transports.sparklineage.location": "/bundle/events.ndjson",
-    }
-    assert after.extra_file_properties == {}
-
-
-def test_a_transport_from_a_file_stays_in_a_file():
-    user = {f"{OL}transport.type": "http", f"{OL}transport.auth.apiKey": "s3cr3t"}
-    after = inject(Submission(file_properties=user), INJECTION)
-    assert "s3cr3t" not in str(after.conf)
-    assert after.extra_file_properties == {
-        f"{OL}transport.transports.user.type": "http",
-        f"{OL}transport.transports.user.auth.apiKey": "s3cr3t",
-    }
-
-
-def test_a_users_composite_transport_gets_one_more_child():
-    user = {f"{OL}transport.type": "composite", f"{OL}transport.transports.a.type": "console"}
-    after = inject(Submission(conf=user), INJECTION)
-    assert after.conf.items() >= user.items()
-    assert after.conf[f"{OL}transport.transports.sparklineage.type"] == "file"
-
-
 def test_submit_options_of_the_environment_are_kept():
     after = inject(Submission(), replace(INJECTION, submit_opts="-Dx=y"))
     assert after.env_vars["SPARK_SUBMIT_OPTS"] == " ".join(["-Dx=y", *QUIET_JVM])
@@ -178,13 +124,23 @@ def test_the_environment_is_left_where_it_is_not_this_workers():
 
 
 @pytest.mark.parametrize(
-    "conf",
-    [{"spark.remote": "sc://host"}, {"spark.api.mode": "connect"}],
-    ids=["remote", "api mode"],
+    ("conf", "master", "env"),
+    [
+        pytest.param({"spark.remote": "sc://host"}, "local", {}, id="remote"),
+        pytest.param({"spark.api.mode": "connect"}, "local", {}, id="api mode"),
+        pytest.param({}, "sc://host", {}, id="master"),
+        pytest.param({}, "local", {"SPARK_REMOTE": "sc://host"}, id="remote in the environment"),
+        pytest.param({}, "local", {"SPARK_API_MODE": "Connect"}, id="mode in the environment"),
+    ],
 )
-def test_spark_connect_is_refused(conf):
-    with pytest.raises(ListenerError, match="Spark Connect"):
-        inject(Submission(conf=conf), INJECTION)
+def test_spark_connect_is_refused(conf, master, env):
+    with pytest.raises(ListenerError, match=r"Set spark\.api\.mode=classic"):
+        refuse_connect(Submission(conf=conf), master, env)
+
+
+def test_classic_spark_is_not_refused():
+    conf = {"spark.api.mode": "classic"}
+    refuse_connect(Submission(conf=conf), "spark://h:7077", {"SPARK_API_MODE": "connect"})
 
 
 def test_names_but_no_values_of_what_was_injected_are_told():
@@ -235,30 +191,11 @@ def test_injection_does_not_touch_what_it_is_given(conf, file):
     assert repr(submission) == before
 
 
-@pytest.mark.parametrize(
-    "transport",
-    [
-        pytest.param(
-            {"type": "kafka", "topicName": "t", "properties.bootstrap.servers": "k:9092"},
-            id="dotted properties",
-        ),
-        pytest.param({"type": "http", "url": "http://m", "headers.X-A.b": "c"}, id="dotted header"),
-        pytest.param({"type": "http", "url": "http://m/api/v1/lineage?key=x"}, id="query in url"),
-        pytest.param({"type": "http", "url": "http://m", "unheard": "of"}, id="unknown key"),
-        pytest.param({"type": "composite", "transports": "[a;b]"}, id="composite as list"),
-    ],
-)
-def test_a_transport_that_would_break_as_a_child_is_left_alone(transport):
-    conf = {f"{OL}transport.{key}": value for key, value in transport.items()}
-    with pytest.raises(ListenerError, match="cannot be combined"):
-        inject(Submission(conf=conf), INJECTION)
-
-
 def test_a_jar_address_with_credentials_from_a_file_stays_in_a_file():
     address = "https://ci:s3cr3t@jars.example/a.jar"
     after = inject(Submission(file_properties={"spark.jars": address}), INJECTION)
     assert after.jars is None
-    assert after.extra_file_properties == {"spark.jars": f"{address},{JAR}"}
+    assert after.new_file == {"spark.jars": f"{address},{JAR}"}
     assert inject(after, INJECTION) == after
 
 

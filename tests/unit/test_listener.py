@@ -1,15 +1,31 @@
-"""Which listener jar goes with which Spark, and what is said where there is none."""
+"""Which listener goes with which Spark, which Spark it is, and what is said where none fits."""
 
 from __future__ import annotations
 
-import stat
-import zipfile
+import json
+import os
+from pathlib import Path
 
 import pytest
 
 from airflow_provider_sparklineage.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import distribution, listener
+from airflow_provider_sparklineage.spark import (
+    choice,
+    class_path,
+    distribution,
+    fetching,
+    java,
+    listener,
+    submit_output,
+)
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.listener import Identity
+from airflow_provider_sparklineage.spark.submission import Submission
+from tests.unit.listener_jars import listener_jar, other_jar
+
+JAR = "openlineage-spark_2.13-1.53.0.jar"
+COORDINATE = "io.openlineage:openlineage-spark"
+PACKAGE = f"{COORDINATE}_2.13:1.53.0"
 
 
 @pytest.fixture
@@ -20,12 +36,11 @@ def spark(tmp_path):
     return SparkDistribution(home, "4.0.1", "2.13")
 
 
-def jar(folder, name="openlineage-spark_2.13-1.53.0.jar"):
-    """Make a jar that has the listener's class in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(folder / name, "w") as archive:
-        archive.writestr("io/openlineage/spark/agent/OpenLineageSparkListener.class", b"")
-    return folder / name
+def script(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    path.chmod(0o755)
+    return path
 
 
 # --- the distribution --------------------------------------------------------------------------
@@ -36,10 +51,7 @@ def test_spark_home_tells_version_and_scala(spark):
 
 
 def test_a_distribution_is_found_above_its_bin(spark):
-    binary = spark.home / "bin" / "spark-submit"
-    binary.parent.mkdir()
-    binary.touch()
-    binary.chmod(0o755)
+    binary = script(spark.home / "bin" / "spark-submit")
     assert distribution.find("spark-submit", {"PATH": str(binary.parent)}) == spark
 
 
@@ -47,17 +59,87 @@ def test_a_pip_installed_spark_is_found_beside_its_script(tmp_path, spark):
     package = tmp_path / "venv" / "lib" / "python3.11" / "site-packages" / "pyspark"
     package.parent.mkdir(parents=True)
     spark.home.rename(package)
-    binary = tmp_path / "venv" / "bin" / "spark-submit"
-    binary.parent.mkdir()
-    binary.touch()
-    binary.chmod(0o755)
+    binary = script(tmp_path / "venv" / "bin" / "spark-submit")
     found = distribution.find("spark-submit", {"PATH": str(binary.parent)})
     assert (found.home, found.version) == (package, "4.0.1")
+
+
+def test_a_spark_with_jars_of_other_names_is_told_by_its_release(tmp_path):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "scala-library-2.12.18.jar").touch()
+    (tmp_path / "RELEASE").write_text("Spark 3.5.6 (git revision 303c18c746) built for Hadoop\n")
+    found = distribution.find("spark-submit", {"SPARK_HOME": str(tmp_path)})
+    assert found == SparkDistribution(tmp_path, "3.5.6", "2.12")
 
 
 @pytest.mark.parametrize("env", [{"PATH": "/nowhere"}, {"SPARK_HOME": "/nowhere"}])
 def test_no_spark_is_none(env):
     assert distribution.find("spark-submit", env) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4.0.1", ("4.0.1", "2.13")),
+        ("3.5", ("3.5", "2.12")),
+        ("3.5.6-scala2.13", ("3.5.6", "2.13")),
+        ("3.4.1.dp-2", ("3.4.1.dp-2", "2.12")),
+    ],
+)
+def test_a_declared_version_tells_its_scala(text, expected):
+    assert distribution.declared(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "latest", "four", "3"])
+def test_what_is_no_version_is_refused(text):
+    with pytest.raises(ValueError, match=r"is no version of Spark, such as 4\.0\.1"):
+        distribution.declared(text)
+
+
+SAID = """Welcome to
+   /___/ .__/\\_,_/_/ /_/\\_\\   version 3.5.6
+Using Scala version 2.12.18, OpenJDK 64-Bit Server VM, 17.0.15
+"""
+
+
+def test_the_output_of_spark_submit_tells_version_and_scala():
+    assert submit_output.parse(SAID) == ("3.5.6", "2.12")
+
+
+@pytest.mark.parametrize(
+    ("output", "quoted"), [("", "prints nothing"), ("JAVA_HOME is not set\n", "JAVA_HOME")]
+)
+def test_a_spark_submit_that_does_not_tell_is_quoted(output, quoted):
+    with pytest.raises(ListenerError, match=rf"{quoted}.*set \[sparklineage\] spark_version"):
+        submit_output.parse(output)
+
+
+def test_what_spark_submit_said_is_remembered_until_it_changes(tmp_path, monkeypatch):
+    binary = script(tmp_path / "bin" / "shop-submit")
+    asked = []
+    monkeypatch.setattr(submit_output, "_output", lambda *args: asked.append(args) or SAID)
+    for _ in range(2):
+        found = submit_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
+        assert found == SparkDistribution(None, "3.5.6", "2.12")
+    assert len(asked) == 1
+    os.utime(binary, ns=(1, 1))
+    submit_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
+    assert len(asked) == 2
+
+
+def test_without_spark_submit_there_is_no_spark():
+    with pytest.raises(ListenerError, match=r"no shop-submit on the worker's PATH; install Spark"):
+        choice.spark_of("shop-submit", {"PATH": "/nowhere"})
+
+
+def test_a_declared_version_is_believed_and_nobody_is_asked(spark):
+    env = {"SPARK_HOME": str(spark.home)}
+    found = choice.spark_of("spark-submit", env, ("3.5.6", "2.12"))
+    assert found == SparkDistribution(spark.home, "3.5.6", "2.12")
+    assert choice.spark_of("x", {"PATH": "/"}, ("3.5.6", "2.12")).home is None
+
+
+# --- spark-defaults.conf -----------------------------------------------------------------------
 
 
 def test_spark_defaults_are_read_as_java_properties(spark):
@@ -73,47 +155,9 @@ def test_the_conf_folder_of_the_environment_wins(spark, tmp_path):
     assert spark.defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {"spark.a": "here"}
 
 
-# --- finding the jar ---------------------------------------------------------------------------
-
-
-def test_the_configured_jar_comes_first(spark, tmp_path):
-    configured = jar(tmp_path)
-    jar(spark.jars)
-    assert listener.find_jar(spark, configured, {}) == configured
-
-
-def test_then_one_among_sparks_own_jars(spark, tmp_path):
-    own = jar(spark.jars)
-    jar(tmp_path / "sparklineage")
-    assert listener.find_jar(spark, None, {"XDG_CACHE_HOME": str(tmp_path)}) == own
-
-
-def test_then_the_cache(spark, tmp_path):
-    cached = jar(tmp_path / "sparklineage")
-    assert listener.find_jar(spark, None, {"XDG_CACHE_HOME": str(tmp_path)}) == cached
-
-
-def test_no_jar_is_told_with_the_command_that_brings_one(spark, tmp_path):
-    with pytest.raises(ListenerError, match="run `sparklineage fetch-listener`"):
-        listener.find_jar(spark, None, {"XDG_CACHE_HOME": str(tmp_path)})
-
-
-def test_a_jar_for_another_scala_is_refused_wherever_it_is(spark, tmp_path):
-    wrong = jar(tmp_path, "openlineage-spark_2.12-1.53.0.jar")
-    with pytest.raises(ListenerError, match=r"is for Scala 2\.12, but Spark 4\.0\.1"):
-        listener.find_jar(spark, wrong, {})
-
-
-@pytest.mark.parametrize("content", [b"", b"half a jar", None])
-def test_a_file_that_is_no_listener_is_refused(spark, tmp_path, content):
-    broken = tmp_path / "openlineage-spark_2.13-1.53.0.jar"
-    if content is None:  # a jar, but another one
-        with zipfile.ZipFile(broken, "w") as archive:
-            archive.writestr("x.class", b"")
-    else:
-        broken.write_bytes(content)
-    with pytest.raises(ListenerError, match="not a readable OpenLineage listener jar"):
-        listener.find_jar(spark, broken, {})
+def test_where_spark_defaults_are_unknown_they_are_not_overridden():
+    with pytest.raises(ListenerError, match="set SPARK_HOME or SPARK_CONF_DIR"):
+        SparkDistribution(None, "3.5.6", "2.12").defaults({})
 
 
 def test_properties_are_utf8_and_keep_line_ends(spark):
@@ -123,58 +167,211 @@ def test_properties_are_utf8_and_keep_line_ends(spark):
     assert spark.defaults({}) == {"spark.jars": "/opt/bücher/a.jar", "spark.delimiter": "\n"}
 
 
-# --- fetching ----------------------------------------------------------------------------------
+# --- which listener fits -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "spark", "scala"),
+    [
+        pytest.param(Identity("1.53.0", "2.13"), "4.2.0", "2.13", id="the newest"),
+        pytest.param(Identity("1.37.0", "2.13"), "4.0.1", "2.13", id="the first for Spark 4"),
+        pytest.param(Identity("1.9.0", "2.12"), "3.5.6", "2.12", id="an old one on Spark 3"),
+        pytest.param(Identity(None, None), "4.2.0", "2.13", id="unknown"),
+        pytest.param(Identity("1.60.0-SNAPSHOT", "2.13"), "4.3.0", "2.13", id="a later one"),
+    ],
+)
+def test_listeners_that_fit(found, spark, scala):
+    assert listener.misfit(found, spark, scala) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "spark", "scala", "said"),
+    [
+        pytest.param(
+            Identity("1.53.0", "2.12"), "4.0.1", "2.13", "use openlineage-spark_2.13", id="scala"
+        ),
+        pytest.param(
+            Identity("1.37.0", "2.13"), "4.2.0", "2.13", "use 1.53.0 or later", id="too old for 4.2"
+        ),
+        pytest.param(
+            Identity("1.36.0", "2.13"), "4.0.0", "2.13", "use 1.37.0 or later", id="too old for 4"
+        ),
+        pytest.param(Identity("1.53.0", "2.12"), "2.4.8", "2.12", "does not work", id="Spark 2"),
+    ],
+)
+def test_listeners_that_would_end_the_context(found, spark, scala, said):
+    assert said in listener.misfit(found, spark, scala)
+
+
+def test_every_pin_is_a_digest_and_a_size():
+    assert {len(pin.sha256) for pin in listener.PINS.values()} == {64}
+    assert all(pin.size > 40_000_000 for pin in listener.PINS.values())
+
+
+# --- finding the jar ---------------------------------------------------------------------------
 
 
 @pytest.fixture
-def java(tmp_path):
-    """Make a JAVA_HOME whose java does what the test says; its last argument is Ivy's pattern."""
-
-    def make(body):
-        binary = tmp_path / "java" / "bin" / "java"
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        binary.write_text(f"#!/bin/sh\nfor last; do :; done\n{body}\n")
-        binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
-        return {"JAVA_HOME": str(tmp_path / "java"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-
-    return make
+def cache(tmp_path, monkeypatch):
+    """Fill the cache with a jar of the pinned size."""
+    jar = listener_jar(tmp_path / "cache" / "sparklineage" / JAR)
+    pin = listener.Pin("digest", jar.stat().st_size)
+    monkeypatch.setitem(listener.PINS, "2.13", pin)
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/nowhere"}
 
 
-def test_what_is_cached_is_not_fetched(spark, tmp_path):
-    cached = jar(tmp_path / "sparklineage")
-    assert listener.fetch(spark, {"XDG_CACHE_HOME": str(tmp_path)}) == cached
+def test_the_configured_jar_comes_first(spark, tmp_path, cache):
+    configured = listener_jar(tmp_path / JAR)
+    assert choice.jar_for(spark, configured, cache) == configured
 
 
-def test_a_file_with_another_digest_is_not_used(spark, java):
-    jar(spark.jars, "ivy-2.5.3.jar")
-    env = java('echo other > "$(dirname "$last")/openlineage-spark_2.13-1.53.0.jar"')
-    with pytest.raises(ListenerError, match="SHA-256"):
-        listener.fetch(spark, env)
-    assert not listener.cached("2.13", env).exists()
+def test_then_the_cache(spark, cache):
+    assert choice.jar_for(spark, None, cache) == fetching.cached("2.13", cache)
 
 
-def test_a_fetched_jar_is_cached_and_nothing_else_stays(spark, java, monkeypatch):
-    jar(spark.jars, "ivy-2.5.3.jar")
-    digest = "d64b1d5ca5ca6ea1a1d3b9e8a4d0d3e7"
-    env = java('printf jar > "$(dirname "$last")/openlineage-spark_2.13-1.53.0.jar"')
-    monkeypatch.setitem(listener.SHA256, "2.13", digest)
-    with pytest.raises(ListenerError) as refused:
-        listener.fetch(spark, env)
-    found = str(refused.value).split("digest ")[1].split(",")[0]
-    monkeypatch.setitem(listener.SHA256, "2.13", found)
-    fetched = listener.fetch(spark, env)
-    assert [p.name for p in fetched.parent.iterdir()] == [fetched.name]
+@pytest.mark.parametrize("content", [None, b"half a jar"], ids=["none", "damaged"])
+def test_no_jar_is_told_with_the_command_that_brings_one(spark, cache, content):
+    jar = fetching.cached("2.13", cache)
+    jar.write_bytes(content) if content else jar.unlink()
+    with pytest.raises(ListenerError, match="run `sparklineage fetch-listener`"):
+        choice.jar_for(spark, None, cache)
 
 
-def test_an_unreachable_repository_is_said_with_the_mend(spark, java):
-    jar(spark.jars, "ivy-2.5.3.jar")
-    env = java('echo "Host repository.example not found. url=x"; exit 1')
-    with pytest.raises(ListenerError, match=r"Host repository\.example not found.*proxyHost"):
-        listener.fetch(spark, env)
+def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
+    wrong = listener_jar(tmp_path / JAR, "2.12")
+    with pytest.raises(ListenerError, match=r"is for Scala 2\.12, but Spark 4\.0\.1"):
+        choice.jar_for(spark, wrong, {})
 
 
-def test_without_java_nothing_is_fetched(spark, tmp_path):
-    jar(spark.jars, "ivy-2.5.3.jar")
-    env = {"JAVA_HOME": "/nowhere", "XDG_CACHE_HOME": str(tmp_path)}
-    with pytest.raises(ListenerError, match="without Java"):
-        listener.fetch(spark, env)
+# --- what the job has of its own ---------------------------------------------------------------
+
+
+def the_one(submission, spark):
+    found = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
+    return None if found is None else (found.name, found.place)
+
+
+def test_a_job_without_a_listener_has_none(spark, tmp_path):
+    jar = other_jar(tmp_path / "shop.jar")
+    assert the_one(Submission(jars=str(jar), packages="a:b:1"), spark) is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(lambda jar: Submission(jars=f"/a.jar,{jar}"), id="jars"),
+        pytest.param(lambda jar: Submission(conf={"spark.jars": f"file://{jar}"}), id="conf"),
+        pytest.param(lambda jar: Submission(driver_class_path=f"/a.jar:{jar}"), id="class path"),
+        pytest.param(lambda jar: Submission(driver_class_path=f"{jar.parent}/*"), id="folder"),
+    ],
+)
+@pytest.mark.parametrize("name", [JAR, "renamed.jar", f"io.openlineage_{JAR}"])
+def test_a_listener_that_the_user_brings_is_found(spark, tmp_path, place, name):
+    jar = listener_jar(tmp_path / "lib" / name)
+    assert the_one(place(jar), spark)[0].removeprefix("file://") == str(jar)
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [Submission(packages=f"a:b:1,{PACKAGE}"), Submission(conf={"spark.jars.packages": PACKAGE})],
+    ids=["flag", "conf"],
+)
+def test_a_listener_among_packages_is_found(spark, submission):
+    assert the_one(submission, spark) == (PACKAGE, class_path.Place.PACKAGES)
+
+
+def test_one_among_sparks_own_jars_is_found(spark):
+    jar = listener_jar(spark.home / "jars" / JAR)
+    assert the_one(Submission(), spark) == (str(jar), class_path.Place.SPARK)
+
+
+def test_the_same_jar_given_twice_is_one(spark, tmp_path):
+    jar = listener_jar(tmp_path / JAR)
+    assert the_one(Submission(jars=f"{jar},{jar}"), spark) == (str(jar), class_path.Place.JARS)
+
+
+def test_a_second_listener_is_refused(spark, tmp_path):
+    jar = listener_jar(tmp_path / JAR)
+    with pytest.raises(ListenerError, match=r"2 OpenLineage listeners, .* leave one, or none"):
+        the_one(Submission(jars=str(jar), packages=PACKAGE), spark)
+
+
+@pytest.mark.parametrize(
+    ("submission", "said"),
+    [
+        (Submission(packages=f"{COORDINATE}_2.12:1.53.0"), r"is for Scala 2\.12"),
+        (Submission(packages=f"{COORDINATE}_2.13:1.36.0"), r"use 1\.37\.0"),
+        (Submission(packages=f"{COORDINATE}:1.8.0"), r"is for Scala 2\.12"),
+        (Submission(jars="s3a://jars/openlineage-spark_2.12-1.53.0.jar"), r"is for Scala 2\.12"),
+    ],
+)
+def test_a_listener_of_the_users_that_does_not_fit_is_refused(spark, submission, said):
+    with pytest.raises(ListenerError, match=said):
+        the_one(submission, spark)
+
+
+@pytest.mark.parametrize(
+    "connectors",
+    [
+        {"jars": "/opt/iceberg-spark-runtime-4.0_2.13-1.10.1.jar"},
+        {"packages": "io.delta:delta-spark_2.13:4.0.0"},
+    ],
+    ids=["jars", "packages"],
+)
+def test_a_listener_that_would_not_see_connectors_is_refused(spark, tmp_path, connectors):
+    jar = listener_jar(tmp_path / JAR)
+    with pytest.raises(ListenerError, match=r"would not see .*missing without a word"):
+        the_one(Submission(driver_class_path=str(jar), **connectors), spark)
+
+
+def test_on_the_class_path_without_connectors_it_is_well(spark, tmp_path):
+    jar = listener_jar(tmp_path / JAR)
+    assert the_one(Submission(driver_class_path=str(jar), jars="/opt/shop.jar"), spark)
+
+
+@pytest.mark.parametrize(
+    "name", ["openlineage-spark-extension-interfaces-1.53.0.jar", "shop-openlineage-spark-1.jar"]
+)
+def test_an_extension_of_the_listener_is_not_one(spark, tmp_path, name):
+    jar = other_jar(tmp_path / name)
+    assert the_one(Submission(jars=str(jar)), spark) is None
+
+
+# --- Java --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spark", "oldest"), [("3.5.6", 8), ("4.0.0", 17), ("4.2.1", 17)])
+def test_the_oldest_java_of_a_spark(spark, oldest):
+    assert java.oldest_for(spark) == oldest
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME is /nowhere"),
+        ({"PATH": "/nowhere"}, "none is on PATH"),
+    ],
+)
+def test_no_java_is_told_with_the_one_that_is_needed(spark, env, said):
+    problem = java.problem(env, spark)
+    assert said in problem
+    assert "install Java 17 or later and set JAVA_HOME" in problem
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [(11, "is Java 11, but Spark 4.0.1 needs 17"), (None, "is no Java"), (17, None), (21, None)],
+)
+def test_a_java_that_is_too_old_is_told(spark, tmp_path, monkeypatch, version, said):
+    script(tmp_path / "bin" / "java")
+    monkeypatch.setattr(java, "feature_version", lambda _: version)
+    problem = java.problem({"JAVA_HOME": str(tmp_path)}, spark)
+    assert problem is None if said is None else said in problem
+
+
+def test_answers_are_kept_as_json(tmp_path, monkeypatch):
+    binary = script(tmp_path / "spark-submit")
+    monkeypatch.setattr(submit_output, "_output", lambda *_: SAID)
+    submit_output.ask(str(binary), {"PATH": ""}, tmp_path / "cache")
+    [answer] = Path(tmp_path / "cache").iterdir()
+    assert json.loads(answer.read_text()) == {"spark": "3.5.6", "scala": "2.12"}

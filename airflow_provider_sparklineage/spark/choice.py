@@ -1,0 +1,110 @@
+"""Which Spark will run, and which listener jar goes with it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark import (
+    class_path,
+    distribution,
+    fetching,
+    jars,
+    java,
+    resolver,
+)
+from airflow_provider_sparklineage.spark import submit_output as output
+from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.listener import VERSION, artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def spark_of(
+    spark_binary: str, env: Mapping[str, str] = os.environ, declared: tuple[str, str] | None = None
+) -> SparkDistribution:
+    """Tell which Spark a ``spark-submit`` is: as declared, else by its files, else ask it.
+
+    :param env: environment that it would be submitted with
+    :param declared: versions of Spark and Scala (:func:`.distribution.declared`)
+    :raise ListenerError: if there is none, or it does not tell; names the mend
+    """
+    by_files = distribution.find(spark_binary, env)
+    if declared is not None:
+        return SparkDistribution(by_files.home if by_files else None, *declared)
+    found = by_files or output.ask(spark_binary, env, fetching.cache_folder(env))
+    if found is None:
+        msg = (
+            f"There is no {spark_binary} on the worker's PATH; install Spark there (`pip install "
+            "'airflow-provider-sparklineage[pyspark]'` brings one), or set SPARK_HOME and PATH."
+        )
+        raise ListenerError(msg)
+    return found
+
+
+def jar_for(
+    spark: SparkDistribution, configured: Path | None, env: Mapping[str, str] = os.environ
+) -> Path:
+    """Find the listener jar to add for a Spark that has none of its own.
+
+    That is the configured one, else the one in the cache.
+
+    :raise ListenerError: if there is none, or none that works; names the mend
+    """
+    if configured is None and not fetching.is_cached(spark.scala, env):
+        msg = (
+            f"There is no OpenLineage listener for Spark {spark.version} (Scala {spark.scala}) in "
+            f"the cache {fetching.cache_folder(env)}; run `sparklineage fetch-listener` on the "
+            "worker, or set [sparklineage] listener_jar."
+        )
+        raise ListenerError(msg)
+    jar = configured if configured is not None else fetching.cached(spark.scala, env)
+    class_path.require_fit(jar.name, jars.read(jar).identity, spark)
+    return jar
+
+
+def fetch_for(
+    spark: SparkDistribution,
+    spark_binary: str,
+    env: Mapping[str, str] = os.environ,
+    *,
+    location: str | None = None,
+    repositories: str | None = None,
+    tell: fetching.Tell = lambda _: None,
+) -> Path:
+    """Bring the listener for a Spark into the cache, at once if it is there.
+
+    :param spark_binary: whose resolver is used where no ``location`` is given
+    :param location: path or address of the jar
+    :param repositories: further repositories for the resolver
+    :param tell: takes lines of progress
+    :raise ListenerError: if it cannot be had; names the mend
+    """
+    if fetching.is_cached(spark.scala, env):
+        return fetching.cached(spark.scala, env)
+    tell(f"Fetching {artifact(spark.scala)} {VERSION} for Spark {spark.version} …")
+    if location is not None:
+        return fetching.fetch(spark.scala, fetching.from_location(location, tell), env, tell)
+    here = spark_of(spark_binary, env)
+    if problem := java.problem(env, here):
+        msg = f"The listener cannot be fetched with Spark's resolver. {problem}"
+        raise ListenerError(msg)
+    bring = resolver.from_spark(
+        spark.scala,
+        _command(here, spark_binary),
+        here.defaults(env) if here.home or env.get("SPARK_CONF_DIR") else {},
+        repositories=repositories,
+        env=env,
+        tell=tell,
+    )
+    return fetching.fetch(spark.scala, bring, env, tell)
+
+
+def _command(spark: SparkDistribution, spark_binary: str) -> str:
+    """Give a path for ``spark-submit``: the one on PATH may be somewhere else than SPARK_HOME."""
+    if spark.home and (found := spark.home / "bin" / "spark-submit").is_file():
+        return str(found)
+    return spark_binary

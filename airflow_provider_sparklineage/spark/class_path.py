@@ -1,0 +1,153 @@
+"""Listeners and connectors that a job would have without us, and whether they go together.
+
+There is one listener in a driver. If the user brings one it is that; two, or one that does not fit
+its Spark, end the SparkContext. One on the driver's own class path is loaded by another loader than
+connectors in ``--jars`` (Delta, Iceberg), does not see their classes, and leaves their datasets out
+without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark import jars, listener
+from airflow_provider_sparklineage.spark.listener import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submission import Submission
+
+
+class Place(StrEnum):
+    """Where a listener would come from."""
+
+    JARS = "--jars"
+    PACKAGES = "--packages"
+    DRIVER = "the driver's class path"
+    SPARK = "Spark's own jars"
+
+    @property
+    def is_systems(self) -> bool:
+        """Whether the JVM's own loader has it, which does not see what ``--jars`` brings."""
+        return self in (Place.DRIVER, Place.SPARK)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A listener that the job has.
+
+    :param name: path or coordinate, as the user wrote it
+    :param path: where it is on this machine; None if it is elsewhere
+    """
+
+    place: Place
+    name: str
+    identity: Identity
+    path: Path | None = None
+
+
+# Connectors whose classes the listener looks into; a JDBC driver, for one, it does not.
+_CONNECTOR = re.compile(
+    r"(?:^|[/_:-])(delta-(?:core|spark|iceberg|hudi)|iceberg-spark|hudi-spark|paimon-spark|"
+    r"spark(?:-\d[\d.]*)?-bigquery|spark-snowflake|spark-mssql|spark-redshift|spark-cassandra|"
+    r"azure-cosmos-spark|kafka-clients|spark-sql-kafka)"
+)
+
+
+def listeners(submission: Submission, distribution: SparkDistribution) -> tuple[Found, ...]:
+    """Find all listeners that a submission would have, without reading more than their names.
+
+    A jar of another name is looked into if it is on this machine: people rename jars.
+    """
+    found = [*_in_files(Place.JARS, submission.listed_jars())]
+    found += _in_files(Place.DRIVER, _class_path(submission.class_path()))
+    for package in submission.listed_packages():
+        if (identity := listener.of_coordinate(package)) is not None:
+            found.append(Found(Place.PACKAGES, package, identity))
+    for jar in distribution.own_jars:
+        if (identity := listener.of_name(jar.name)) is not None:
+            found.append(Found(Place.SPARK, str(jar), identity, jar))
+    return tuple({entry.name: entry for entry in reversed(found)}.values())
+
+
+def the_one(
+    found: tuple[Found, ...], submission: Submission, distribution: SparkDistribution
+) -> Found | None:
+    """Give the only listener among those found, None if there is none.
+
+    :raise ListenerError: if there are several, it does not fit this Spark, it is damaged, or it
+        would not see connectors of the job; names the mend
+    """
+    if not found:
+        return None
+    if len(found) > 1:
+        named = " and ".join(f"{entry.name} ({entry.place})" for entry in found)
+        msg = (
+            f"The job has {len(found)} OpenLineage listeners, {named}, and its SparkContext could "
+            "end for that; leave one, or none, and this package adds its own."
+        )
+        raise ListenerError(msg)
+    [only] = found
+    if only.place.is_systems and (connectors := _connectors(submission)):
+        msg = (
+            f"The listener {only.name} is on {only.place} and would not see {connectors[0]} in "
+            "--jars or --packages: its datasets would be missing without a word. Put both in the "
+            "same place, or take the listener away and this package adds its own to --jars."
+        )
+        raise ListenerError(msg)
+    identity = only.identity
+    if only.path is not None:
+        identity = jars.read(only.path).identity
+    require_fit(only.name, identity, distribution)
+    return only
+
+
+def require_fit(name: str, identity: Identity, distribution: SparkDistribution) -> None:
+    """Refuse a listener that would end the SparkContext.
+
+    :raise ListenerError: naming the mend
+    """
+    problem = listener.misfit(identity, distribution.version, distribution.scala)
+    if problem is not None:
+        msg = f"The listener {name} {problem}."
+        raise ListenerError(msg)
+
+
+def _connectors(submission: Submission) -> list[str]:
+    given = (*submission.listed_jars(), *submission.listed_packages())
+    return [name for name in given if _CONNECTOR.search(name)]
+
+
+def _in_files(place: Place, names: Iterable[str]) -> Iterable[Found]:
+    for name in names:
+        path = local_path(name)
+        identity = listener.of_name(name.rpartition("/")[2])
+        if identity is not None:
+            yield Found(place, name, identity, path)
+        elif path is not None and path.suffix == ".jar" and jars.holds_listener(path):
+            yield Found(place, name, Identity(None, None), path)
+
+
+def _class_path(text: str | None) -> Iterable[str]:
+    for entry in (text or "").split(":"):
+        if entry.endswith("/*"):
+            yield from (str(jar) for jar in sorted(Path(entry[:-1]).glob("*.jar")))
+        elif entry:
+            yield entry
+
+
+def local_path(name: str) -> Path | None:
+    """Give the file on this machine that an entry of ``--jars`` names; None if there is none."""
+    parts = urlsplit(name)
+    if parts.scheme not in ("", "file", "local"):
+        return None
+    path = Path(parts.path if parts.scheme else name)
+    return path if path.is_file() else None

@@ -1,0 +1,168 @@
+"""Spark's own resolver, as a source of the listener.
+
+``spark-submit --packages`` resolves with Ivy before it runs anything, by the site's settings
+(``spark.jars.ivySettings``, ``spark.jars.repositories``, the local Maven repository, the JVM's
+proxies). So what is submitted here is a program of no lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import javaproperties
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.listener import artifact, coordinate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from airflow_provider_sparklineage.spark.fetching import Bring, Tell
+
+TIMEOUT_S = 600  # 43 MB through a slow mirror, which may be asked for other files first
+
+# Those of the user's properties that say where and how to resolve; the others are for jobs.
+_RESOLVING = re.compile(
+    r"spark\.jars\.(ivy|ivySettings|repositories)|spark\.driver\.\w*JavaOptions"
+)
+_STORED = re.compile(r"The jars for the packages stored in: (.+)")
+
+# What Ivy and spark-submit print of a failure, the most telling first.
+_CAUSES = (
+    r"Host \S+ not found",
+    r"Server access [Ee]rror[^\n]*",
+    r"JAVA_HOME is not set",
+    r"UnsupportedClassVersionError[^\n]*",
+    r"\w+(?:Exception|Error): [^\n]*",
+    r"module not found: \S+",
+)
+
+
+def from_spark(
+    scala: str,
+    spark_submit: str,
+    defaults: Mapping[str, str],
+    *,
+    repositories: str | None = None,
+    env: Mapping[str, str] = os.environ,
+    tell: Tell = lambda _: None,
+) -> Bring:
+    """Bring the listener as ``--packages`` would.
+
+    :param spark_submit: the command; any Spark resolves a listener for any other
+    :param defaults: the user's Spark properties; those about resolving are heeded
+    :param repositories: further repositories, as ``--repositories`` takes them
+    """
+
+    def bring(work: Path) -> Path:
+        properties = {key: v for key, v in defaults.items() if _RESOLVING.fullmatch(key)}
+        properties.setdefault("spark.jars.ivy", str(work / "ivy"))
+        (work / "nothing.py").touch()
+        file = work / "resolving.properties"
+        file.touch(mode=0o600)
+        with file.open("w", encoding="utf-8") as stream:
+            javaproperties.dump(properties, stream)
+        command = [spark_submit, "--master", "local[1]", "--deploy-mode", "client"]
+        command += ["--properties-file", str(file), "--packages", coordinate(scala)]
+        if repositories:
+            command += ["--repositories", repositories]
+        command.append(str(work / "nothing.py"))
+        output = _run(command, _environment(env), tell)
+        stored = _STORED.search(output)
+        name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
+        jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
+        if not jar.is_file():
+            msg = (
+                f"{coordinate(scala)} could not be fetched ({_cause(output)}). Check that this "
+                "machine reaches a Maven repository: name a mirror with --repositories, set "
+                "JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… behind a proxy, or "
+                "download the jar elsewhere and give it to `sparklineage fetch-listener --from`."
+            )
+            raise ListenerError(msg)
+        brought = work / name
+        brought.write_bytes(jar.read_bytes())  # it may be in an Ivy cache of the user's
+        return brought
+
+    return bring
+
+
+def _environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Let the empty program run on this Python, in this machine's classic Spark."""
+    kept = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return {**kept, **python}
+
+
+def _run(command: list[str], env: Mapping[str, str], tell: Tell) -> str:
+    """Run spark-submit, telling what Ivy says of downloads; give all that it printed."""
+    try:
+        process = subprocess.Popen(  # noqa: S603  (spark-submit, as the user named it)
+            command,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # so that it is ended with the JVM below it
+        )
+    except OSError as error:
+        msg = (
+            f"{command[0]} cannot be started ({error.strerror}); put spark-submit on PATH, or give "
+            "the jar to `sparklineage fetch-listener --from`."
+        )
+        raise ListenerError(msg) from error
+    lines = []
+    with process, _ended_after(TIMEOUT_S, process) as too_late:
+        for line in process.stdout or ():
+            lines.append(_without_users(line))
+            if line.strip().startswith(("downloading", "found io.openlineage")):
+                tell(lines[-1].strip())
+    if too_late.is_set():
+        lines.append(f"TimeoutError: nothing after {TIMEOUT_S} s\n")
+    return "".join(lines)
+
+
+@contextlib.contextmanager
+def _ended_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[threading.Event]:
+    """End a process and those below it when its time is up, or when the caller is interrupted."""
+    too_late = threading.Event()
+
+    def end() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def cut() -> None:
+        too_late.set()
+        end()
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield too_late
+    except BaseException:
+        end()
+        raise
+    finally:
+        timer.cancel()
+
+
+def _without_users(line: str) -> str:
+    """Leave users and passwords out of addresses."""
+    return re.sub(r"//[^/@\s]+@", "//", line)
+
+
+def _cause(output: str) -> str:
+    for pattern in _CAUSES:
+        if match := re.search(pattern, output):
+            return match.group().strip()[:200]
+    return "spark-submit gave no reason"

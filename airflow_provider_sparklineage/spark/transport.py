@@ -1,0 +1,167 @@
+"""Where the listener sends its events: into the bundle, beside the user's own transport.
+
+A backend's key that the user gave to Spark must not become an argument, which every user of the
+machine can read: it travels in a properties file for this user only, and Spark is told to redact
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.spark.submission import Submission
+
+TRANSPORT = "spark.openlineage.transport."
+OWN_TRANSPORT = "sparklineage"
+"""Name of our file transport inside a composite one."""
+USER_TRANSPORT = "user"
+"""Name that the user's transport gets inside a composite one."""
+REDACTION = "spark.redaction.regex"
+
+# Spark's own default, which a value of ours replaces (org.apache.spark.internal.config).
+_REDACTED_BY_DEFAULT = "(?i)secret|password|token|access[.]?key"
+_REDACTED = (
+    r"spark[.]openlineage[.]transport[.].*(auth|headers|urlParams|url|properties|sslContext)[.]?"
+)
+
+
+class ExistingTransport(StrEnum):
+    """What becomes of a transport that the user configured for Spark."""
+
+    KEEP = "keep"
+    """Spark goes on sending to it."""
+    COLLECT_ONLY = "collect_only"
+    """It is left out: only the task's own event is sent."""
+
+
+def with_collecting(
+    submission: Submission, location: str, existing: ExistingTransport = ExistingTransport.KEEP
+) -> Submission:
+    """Have the events written to ``location``, beside the user's own transport if there is one.
+
+    :raise ListenerError: if the user's transport would not work as a child of a composite one
+    """
+    ours = {"type": "file", "location": location}
+    user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (method)
+    kind = submission.value(f"{TRANSPORT}type")
+    own_child = f"{TRANSPORT}transports.{OWN_TRANSPORT}."
+    if existing is ExistingTransport.COLLECT_ONLY:
+        submission = submission.without_conf(*user).with_file({}, user)
+        kind = None
+    if kind is None or (kind == "file" and submission.value(f"{TRANSPORT}location") == location):
+        return submission.with_conf({f"{TRANSPORT}{k}": v for k, v in ours.items()})
+    children = {f"{own_child}{k}": v for k, v in ours.items()}
+    if submission.value(f"{own_child}type") is not None:  # injected before
+        return submission.with_conf(children)
+    suffixes = {key.removeprefix(TRANSPORT): str(submission.value(key)) for key in sorted(user)}
+    if not _can_be_composed(kind, suffixes):
+        msg = (
+            f"The job's own OpenLineage transport ({kind}) cannot be combined with collecting its "
+            "events, so it stays alone and nothing is collected. Leave out "
+            "spark.openlineage.transport.*, or set [sparklineage] existing_transport = "
+            "collect_only: the task's own event carries the lineage."
+        )
+        raise ListenerError(msg)
+    if kind == "composite":
+        return without_secrets(submission.with_conf(children))
+    renamed = {f"{TRANSPORT}transports.{USER_TRANSPORT}.{k}": v for k, v in suffixes.items()}
+    # What the user kept in a file stays in a file.
+    argued = {
+        new: value
+        for new, value in renamed.items()
+        if _original(new) in submission.conf and is_public(new, value)
+    }
+    filed = {new: value for new, value in renamed.items() if new not in argued}
+    composite = {f"{TRANSPORT}type": "composite", f"{TRANSPORT}continueOnFailure": "true"}
+    moved = submission.without_conf(*user)
+    if filed:
+        moved = moved.with_file(filed, user)
+    return _redacting(moved.with_conf(argued | composite | children))
+
+
+def _original(key: str) -> str:
+    return TRANSPORT + key.removeprefix(f"{TRANSPORT}transports.{USER_TRANSPORT}.")
+
+
+def without_secrets(submission: Submission) -> Submission:
+    """Move what may be a secret of the user's transport from the arguments to the file."""
+    moved = {
+        key: str(value)
+        for key, value in submission.conf.items()
+        if key.startswith(TRANSPORT) and not is_public(key, str(value))
+    }
+    if moved:
+        submission = submission.without_conf(*moved).with_file(moved, set())
+    return _redacting(submission)
+
+
+def secrets(submission: Submission) -> tuple[str, ...]:
+    """Values of the user's transport that may be secrets, wherever they stand.
+
+    Of an address the password counts, of a header also what follows its first word (``Bearer …``).
+    """
+    found: list[str] = []
+    for key in sorted(submission.keys()):  # a method: no mapping
+        value = submission.value(key) or ""
+        if key.startswith(TRANSPORT) and not is_public(key, value):
+            password = urlsplit(value).password if "://" in value else None
+            found += [value, *([password] if password else value.split()[1:])]
+    return tuple(dict.fromkeys(found))
+
+
+_PUBLIC = re.compile(
+    r"type|continueOnFailure|withThreadPool|timeoutInMillis|compression|location|topicName|"
+    r"auth\.type|transports"
+)
+
+
+def is_public(key: str, value: str) -> bool:
+    """Whether a property of a transport is certainly no secret.
+
+    :param key: the whole name, of a transport alone or of a child of a composite one
+    """
+    suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
+    if suffix in ("url", "endpoint"):
+        parts = urlsplit(value)
+        return "@" not in parts.netloc and not parts.query
+    return _PUBLIC.fullmatch(suffix) is not None
+
+
+def _redacting(submission: Submission) -> Submission:
+    """Tell Spark to redact secrets of a transport: its event log and its UI show all properties."""
+    if not secrets(submission):
+        return submission
+    regex = submission.value(REDACTION) or _REDACTED_BY_DEFAULT
+    if _REDACTED in regex:
+        return submission
+    return submission.with_conf({REDACTION: f"{regex}|{_REDACTED}"})
+
+
+# The keys that a transport takes as a child of a composite one. The listener
+# (io.openlineage.spark.agent.ArgumentParser) rejects unknown ones there and, other than at the top
+# level, makes a tree of dotted names under headers, urlParams and properties.
+_CHILD_KEYS = {
+    "http": re.compile(
+        r"type|url|endpoint|timeoutInMillis|compression|auth\.\w+|(headers|urlParams)\.[^.]+"
+    ),
+    "console": re.compile(r"type"),
+    "file": re.compile(r"type|location"),
+    "composite": re.compile(r"type|continueOnFailure|withThreadPool|transports\.[^.]+\..+"),
+}
+
+
+def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
+    known = _CHILD_KEYS.get(kind)
+    if known is None or not all(known.fullmatch(key) for key in keys):
+        return False
+    # At the top level the listener takes an address apart (path to endpoint, query to parameters).
+    url = urlsplit(keys.get("url", ""))
+    return url.path in ("", "/") and not url.query

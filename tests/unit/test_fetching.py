@@ -1,0 +1,193 @@
+"""Filling the cache: whole and checked, or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import threading
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark import choice, fetching, listener, resolver
+from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+
+CONTENT = b"the listener"
+SPARK = SparkDistribution(None, "4.0.1", "2.13")
+
+
+@pytest.fixture
+def env(tmp_path, monkeypatch):
+    """Give an environment with an empty cache; what is expected to come is CONTENT."""
+    pin = listener.Pin(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    monkeypatch.setitem(listener.PINS, "2.13", pin)
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/nowhere"}
+
+
+@pytest.fixture
+def given(tmp_path):
+    path = tmp_path / "given.jar"
+    path.write_bytes(CONTENT)
+    return path
+
+
+def left(env):
+    return sorted(p.name for p in fetching.cache_folder(env).iterdir())
+
+
+def test_a_given_file_is_cached_and_nothing_else_stays(env, given):
+    jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    assert jar.read_bytes() == CONTENT
+    assert left(env) == [".lock", jar.name]
+
+
+def test_an_address_is_fetched(env, given):
+    fetching.fetch("2.13", fetching.from_location(given.as_uri()), env)
+    assert fetching.is_cached("2.13", env)
+
+
+def test_what_is_cached_is_not_fetched_again(env, given):
+    jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    given.unlink()
+    assert choice.fetch_for(SPARK, "spark-submit", env, location=str(given)) == jar
+
+
+def test_a_damaged_jar_in_the_cache_is_replaced(env, given):
+    jar = fetching.cached("2.13", env)
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(CONTENT[:5])
+    fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    assert jar.read_bytes() == CONTENT
+
+
+def test_a_file_with_another_digest_is_not_used(env, given):
+    given.write_bytes(b"something else")
+    with pytest.raises(ListenerError, match=r"SHA-256 digest \w+, not \w+; it is not used"):
+        fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    assert left(env) == [".lock"]
+
+
+@pytest.mark.parametrize("location", ["/nowhere/x.jar", "file:///nowhere/x.jar"])
+def test_a_location_with_nothing_there_is_told(env, location):
+    with pytest.raises(ListenerError, match=r"/nowhere/x\.jar"):
+        fetching.fetch("2.13", fetching.from_location(location), env)
+
+
+def test_the_users_of_addresses_are_not_told(env):
+    address = "http://ci:s3cr3t@127.0.0.1:9/x.jar?token=t0k3n"
+    with pytest.raises(ListenerError, match=r"http://127\.0\.0\.1:9/x\.jar could not") as refused:
+        fetching.fetch("2.13", fetching.from_location(address), env)
+    assert "s3cr3t" not in str(refused.value)
+    assert "t0k3n" not in str(refused.value)
+
+
+def test_a_cache_that_cannot_be_written_is_told_with_the_mend(env, given):
+    Path(env["XDG_CACHE_HOME"]).touch()  # a file where the folder should be
+    with pytest.raises(ListenerError, match=r"Make it writable, set XDG_CACHE_HOME .*_jar"):
+        fetching.fetch("2.13", fetching.from_location(str(given)), env)
+
+
+def test_a_filled_cache_needs_not_be_written(env, given, monkeypatch):
+    jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
+
+    def read_only(*_args, **_kwargs):
+        raise PermissionError(13, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    assert fetching.fetch("2.13", fetching.from_location(str(given)), env) == jar
+
+
+def test_there_is_no_listener_for_every_scala(env, given):
+    with pytest.raises(ListenerError, match=r"no listener for Scala 2\.11; there are those for"):
+        fetching.fetch("2.11", fetching.from_location(str(given)), env)
+
+
+def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
+    folder = fetching.cache_folder(env)
+    folder.mkdir(parents=True)
+    brought, told = [], []
+
+    def bring(work):
+        brought.append(work)
+        return fetching.from_location(str(given))(work)
+
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other one is at it
+        waiting = threading.Event()
+        second = threading.Thread(
+            target=fetching.fetch,
+            args=("2.13", bring, env, lambda line: (told.append(line), waiting.set())),
+        )
+        second.start()
+        assert waiting.wait(10)
+        fetching.cached("2.13", env).write_bytes(CONTENT)
+    second.join(10)
+    assert told == ["Another process is filling the cache; waiting for it …"]
+    assert brought == []
+
+
+def test_without_java_the_resolver_is_not_started(env, tmp_path):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").touch()
+    with pytest.raises(ListenerError, match="There is no Java to run Spark with"):
+        choice.fetch_for(SPARK, "spark-submit", {**env, "SPARK_HOME": str(tmp_path)})
+
+
+# --- Spark's resolver --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def submitted(monkeypatch):
+    """Stand in for spark-submit: note how it is called, store CONTENT, print what the test says."""
+    calls = []
+
+    def run(command, env, tell):
+        file = Path(command[command.index("--properties-file") + 1])
+        calls.append((command, file.read_text(), env))
+        stored = file.parent / "ivy" / "jars"
+        stored.mkdir(parents=True)
+        (stored / "io.openlineage_openlineage-spark_2.13-1.53.0.jar").write_bytes(CONTENT)
+        return f"The jars for the packages stored in: {stored}\n"
+
+    monkeypatch.setattr(resolver, "_run", run)
+    return calls
+
+
+def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
+    defaults = {
+        "spark.jars.ivySettings": "/etc/ivysettings.xml",
+        "spark.driver.extraJavaOptions": "-Dhttps.proxyHost=proxy",
+        "spark.jars": "/opt/a.jar",
+        "spark.master": "yarn",
+        "spark.openlineage.transport.auth.apiKey": "s3cr3t",
+    }
+    bring = resolver.from_spark(
+        "2.13", "/opt/spark-submit", defaults, repositories="https://nexus/maven", env={"A": "b"}
+    )
+    assert fetching.fetch("2.13", bring, env).read_bytes() == CONTENT
+    [(command, properties, environment)] = submitted
+    assert command[:5] == ["/opt/spark-submit", "--master", "local[1]", "--deploy-mode", "client"]
+    assert (
+        command[command.index("--packages") + 1] == "io.openlineage:openlineage-spark_2.13:1.53.0"
+    )
+    assert command[command.index("--repositories") + 1] == "https://nexus/maven"
+    assert "ivysettings.xml" in properties
+    assert "proxyHost" in properties
+    assert not [word for word in ("a.jar", "yarn", "s3cr3t") if word in properties]
+    assert environment["A"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        ("Host repo.example not found. url=x", "Host repo.example not found"),
+        ("JAVA_HOME is not set", "JAVA_HOME is not set"),
+        ("x\nTimeoutError: nothing after 600 s\n", "nothing after 600 s"),
+        ("", "spark-submit gave no reason"),
+    ],
+)
+def test_an_unreachable_repository_is_said_with_the_mend(env, monkeypatch, output, cause):
+    monkeypatch.setattr(resolver, "_run", lambda *_: output)
+    with pytest.raises(ListenerError, match=rf"{cause}.*--repositories.*proxyHost.*--from"):
+        fetching.fetch("2.13", resolver.from_spark("2.13", "spark-submit", {}), env)

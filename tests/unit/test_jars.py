@@ -1,0 +1,78 @@
+"""What a listener jar says of itself, and what is said of one that is damaged."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark import jars
+from airflow_provider_sparklineage.spark.listener import Identity
+from tests.unit.listener_jars import listener_jar, other_jar
+
+
+@pytest.mark.parametrize(
+    ("name", "scala", "version", "expected"),
+    [
+        pytest.param("renamed.jar", "2.12", "1.45.0", Identity("1.45.0", "2.12"), id="renamed"),
+        pytest.param(
+            "openlineage-spark_2.13-1.53.0.jar",
+            "2.12",
+            "1.37.0",
+            Identity("1.37.0", "2.12"),
+            id="inside counts for more than the name",
+        ),
+        pytest.param(
+            "openlineage-spark_2.12-1.9.0.jar", None, None, Identity("1.9.0", "2.12"), id="name"
+        ),
+        pytest.param("x.jar", None, None, Identity(None, None), id="nothing said"),
+    ],
+)
+def test_a_jar_tells_which_listener_it_is(tmp_path, name, scala, version, expected):
+    assert jars.read(listener_jar(tmp_path / name, scala, version)).identity == expected
+
+
+def test_a_missing_jar_is_told_with_the_mend(tmp_path):
+    with pytest.raises(ListenerError, match=r"does not exist; correct \[sparklineage\]"):
+        jars.read(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.9])
+def test_a_jar_that_was_cut_is_refused(tmp_path, kept):
+    jar = listener_jar(tmp_path / "cut.jar")
+    content = jar.read_bytes()
+    jar.write_bytes(content[: int(len(content) * kept)])
+    with pytest.raises(ListenerError, match=r"not a readable .* fetch it again"):
+        jars.read(jar)
+
+
+def test_a_jar_whose_listener_is_damaged_is_refused(tmp_path):
+    jar = listener_jar(tmp_path / "damaged.jar")
+    content = jar.read_bytes()
+    at = zipfile.ZipFile(jar).getinfo(jars.LISTENER_CLASS.replace(".", "/") + ".class")
+    start = at.header_offset + 30 + len(at.filename)
+    end = start + at.compress_size
+    jar.write_bytes(content[:start] + b"\xff" * at.compress_size + content[end:])
+    with pytest.raises(ListenerError, match="not a readable"):
+        jars.read(jar)
+
+
+def test_another_jar_is_no_listener(tmp_path):
+    jar = other_jar(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
+    assert not jars.holds_listener(jar)
+    with pytest.raises(ListenerError, match="not a readable"):
+        jars.read(jar)
+
+
+def test_a_jar_with_a_comment_behind_it_is_read(tmp_path):
+    jar = listener_jar(tmp_path / "signed.jar")
+    with zipfile.ZipFile(jar, "a") as archive:
+        archive.comment = b"built by the shop" * 100
+    assert jars.holds_listener(jar)
+
+
+def test_a_jar_with_more_entries_than_the_old_format_counts_is_read(tmp_path, monkeypatch):
+    jar = listener_jar(tmp_path / "huge.jar")
+    monkeypatch.setattr(jars, "_ZIP64", zipfile.ZipFile(jar).start_dir)  # as if it said: elsewhere
+    assert jars.read(jar).identity == Identity("1.53.0", "2.13")
