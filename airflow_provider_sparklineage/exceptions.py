@@ -4,7 +4,8 @@
 
     SparkLineageError
     ├── SettingsError        a setting has an impossible value
-    │   └── RulesError       so has a key of the partitioning rules
+    │   ├── RulesError       so has a key of the partitioning rules
+    │   └── ConnectionFieldsError  so has a field of the connection, or it is not there
     ├── DeclarationError     a declaration of what a task reads or writes cannot be understood
     ├── ListenerError        no usable listener jar for this Spark
     ├── CaptureError         a capture bundle cannot be made or read
@@ -29,6 +30,10 @@ class SettingsError(SparkLineageError):
 
 class RulesError(SettingsError):
     """Raised when the organisation's partitioning rules are wrong; names file, line and key."""
+
+
+class ConnectionFieldsError(SettingsError):
+    """Raised when a ``sparklineage`` connection is missing or says what cannot be meant."""
 
 
 class DeclarationError(SparkLineageError):

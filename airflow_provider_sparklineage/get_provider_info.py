@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_sparklineage.connection_form import connection_type
 from airflow_provider_sparklineage.options import OPTIONS, SECTION
 
 
@@ -26,6 +27,13 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_sparklineage.operators.spark_submit"],
             }
         ],
+        "hooks": [
+            {
+                "integration-name": "Spark Lineage",
+                "python-modules": ["airflow_provider_sparklineage.hooks.sparklineage"],
+            }
+        ],
+        "connection-types": [connection_type()],
         "cli": ["airflow_provider_sparklineage.cli.airflow_commands"],
         "config": {
             SECTION: {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from datetime import timedelta
@@ -117,6 +118,13 @@ def _location(value: object) -> Path:
     return path or default_capture_location()
 
 
+def _url(value: object) -> str | None:
+    text = _text(value)
+    if text and not re.match("https?://[^/]", text):
+        raise ValueError
+    return text.rstrip("/") or None
+
+
 def _partitioning(value: object) -> PartitionRules:
     return rules.load(json.dumps(value) if isinstance(value, list) else _text(value))
 
@@ -141,6 +149,7 @@ SECONDS = Kind(
     "a number of seconds that is not negative",
 )
 PATH = Kind("string", _path, "a path")
+URL = Kind("string", _url, "a URL that begins with http:// or https://")
 ABSOLUTE_PATH = Kind("string", _location, "an absolute path on the worker")
 PARTITIONING = Kind("string", _partitioning, "a YAML file of rules, or the rules")
 INTERMEDIATES = Kind(

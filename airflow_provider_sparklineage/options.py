@@ -93,6 +93,13 @@ OPTIONS = (
         "directory of the user in the temporary folder.",
     ),
     Option(
+        "web_url",
+        kinds.URL,
+        "",
+        "http://marquez:3000",
+        "Address of the backend's pages, for people. Empty: nothing links to them.",
+    ),
+    Option(
         "max_partitions",
         kinds.COUNT,
         "100",

@@ -101,6 +101,7 @@ class Settings:
     backend: BackendName
     listener_jar: Path | None
     capture_location: Path
+    web_url: str | None
     max_partitions: int
     max_locations: int
     max_event_bytes: int
@@ -150,6 +151,14 @@ def _given(option: Option, sources: tuple[Source, ...]) -> Given:
         if value is not None and (value != "" or source is _DEFAULT):
             return Given(option, value, source)
     raise AssertionError(option.name)  # the table has defaults for all
+
+
+def value(name: str, *sources: Source) -> Any:
+    """Resolve one setting.
+
+    :raise SettingsError: if its value is impossible
+    """
+    return next(found for found in given(*sources) if found.option.name == name).read()
 
 
 def resolve(*sources: Source) -> Settings:

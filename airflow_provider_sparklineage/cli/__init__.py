@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli import events, explanations, listener, schemas
+from airflow_provider_sparklineage.cli import events, explanations, listener, schemas, settings
 from airflow_provider_sparklineage.exceptions import (
     RulesError,
     SparkLineageError,
@@ -38,6 +38,7 @@ COMMANDS = (
 AIRFLOW_COMMANDS = (
     *events.COMMANDS,
     explanations.OF_TASK,
+    settings.COMMAND,
     schemas.COMMAND,
     listener.COMMAND,
 )

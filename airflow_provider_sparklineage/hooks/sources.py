@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from airflow.providers.common.compat.sdk import conf as airflow_conf
+from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+from airflow.providers.common.compat.sdk import conf as airflow_conf
+from airflow.sdk.log import mask_secret
+
+from airflow_provider_sparklineage.connection import (
+    CONN_TYPE,
+    DEFAULT_CONN_ID,
+    LineageConnection,
+    read,
+)
+from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.options import OPTIONS, SECTION
 from airflow_provider_sparklineage.settings import Origin, Source
 
@@ -18,3 +29,79 @@ def configuration() -> Source:
     }
     values = {o.name: found[o.name] for o in OPTIONS if found[o.name] != o.default}
     return Source(Origin.CONFIGURATION, values)
+
+
+def connection(conn_id: str) -> LineageConnection | None:
+    """Read a connection of type ``sparklineage``; None if it is the default one, and missing.
+
+    :raise ConnectionFieldsError: if it is missing, of another type, or cannot be meant so
+    """
+    try:
+        found = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        if conn_id == DEFAULT_CONN_ID:
+            return None
+        raise missing(conn_id) from None
+    except Exception as error:  # of whatever secrets backend Airflow was told to ask
+        msg = f"Connection {conn_id} cannot be read ({type(error).__name__}: {error})."
+        raise ConnectionFieldsError(msg) from error
+    said = read(
+        conn_id,
+        conn_type=found.conn_type or "",
+        host=found.host,
+        port=found.port,
+        schema=found.schema,
+        password=found.password,
+        extra=found.extra,
+    )
+    if said.api_key:
+        mask_secret(said.api_key)
+    return said
+
+
+def missing(conn_id: str) -> ConnectionFieldsError:
+    """Make the error of a connection that is not there."""
+    return ConnectionFieldsError(
+        f"There is no connection {conn_id}. Add it: airflow connections add {conn_id} --conn-type "
+        f"{CONN_TYPE} --conn-host marquez --conn-port 5000"
+    )
+
+
+def transport() -> tuple[dict[str, Any] | None, str]:
+    """Give the transport of Airflow's OpenLineage provider, and the connection that it is from.
+
+    :return: None if it has none or is disabled; an empty id if it is from no connection
+    :raise ConnectionFieldsError: if it is not one that the provider can read
+    """
+    from airflow.providers.openlineage import conf
+    from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+    from openlineage.client import OpenLineageClient
+
+    if conf.is_disabled():
+        return None, ""
+    conn_id = conf.config_conn_id()
+    try:
+        config = OpenLineageAdapter().get_openlineage_config()
+        # Without a configuration of Airflow's, the client has its own: files and the environment.
+        found = config.get("transport") if config else OpenLineageClient().config.transport
+    except Exception as error:
+        place = f"Connection {conn_id}" if conn_id else "The section [openlineage]"
+        msg = (  # without the error's text: it may hold the transport, and that a key
+            f"{place} gives Airflow no transport ({type(error).__name__}). Give it a JSON object "
+            'with a type, e.g. {"type": "http", "url": "http://marquez:5000"}.'
+        )
+        raise ConnectionFieldsError(msg) from error
+    return dict(found) if isinstance(found, dict) else None, conn_id
+
+
+def why_not_sent() -> str | None:
+    """Tell why Airflow sends no lineage, and the mend; None if it does."""
+    from airflow.providers.openlineage.api import is_openlineage_active
+
+    if is_openlineage_active():
+        return None
+    return (
+        "Airflow's OpenLineage provider is disabled, or it has no transport. Put the transport "
+        "into the extra of a connection and set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to its id, "
+        "or set AIRFLOW__OPENLINEAGE__TRANSPORT; lineage=False is the task without lineage."
+    )

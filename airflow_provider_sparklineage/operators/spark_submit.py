@@ -12,8 +12,9 @@ from airflow.sdk import XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage import settings
+from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
 from airflow_provider_sparklineage.exceptions import SettingsError
-from airflow_provider_sparklineage.hooks.sources import configuration
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         ``[sparklineage] strict`` if None.
     :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
+    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
+        not be there.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -89,6 +92,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
         record_asset_partitions: bool | str = False,
         column_lineage: str | None = None,
+        lineage_conn_id: str = DEFAULT_CONN_ID,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -103,6 +107,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.on_partition_mismatch_callback = on_partition_mismatch_callback
         self.record_asset_partitions = record_asset_partitions
         self.column_lineage = column_lineage
+        self.lineage_conn_id = lineage_conn_id
         if reads or writes:  # which is unusual, and only then is anything imported
             self._depend_on_declared()
         self._attempt: Attempt | None = None
@@ -158,7 +163,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""
-        if not self._has_lineage():
+        if not self._has_lineage() or not self._is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.lineage.merge import Outcome
 
@@ -311,7 +316,9 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
     def _settings(self) -> settings.Settings:
         arguments = {o.name: getattr(self, o.name) for o in OPTIONS if o.in_operator}
         return settings.resolve(
-            settings.Source(settings.Origin.ARGUMENT, arguments), configuration()
+            settings.Source(settings.Origin.ARGUMENT, arguments),
+            source_of(sources.connection(self.lineage_conn_id)),
+            sources.configuration(),
         )
 
     def _has_lineage(self) -> bool:
@@ -319,9 +326,26 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self.lineage:
             return False
         try:
-            return not self._settings().disabled
+            return not settings.value("disabled", sources.configuration())
         except SettingsError:
             return True
+
+    def _is_sent(self) -> bool:
+        """Whether Airflow sends lineage; if not, say so, once for each try.
+
+        :raise SettingsError: if it does not and the task is strict
+        """
+        reason = sources.why_not_sent()
+        if reason is None:
+            return True
+        try:
+            strict = self._settings().strict
+        except SettingsError:
+            strict = bool(self.strict)
+        if strict:
+            raise SettingsError(reason)
+        log.warning("%s The job runs without lineage.", reason)
+        return False
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.lineage import facets
@@ -394,4 +418,6 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] strict`` if None.
     :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
+    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
+        not be there.
     """

@@ -1,0 +1,309 @@
+"""Ask a backend whether lineage can be sent to it and looked at, without storing anything.
+
+Marquez has no address for that. A list that it gives shows that it is one, and an empty event,
+which it refuses in its own words before it stores anything, that the way for events is open.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.checks import Check, Status
+from airflow_provider_sparklineage.connection import api_url, http_transports
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from requests import Response
+
+    from airflow_provider_sparklineage.connection import LineageConnection
+
+TIMEOUT_S = 5.0
+"""As long as OpenLineage's own client waits."""
+
+READ, WRITE, WEB = "backend, read", "backend, write", "backend, web pages"
+TRANSPORT = "transport"
+
+
+class Endpoint(NamedTuple):
+    """How a backend is reached.
+
+    :param url: of the API, as :func:`~airflow_provider_sparklineage.connection.api_url` gives it
+    :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
+    """
+
+    url: str
+    api_key: str | None = None
+    web_url: str | None = None
+    verify: bool = True
+    timeout: float = TIMEOUT_S
+
+
+def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
+    """Check the way of reading, that of events, and the web pages if there is a URL of them.
+
+    Events are not tried where reading has shown that this is no Marquez: others might store one.
+
+    :param is_marquez: False if it is said to be another backend, of which only an answer is asked
+    """
+    read = _checked_read(endpoint) if is_marquez else _checked_answer(endpoint)
+    checks = [read]
+    if is_marquez and read.status is Status.OK:
+        checks.append(_checked_write(endpoint))
+    if endpoint.web_url:
+        checks.append(_checked_web(endpoint))
+    return checks
+
+
+def _checked_answer(endpoint: Endpoint) -> Check:
+    answer = _ask(endpoint, "GET", endpoint.url)
+    problem = answer if isinstance(answer, _Problem) else _unusable(answer, endpoint.url)
+    if problem:
+        return problem.check(READ)
+    said = f"There is a server at {endpoint.url}; whether it takes events is not tried."
+    return Check(READ, Status.OK, said)
+
+
+def _checked_read(endpoint: Endpoint) -> Check:
+    for path in ("/api/v1/namespaces?limit=1", "/api/v1/jobs?limit=10"):
+        url = endpoint.url + path
+        answer = _ask(endpoint, "GET", url)
+        if isinstance(answer, _Problem):
+            return answer.check(READ)
+        if problem := _unusable(answer, url):
+            return problem.check(READ)
+        if answer.status_code == 500:
+            return _POISONED.check(READ)
+        key = "namespaces" if "namespaces" in path else "jobs"
+        if answer.status_code != 200 or not isinstance(_json(answer).get(key), list):
+            return _not_marquez(answer, url).check(READ)
+    return Check(READ, Status.OK, f"Marquez answers at {endpoint.url}.")
+
+
+def _checked_write(endpoint: Endpoint) -> Check:
+    url = f"{endpoint.url}/api/v1/lineage"
+    answer = _ask(endpoint, "POST", url)
+    if isinstance(answer, _Problem):
+        return answer.check(WRITE)
+    if problem := _unusable(answer, url):
+        return problem.check(WRITE)
+    if answer.status_code == 422 and "run must not be null" in answer.text:
+        return Check(
+            WRITE, Status.OK, "It reads events; an empty one was refused, as it should be."
+        )
+    return _Problem(
+        f"{url} answers {answer.status_code} to an empty event, where Marquez answers 422.",
+        "Look at what stands between this machine and Marquez: a proxy may let no POST through.",
+    ).check(WRITE)
+
+
+def _checked_web(endpoint: Endpoint) -> Check:
+    url = str(endpoint.web_url).rstrip("/")
+    # Another host than the API's, so it is not given the API's key.
+    answer = _ask(endpoint._replace(api_key=None), "GET", f"{url}/")
+    mend = "Mend web_url: it is the address at which you open the backend's pages in a browser."
+    if isinstance(answer, _Problem):
+        return Check(WEB, Status.WARNING, answer.message, mend)
+    if answer.status_code >= 400 or not _is_html(answer):
+        said = f"{url} gives no web page (it answers {answer.status_code})."
+        return Check(WEB, Status.WARNING, said, mend)
+    return Check(WEB, Status.OK, f"There are web pages at {url}.")
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+
+class _Problem(NamedTuple):
+    message: str
+    mend: str
+
+    def check(self, name: str) -> Check:
+        return Check(name, Status.FAILED, self.message, self.mend)
+
+
+_POISONED = _Problem(
+    "Marquez answers 500 to its own lists: its database most likely holds a name that it cannot "
+    "read back, from an event that somebody sent, and its pages are empty for everybody.",
+    "Look for the name in Marquez's log and remove its rows from the tables namespaces and "
+    "datasets; lineage of this provider does not contain such names.",
+)
+
+
+def _ask(endpoint: Endpoint, method: str, url: str) -> Response | _Problem:
+    import requests
+
+    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+    try:
+        return requests.request(
+            method,
+            url,
+            headers=headers,
+            json={} if method == "POST" else None,
+            allow_redirects=False,
+            timeout=endpoint.timeout,
+            verify=endpoint.verify,
+        )
+    except requests.exceptions.SSLError as error:
+        return _tls_problem(url, str(error))
+    except requests.exceptions.ProxyError:
+        return _Problem(
+            f"The proxy on the way to {url} does not answer.",
+            "Mend HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
+        )
+    except requests.exceptions.Timeout:
+        return _Problem(
+            f"{url} does not answer within {endpoint.timeout:g} seconds.",
+            "Check host and port, and that no firewall drops what this machine sends there.",
+        )
+    except requests.exceptions.ConnectionError as error:
+        return _connection_problem(url, str(error))
+    except (requests.exceptions.RequestException, ValueError) as error:
+        return _Problem(
+            f"{url} cannot be asked ({type(error).__name__}).",
+            "Mend host, port and schema of the connection.",
+        )
+
+
+def _tls_problem(url: str, error: str) -> _Problem:
+    if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
+        return _Problem(
+            f"What answers at {url} does not speak TLS.", "Use http as the connection's schema."
+        )
+    return _Problem(
+        f"The certificate of {url} is not trusted by this machine.",
+        "Set REQUESTS_CA_BUNDLE to a file with the certificate of its authority, for Airflow as "
+        "for this check.",
+    )
+
+
+def _connection_problem(url: str, error: str) -> _Problem:
+    if re.search("NameResolution|Name or service not known|getaddrinfo", error):
+        return _Problem(f"The host of {url} has no address here.", "Mend the connection's host.")
+    if "refused" in error:
+        return _Problem(
+            f"Nothing listens at {url}.",
+            "Start the backend, or mend the connection's host and port (Marquez has its API at "
+            "5000).",
+        )
+    return _Problem(
+        f"What answers at {url} breaks the connection off.",
+        "Use https as the connection's schema if the backend wants TLS, else mend host and port.",
+    )
+
+
+def _unusable(answer: Response, url: str) -> _Problem | None:
+    """Tell what any backend's answer may be that says nothing of the backend."""
+    code = answer.status_code
+    if 300 <= code < 400:
+        return _Problem(
+            f"{url} sends elsewhere, to {_without_query(answer.headers.get('Location', ''))}.",
+            "Give the URL without a detour; if that is a page for logging in, the API key in the "
+            "connection's password is missing or wrong.",
+        )
+    if code in (401, 403, 407):
+        return _Problem(
+            f"{url} lets nobody in without a valid key (it answers {code}).",
+            "Put the API key into the connection's password.",
+        )
+    if code in (502, 503, 504):
+        return _Problem(
+            f"What stands before the backend at {url} does not reach it (it answers {code}).",
+            "Start the backend, or look at the proxy's configuration.",
+        )
+    return None
+
+
+def _not_marquez(answer: Response, url: str) -> _Problem:
+    what = "with a web page" if _is_html(answer) else f"{answer.status_code}, and not as Marquez"
+    return _Problem(
+        f"{url} answers {what}: there is no API of Marquez.",
+        "Give the URL of the API without /api/v1 (Marquez has it at port 5000 and its pages at "
+        "3000, which go into web_url). Another backend may take lineage all the same; it cannot "
+        "be checked.",
+    )
+
+
+def _is_html(answer: Response) -> bool:
+    return "html" in answer.headers.get("Content-Type", "")
+
+
+def _json(answer: Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _without_query(url: str) -> str:
+    return url.partition("?")[0] or "nowhere"
+
+
+# --- Airflow's transport --------------------------------------------------------------------------
+
+
+def compare(
+    connection: LineageConnection | None,
+    transport: Mapping[str, Any] | None,
+    config_conn_id: str = "",
+) -> Check:
+    """Compare where Airflow sends lineage with where the connection looks at it.
+
+    :param transport: that of Airflow's OpenLineage provider; None if it has none
+    :param config_conn_id: Airflow's ``[openlineage] config_conn_id``
+    """
+    if transport is None:
+        return Check(TRANSPORT, Status.FAILED, _NO_TRANSPORT, _transport_mend(connection))
+    kind = transport.get("type")
+    if connection is None:
+        return Check(TRANSPORT, Status.OK, f"Airflow sends lineage by its {kind} transport.")
+    if connection.transport and config_conn_id != connection.conn_id:
+        return Check(
+            TRANSPORT,
+            Status.WARNING,
+            f"Connection {connection.conn_id} has a transport, but Airflow sends by another.",
+            _transport_mend(connection),
+        )
+    urls = sorted({api_url(str(t.get("url") or "")) for t in http_transports(transport)})
+    if not urls or connection.backend_url is None:
+        said = f"Airflow sends lineage by its {kind} transport, which is not compared with a URL."
+        return Check(TRANSPORT, Status.OK, said)
+    if connection.backend_url in urls:
+        said = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
+        return Check(TRANSPORT, Status.OK, said)
+    return Check(
+        TRANSPORT,
+        Status.WARNING,
+        f"Airflow sends lineage to {', '.join(urls)}, and connection {connection.conn_id} looks at "
+        f"it at {connection.backend_url}.",
+        "If these are not two addresses of one backend, mend the connection's host, port and "
+        "schema, or Airflow's [openlineage] transport.",
+    )
+
+
+_NO_TRANSPORT = (
+    "Airflow's OpenLineage provider has no transport, so no lineage is sent and none collected."
+)
+
+
+def _transport_mend(connection: LineageConnection | None) -> str:
+    if connection is not None and connection.transport:
+        return f"Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID={connection.conn_id}."
+    return (
+        "Put the transport into the extra of a sparklineage connection and set "
+        "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to the connection's id."
+    )
+
+
+def endpoint_of(connection: LineageConnection, web_url: str | None) -> Endpoint | None:
+    """Give what a connection looks at; None if it has no URL."""
+    if connection.backend_url is None:
+        return None
+    same = (
+        transport
+        for transport in http_transports(connection.transport or {})
+        if api_url(str(transport.get("url") or "")) == connection.backend_url
+    )
+    verify = all(transport.get("verify") is not False for transport in same)
+    return Endpoint(connection.backend_url, connection.api_key, web_url, verify)

@@ -1,0 +1,73 @@
+"""``airflow sparklineage settings``: every setting, its value, and where it comes from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.cli.commands import Argument, Command
+
+if TYPE_CHECKING:
+    import argparse
+
+    from airflow_provider_sparklineage.settings import Given
+
+
+def _settings(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.connection import source_of
+    from airflow_provider_sparklineage.hooks import sources
+    from airflow_provider_sparklineage.settings import given
+
+    connection = sources.connection(args.conn_id)
+    found = given(source_of(connection), sources.configuration())
+    rows = [_row(one) for one in found]
+    if args.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            print(f"{row['name']:{width}}  {_shown(row['value'])}  ({row['source']})")
+    problems = [row["problem"] for row in rows if row["problem"]]
+    for problem in problems:
+        print(f"sparklineage: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _row(found: Given) -> dict[str, Any]:
+    from airflow_provider_sparklineage.exceptions import SettingsError
+
+    problem = ""
+    try:
+        found.read()
+    except SettingsError as error:
+        problem = str(error)
+    return {
+        "name": found.option.name,
+        "value": "***" if found.option.sensitive and found.value else found.value,
+        "source": str(found.source),
+        "problem": problem,
+    }
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text or "-"
+
+
+COMMAND = Command(
+    "settings",
+    "Show every setting, its value, and whether connection, configuration or default decides it",
+    _settings,
+    (
+        Argument(
+            ("--conn-id",),
+            {
+                "default": "sparklineage_default",
+                "metavar": "ID",
+                "help": "the operator's lineage_conn_id; sparklineage_default need not be there",
+            },
+        ),
+        Argument(("--json",), {"action": "store_true", "help": "print the settings as JSON"}),
+    ),
+)

@@ -1,0 +1,194 @@
+"""A connection of type ``sparklineage``: where lineage is looked at, and how it is collected.
+
+Host, port and schema are the URL of the backend's API, the password is its API key. The extra is a
+JSON object of options (:mod:`~airflow_provider_sparklineage.options`), beside which OpenLineage's
+client configuration may stand: with ``transport`` the connection can be what Airflow's
+``[openlineage] config_conn_id`` names, so that one connection is the whole set-up.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
+from airflow_provider_sparklineage.options import OPTIONS, SECTION
+from airflow_provider_sparklineage.settings import NO_CONNECTION, Origin, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CONN_TYPE = "sparklineage"
+DEFAULT_CONN_ID = "sparklineage_default"
+
+_CLIENT = ("transport", "facets", "filters", "tags", "dataset")
+"""What OpenLineage's Python client reads of its configuration; it ignores all else."""
+_OPTIONS = {option.name: option for option in OPTIONS}
+
+
+@dataclass(frozen=True)
+class LineageConnection:
+    """What a connection says.
+
+    :param backend_url: of the API, without a slash or ``/api/v1`` at its end, e.g.
+        ``http://marquez:5000``; None if the connection says none
+    :param api_key: for the API
+    :param transport: as OpenLineage's client configuration has it
+    :param values: of options, as JSON has them
+    """
+
+    conn_id: str
+    backend_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    transport: Mapping[str, Any] | None = field(default=None, repr=False)
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Source:
+        """Give the values as a source of settings."""
+        return Source(Origin.CONNECTION, self.values, self.conn_id)
+
+
+def source_of(connection: LineageConnection | None) -> Source:
+    """Give the values of a connection that need not be there."""
+    return connection.source if connection else NO_CONNECTION
+
+
+def read(
+    conn_id: str,
+    *,
+    conn_type: str = CONN_TYPE,
+    host: str | None = None,
+    port: int | None = None,
+    schema: str | None = None,
+    password: str | None = None,
+    extra: str | None = None,
+) -> LineageConnection:
+    """Read the fields of a connection.
+
+    :param extra: JSON as text
+    :raise ConnectionFieldsError: if they cannot be meant so; names the connection and the mend
+    """
+    if conn_type != CONN_TYPE:
+        raise _error(
+            conn_id,
+            f"is of type {conn_type!r}",
+            f"Give lineage_conn_id a connection of type {CONN_TYPE}; that of Spark is conn_id.",
+        )
+    said = _extra(conn_id, extra)
+    transport = _transport(conn_id, said)
+    values = {key: value for key, value in said.items() if key not in _CLIENT}
+    for key in values:
+        _check_key(conn_id, key)
+    http = next(http_transports(transport or {}), {})
+    sent_to = api_url(str(http.get("url") or "")) or None
+    backend = _url(conn_id, host, port, schema) if host else sent_to
+    # Another host is not given the transport's key.
+    api_key = password or (api_key_of(http) if backend == sent_to else None)
+    return LineageConnection(conn_id, backend, api_key, transport, values)
+
+
+def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
+    """Give what the extra sets; what a form left empty is nothing."""
+    if not extra or not extra.strip():
+        return {}
+    try:
+        said = json.loads(extra)
+    except ValueError as error:
+        what = getattr(error, "msg", "it cannot be decoded")
+        place = f" in line {line}" if (line := getattr(error, "lineno", None)) else ""
+        raise _error(
+            conn_id,
+            f"has an extra that is no JSON ({what}{place})",
+            "Write the extra as a JSON object.",
+        ) from None  # the error holds the text, and that may hold secrets
+    if not isinstance(said, dict):
+        raise _error(
+            conn_id,
+            "has an extra that is no JSON object",
+            'Write the extra as a JSON object, e.g. {"observe": false}.',
+        )
+    return {key: value for key, value in said.items() if value is not None and value != ""}
+
+
+def _transport(conn_id: str, said: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    transport = said.get("transport")
+    if transport is None:
+        return None
+    if isinstance(transport, dict) and isinstance(transport.get("type"), str):
+        return transport
+    raise _error(
+        conn_id,
+        "has a transport that is no JSON object with a type",
+        'Write it as an object and not as text, e.g. "transport": '
+        '{"type": "http", "url": "http://marquez:5000"}.',
+    )
+
+
+def _check_key(conn_id: str, key: str) -> None:
+    option = _OPTIONS.get(key)
+    if option is not None and option.in_connection:
+        return
+    if option is not None:
+        raise _error(
+            conn_id,
+            f"sets {key}, which is no option of a connection",
+            f"Set it in Airflow's configuration, [{SECTION}] {key}.",
+        )
+    known = [name for name, option in _OPTIONS.items() if option.in_connection]
+    similar = difflib.get_close_matches(key, [*known, *_CLIENT], n=1)
+    meant = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(known)}."
+    raise _error(conn_id, f"has an unknown key {key!r} in its extra", meant)
+
+
+def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
+    text = host.strip() if "://" in host else f"{schema or 'http'}://{host.strip()}"
+    try:
+        split = urlsplit(text)
+        usable = split.scheme in ("http", "https") and split.hostname and not split.username
+        netloc = split.netloc if split.port or not port else f"{split.netloc}:{port}"
+    except ValueError:
+        usable = False
+    if not usable:
+        raise _error(
+            conn_id,
+            "has no URL in its host, port and schema",
+            "Give the name of the host, a port, and http or https as the schema; the key goes "
+            "into the password.",
+        )
+    return api_url(f"{split.scheme}://{netloc}{split.path}")
+
+
+def api_url(url: str) -> str:
+    """Cut what people add to the URL of a backend's API: slashes, and the path of the API."""
+    return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
+
+
+def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the HTTP transports of a transport: itself, or those in a composite one."""
+    kind = transport.get("type")
+    if kind in ("http", "async_http"):
+        yield transport
+    inner = transport.get("transports")
+    if kind == "composite" and inner:
+        for below in inner.values() if isinstance(inner, dict) else inner:
+            if isinstance(below, dict):
+                yield from http_transports(below)
+    if kind == "transform" and isinstance(below := transport.get("transport"), dict):
+        yield from http_transports(below)
+
+
+def api_key_of(transport: Mapping[str, Any]) -> str | None:
+    """Give the API key that an HTTP transport authenticates with, if it has one."""
+    auth = transport.get("auth")
+    if not isinstance(auth, dict) or auth.get("type") != "api_key":
+        return None
+    key = auth.get("apiKey") or auth.get("api_key")
+    return str(key) if key else None
+
+
+def _error(conn_id: str, problem: str, mend: str) -> ConnectionFieldsError:
+    return ConnectionFieldsError(f"Connection {conn_id} {problem}. {mend}")

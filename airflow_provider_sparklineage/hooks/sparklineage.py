@@ -1,0 +1,83 @@
+"""The hook of connections of type ``sparklineage``."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseHook
+
+from airflow_provider_sparklineage import settings
+from airflow_provider_sparklineage.checks import Check, Status
+from airflow_provider_sparklineage.connection import CONN_TYPE, DEFAULT_CONN_ID
+from airflow_provider_sparklineage.exceptions import SparkLineageError
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.option_kinds import BackendName
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.connection import LineageConnection
+
+
+class SparkLineageHook(BaseHook):
+    """
+    Read a connection of type ``sparklineage``, and test it.
+
+    It says where lineage is looked at and how it is collected. Lineage is sent by Airflow's own
+    OpenLineage provider, which takes its transport from this connection if ``[openlineage]
+    config_conn_id`` names it.
+
+    :param lineage_conn_id: id of the connection
+    """
+
+    conn_name_attr = "lineage_conn_id"
+    default_conn_name = DEFAULT_CONN_ID
+    conn_type = CONN_TYPE
+    hook_name = "Spark Lineage"
+
+    def __init__(self, lineage_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.lineage_conn_id = lineage_conn_id
+
+    @cached_property
+    def connection(self) -> LineageConnection:
+        """
+        What the connection says.
+
+        :raise ConnectionFieldsError: if it is missing, of another type, or cannot be meant so
+        """
+        found = sources.connection(self.lineage_conn_id)
+        if found is None:
+            raise sources.missing(self.lineage_conn_id)
+        return found
+
+    def get_conn(self) -> LineageConnection:
+        """Give what the connection says; there is nothing to be connected to."""
+        return self.connection
+
+    def checks(self) -> list[Check]:
+        """
+        Check the backend's API and pages, and whether Airflow sends to where this looks.
+
+        Nothing is stored.
+
+        :raise SparkLineageError: if the connection or a setting cannot be meant so
+        """
+        from airflow_provider_sparklineage.backends import checks
+
+        resolved = settings.resolve(self.connection.source, sources.configuration())
+        endpoint = checks.endpoint_of(self.connection, resolved.web_url)
+        transport, conn_id = sources.transport()
+        compared = checks.compare(self.connection, transport, conn_id)
+        is_marquez = resolved.backend is BackendName.MARQUEZ
+        asked = checks.check(endpoint, is_marquez=is_marquez) if endpoint else ()
+        return [*asked, compared]
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Tell whether the backend can be read and takes events; Airflow's test of connections."""
+        try:
+            checks = self.checks()
+        except SparkLineageError as error:
+            return False, str(error)
+        failed = any(check.status is Status.FAILED for check in checks)
+        wrong = [f"{c.message} {c.mend}" for c in checks if c.status is not Status.OK]
+        return not failed, " ".join(wrong) or " ".join(check.message for check in checks)

@@ -1,0 +1,208 @@
+"""The ``sparklineage`` connection as Airflow has it: of the operator, the hook, the commands."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from airflow_provider_sparklineage import cli, settings
+from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.hooks.sparklineage import SparkLineageHook
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+pytestmark = pytest.mark.airflow
+
+OL = "spark.openlineage."
+
+
+@pytest.fixture
+def connection(monkeypatch):
+    """Add a connection; of the default id unless said otherwise."""
+
+    def add(extra=None, conn_id="sparklineage_default", **fields):
+        if extra is not None:
+            fields["extra"] = extra
+        value = json.dumps({"conn_type": "sparklineage", **fields})
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", value)
+
+    return add
+
+
+@pytest.fixture
+def without_transport(monkeypatch):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.delenv("OPENLINEAGE_URL", raising=False)
+
+
+def operator(**kwargs):
+    return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+
+
+def degradations(task):
+    lineage = task.get_openlineage_facets_on_complete(None)
+    return [d.message for d in lineage.run_facets["sparkLineage_capture"].degradations]
+
+
+# --- the operator ---------------------------------------------------------------------------------
+
+
+def test_the_connection_sets_what_the_operator_does_not(spark_submit, execute, connection):
+    connection({"observe": False})
+    execute(operator())
+    assert "spark.sparklineage.observations" not in spark_submit.given.conf
+    execute(operator(observe=True))
+    assert "spark.sparklineage.observations" in spark_submit.given.conf
+
+
+def test_another_connection_can_be_named(spark_submit, execute, connection):
+    connection({"observe": False}, conn_id="quiet")
+    execute(operator(lineage_conn_id="quiet"))
+    assert "spark.sparklineage.observations" not in spark_submit.given.conf
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (None, r"There is no connection other\. Add it: airflow connections add other"),
+        ({"conn_type": "spark"}, r"Connection other is of type 'spark'"),
+        ({"extra": '{"observe": '}, r"Connection other has an extra that is no JSON"),
+        ({"extra": {"colour": 1}}, r"Connection other has an unknown key 'colour'"),
+        ({"extra": {"observe": "maybe"}}, r"observe in the extra of connection other is 'maybe'"),
+    ],
+)
+def test_a_wrong_connection_costs_the_lineage_and_not_the_job(
+    spark_submit, execute, connection, fields, message
+):
+    if fields is not None:
+        connection(conn_id="other", **fields)
+    task = operator(lineage_conn_id="other")
+    execute(task)
+    assert spark_submit.ran
+    assert f"{OL}transport.type" not in spark_submit.given.conf
+    [said] = [text for text in degradations(task) if "other" in text]
+    assert said.startswith(message.replace("\\", "")[:40])
+    with pytest.raises(SettingsError, match=message):
+        execute(operator(lineage_conn_id="other", strict=True))
+
+
+def test_without_a_transport_the_job_is_the_stock_one_and_that_is_said_once(
+    spark_submit, execute, without_transport, caplog
+):
+    execute(operator())
+    given = spark_submit.given
+    assert "--jars" not in given.argv
+    assert not [key for key in given.conf if key.startswith(OL)]
+    said = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert len([text for text in said if "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID" in text]) == 1
+
+
+def test_without_a_transport_a_strict_task_does_not_run(spark_submit, execute, without_transport):
+    with pytest.raises(SettingsError, match="it has no transport"):
+        execute(operator(strict=True))
+    assert not spark_submit.ran
+
+
+# --- the hook -------------------------------------------------------------------------------------
+
+
+def test_the_connection_can_be_the_source_of_airflows_transport(
+    connection, without_transport, monkeypatch
+):
+    transport = {
+        "type": "http",
+        "url": "http://127.0.0.1:9",
+        "auth": {"type": "airflow_connection_api_key"},
+    }
+    connection({"transport": transport}, password="k3y")
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    found, conn_id = sources.transport()
+    assert conn_id == "sparklineage_default"
+    assert found == {**transport, "auth": {"type": "api_key", "apiKey": "k3y"}}
+    ok, message = SparkLineageHook().test_connection()
+    assert not ok
+    assert message.startswith("Nothing listens at http://127.0.0.1:9/api/v1/namespaces")
+    assert "k3y" not in message
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ('{"observe": ', "Connection sparklineage_default has an extra that is no JSON"),
+        ({"web_url": "marquez"}, "web_url in the extra of connection sparklineage_default is"),
+    ],
+)
+def test_the_test_of_a_wrong_connection_gives_its_message(connection, extra, message):
+    connection(extra)
+    ok, said = SparkLineageHook().test_connection()
+    assert not ok
+    assert said.startswith(message)
+
+
+def test_a_missing_connection_cannot_be_tested():
+    ok, said = SparkLineageHook().test_connection()
+    assert not ok
+    assert "airflow connections add sparklineage_default" in said
+
+
+def test_a_transport_that_airflow_cannot_read_is_told_without_it(
+    connection, without_transport, monkeypatch
+):
+    connection('["hunter2"]')
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    with pytest.raises(SettingsError, match="gives Airflow no transport") as raised:
+        sources.transport()
+    assert "hunter2" not in str(raised.value)
+
+
+# --- airflow sparklineage settings ----------------------------------------------------------------
+
+
+def settings_command(capsys, *argv):
+    [group] = cli.airflow_commands()
+    [command] = [c for c in group.subcommands if c.name == "settings"]
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    for argument in command.args:
+        parser.add_argument(*argument.flags, **argument.kwargs)
+    code = 0
+    try:
+        command.func(parser.parse_args(argv))
+    except SystemExit as ended:
+        code = ended.code
+    return code, *capsys.readouterr()
+
+
+def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys):
+    connection({"max_partitions": 7, "observe": False}, password="k3y")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_LOCATIONS", "3")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__OBSERVE", "True")
+    code, out, _ = settings_command(capsys)
+    assert code == 0
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert lines["max_partitions"] == "7  (connection sparklineage_default)"
+    assert lines["observe"] == "false  (connection sparklineage_default)"
+    assert lines["max_locations"] == "3  ([sparklineage])"
+    assert lines["keep_captures"] == "degraded  (default)"
+    assert lines["listener_jar"] == "-  (default)"
+    assert list(lines) == [option.name for option in settings.OPTIONS]
+    assert "k3y" not in out
+
+
+def test_all_wrong_settings_are_named_at_once(connection, monkeypatch, capsys):
+    connection({"observe": "maybe"})
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_LOCATIONS", "-3")
+    code, out, err = settings_command(capsys, "--json")
+    assert code == 1
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert rows["observe"]["problem"] in err
+    assert "[sparklineage] max_locations is '-3'; it must be a whole number" in err
+
+
+def test_settings_of_a_connection_that_is_not_there(capsys):
+    code, _, err = settings_command(capsys, "--conn-id", "other")
+    assert code == 1
+    assert "There is no connection other" in err

@@ -1,0 +1,262 @@
+"""Asking a backend: a server on the loopback that answers as Marquez does, or as anything else."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from airflow_provider_sparklineage.backends.checks import Endpoint, check, compare, endpoint_of
+from airflow_provider_sparklineage.checks import Status
+from airflow_provider_sparklineage.connection import read
+
+NAMESPACES, JOBS, LINEAGE = "/api/v1/namespaces", "/api/v1/jobs", "/api/v1/lineage"
+MARQUEZ = {
+    NAMESPACES: (200, {"namespaces": []}),
+    JOBS: (200, {"jobs": [], "totalCount": 0}),
+    LINEAGE: (422, {"errors": ["run must not be null"]}),
+}
+HTML = (200, "<html>Sign in</html>")
+
+
+class Server(ThreadingHTTPServer):
+    """Answers as told, and remembers what it was asked."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers = dict(MARQUEZ)
+        self.asked = []
+        self.silent = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def answer(self):
+        path = self.path.partition("?")[0]
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        self.server.asked.append((self.command, path, body, self.headers.get("Authorization")))
+        if self.server.silent.is_set():
+            return
+        code, content = self.server.answers.get(path, (404, {"code": 404}))
+        text = content if isinstance(content, str) else json.dumps(content)
+        self.send_response(code)
+        kind = "text/html" if text.startswith("<") else "application/json"
+        self.send_header("Content-Type", kind)
+        if 300 <= code < 400:
+            self.send_header("Location", "https://login.example.org/?token=secret")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    do_GET = do_POST = answer  # noqa: N815  # the base class's names
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server():
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def only(checks):
+    [found] = checks
+    return found
+
+
+def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
+    checks = check(Endpoint(server.url, api_key="k"))
+    assert [c.status for c in checks] == [Status.OK, Status.OK]
+    assert server.asked == [
+        ("GET", NAMESPACES, "", "Bearer k"),
+        ("GET", JOBS, "", "Bearer k"),
+        ("POST", LINEAGE, "{}", "Bearer k"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "message", "mend"),
+    [
+        ({NAMESPACES: HTML}, "with a web page: there is no API of Marquez", "port 5000"),
+        ({NAMESPACES: (404, {})}, "answers 404, and not as Marquez", "without /api/v1"),
+        ({NAMESPACES: (200, {"datasets": []})}, "answers 200, and not as", "without /api/v1"),
+        ({NAMESPACES: (302, "")}, "sends elsewhere, to https://login.example.org/.", "password"),
+        ({NAMESPACES: (401, {})}, "without a valid key", "API key into the connection's password"),
+        ({NAMESPACES: (503, "<html>")}, "does not reach it", "Start the backend"),
+        ({NAMESPACES: (500, {})}, "answers 500 to its own lists", "log"),
+        ({JOBS: (500, {})}, "answers 500 to its own lists", "remove its rows"),
+    ],
+)
+def test_what_is_no_sound_marquez_is_told_with_the_mend(server, answers, message, mend):
+    server.answers |= answers
+    found = only(check(Endpoint(server.url)))
+    assert found.status is Status.FAILED
+    assert message in found.message
+    assert mend in found.mend
+    assert "secret" not in found.message
+    assert not [asked for asked in server.asked if asked[0] == "POST"], "an event could be stored"
+
+
+@pytest.mark.parametrize("code", [200, 405, 415])
+def test_a_way_for_events_that_is_shut_is_told(server, code):
+    server.answers[LINEAGE] = (code, {})
+    read_path, write_path = check(Endpoint(server.url))
+    assert read_path.status is Status.OK
+    assert write_path.status is Status.FAILED
+    assert f"answers {code} to an empty event" in write_path.message
+
+
+def test_nothing_listens():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        found = only(check(Endpoint(url)))
+    assert f"Nothing listens at {url}/api" in found.message
+    assert "host and port" in found.mend
+
+
+def test_a_host_without_an_address():
+    found = only(check(Endpoint("http://marquez.invalid:5000")))
+    assert "has no address here" in found.message
+
+
+def test_no_answer_in_time(server):
+    server.silent.set()  # the handler returns, and the connection is closed without an answer
+    assert "breaks the connection off" in only(check(Endpoint(server.url))).message
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        found = only(check(Endpoint(url, timeout=0.05)))
+    assert "does not answer within 0.05 seconds" in found.message
+    assert "firewall" in found.mend
+
+
+def test_a_server_without_tls(server):
+    found = only(check(Endpoint(server.url.replace("http:", "https:"))))
+    assert "does not speak TLS" in found.message
+    assert "Use http" in found.mend
+
+
+def test_a_certificate_that_nobody_trusts(server, tmp_path):
+    server.socket = _context(tmp_path).wrap_socket(server.socket, server_side=True)
+    url = server.url.replace("http:", "https:")
+    found = only(check(Endpoint(url)))
+    assert "is not trusted by this machine" in found.message
+    assert "REQUESTS_CA_BUNDLE" in found.mend
+
+
+def _context(folder):
+    """Make a certificate for the loopback that signs itself."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / "server.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+def test_a_proxy_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    found = only(check(Endpoint("http://marquez.example:5000")))
+    assert "proxy" in found.message
+    assert "NO_PROXY" in found.mend
+
+
+def test_web_pages_are_looked_at_without_the_key(server):
+    server.answers["/"] = HTML
+    pages = check(Endpoint(server.url, api_key="k", web_url=server.url))[-1]
+    assert pages.status is Status.OK
+    assert server.asked[-1] == ("GET", "/", "", None)
+
+
+def test_a_wrong_address_of_web_pages_is_a_warning(server):
+    pages = check(Endpoint(server.url, web_url=server.url))[-1]
+    assert pages.status is Status.WARNING
+    assert "web_url" in pages.mend
+
+
+def test_of_another_backend_only_an_answer_is_asked(server):
+    found = only(check(Endpoint(server.url), is_marquez=False))
+    assert found.status is Status.OK
+    assert [asked[0] for asked in server.asked] == ["GET"]
+
+
+# --- Airflow's transport --------------------------------------------------------------------------
+
+HTTP = {"type": "http", "url": "http://marquez:5000/"}
+
+
+def connection(extra=None, **fields):
+    return read("lineage", extra=json.dumps(extra or {}), **fields)
+
+
+def test_without_a_transport_the_mend_is_one_setting():
+    found = compare(connection({"transport": HTTP}), None)
+    assert found.status is Status.FAILED
+    assert found.mend == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
+    assert "into the extra of a sparklineage connection" in compare(None, None).mend
+
+
+@pytest.mark.parametrize(
+    ("fields", "transport", "status"),
+    [
+        ({"host": "marquez", "port": 5000}, HTTP, Status.OK),
+        ({"host": "marquez", "port": 5000}, {**HTTP, "url": "http://other:5000"}, Status.WARNING),
+        (
+            {"host": "marquez", "port": 5000},
+            {"type": "composite", "transports": [{"type": "console"}, HTTP]},
+            Status.OK,
+        ),
+        ({"host": "marquez", "port": 5000}, {"type": "kafka"}, Status.OK),
+        ({}, HTTP, Status.OK),
+    ],
+)
+def test_both_ends_are_compared(fields, transport, status):
+    assert compare(connection(**fields), transport).status is status
+
+
+def test_a_transport_that_airflow_does_not_use_is_told():
+    told = connection({"transport": HTTP})
+    assert compare(told, HTTP, "lineage").status is Status.OK
+    unused = compare(told, HTTP)
+    assert unused.status is Status.WARNING
+    assert unused.mend == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
+
+
+def test_certificates_are_checked_as_the_transport_checks_them():
+    told = connection({"transport": {**HTTP, "verify": False}})
+    assert endpoint_of(told, None) == Endpoint("http://marquez:5000", verify=False)
+    elsewhere = connection({"transport": {**HTTP, "verify": False}}, host="elsewhere")
+    assert endpoint_of(elsewhere, "http://web") == Endpoint("http://elsewhere", None, "http://web")
+    assert endpoint_of(connection(), None) is None

@@ -1,0 +1,146 @@
+"""A ``sparklineage`` connection: what its fields mean, and what is said of what means nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, api_url, read
+from airflow_provider_sparklineage.connection_form import connection_type
+from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
+from airflow_provider_sparklineage.options import OPTIONS
+from airflow_provider_sparklineage.settings import resolve
+
+HTTP = {"type": "http", "url": "http://marquez:5000/", "auth": {"type": "api_key", "apiKey": "k1"}}
+
+
+def connection(extra=None, **fields):
+    text = extra if isinstance(extra, str | None) else json.dumps(extra)
+    return read("lineage", extra=text, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "url"),
+    [
+        ({}, None),
+        ({"host": "marquez"}, "http://marquez"),
+        ({"host": "marquez", "port": 5000}, "http://marquez:5000"),
+        ({"host": "marquez", "port": 443, "schema": "https"}, "https://marquez:443"),
+        ({"host": "https://lineage.example.org/"}, "https://lineage.example.org"),
+        ({"host": "https://example.org:8443", "port": 1}, "https://example.org:8443"),
+        ({"host": "http://example.org/marquez/api/v1"}, "http://example.org/marquez"),
+        ({"host": "[::1]", "port": 5000}, "http://[::1]:5000"),
+    ],
+)
+def test_host_port_and_schema_are_the_url(fields, url):
+    assert connection(**fields).backend_url == url
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"host": "marquez", "schema": "ftp"},
+        {"host": "http://"},
+        {"host": "http://user:pass@marquez"},
+        {"host": "http://[::1"},
+        {"host": "marquez:port"},
+    ],
+)
+def test_what_is_no_url_is_named(fields):
+    with pytest.raises(
+        ConnectionFieldsError, match=r"^Connection lineage has no URL .* http or htt"
+    ):
+        connection(**fields)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://m:5000", "http://m:5000/", "http://m:5000/api/v1", "http://m:5000/api/v1/lineage"],
+)
+def test_what_people_add_to_a_url_is_cut(url):
+    assert api_url(url) == "http://m:5000"
+
+
+def test_the_transport_says_where_the_backend_is_if_nothing_else_does():
+    alone = connection({"transport": HTTP})
+    assert (alone.backend_url, alone.api_key) == ("http://marquez:5000", "k1")
+    both = {"type": "composite", "transports": {"a": {"type": "console"}, "b": HTTP}}
+    assert connection({"transport": both}).backend_url == "http://marquez:5000"
+    assert connection({"transport": {"type": "console"}}).backend_url is None
+
+
+def test_another_host_is_not_given_the_transports_key():
+    assert connection({"transport": HTTP}, host="elsewhere").api_key is None
+    assert connection({"transport": HTTP}, host="marquez", port=5000).api_key == "k1"
+    assert connection({"transport": HTTP}, host="elsewhere", password="k2").api_key == "k2"
+
+
+def test_keys_are_not_printed():
+    found = connection({"transport": HTTP}, password="k2")
+    assert "k1" not in repr(found)
+    assert "k2" not in repr(found)
+
+
+def test_the_extra_sets_options_beside_the_clients_configuration():
+    found = connection(
+        {
+            "transport": HTTP,
+            "facets": {"environment_variables": ["X"]},
+            "observe": False,
+            "max_partitions": 7,
+            "column_lineage": None,
+            "capture_location": "",
+        }
+    )
+    assert found.values == {"observe": False, "max_partitions": 7}
+    settings = resolve(found.source)
+    assert (settings.observe, settings.max_partitions) == (False, 7)
+
+
+@pytest.mark.parametrize("extra", [None, "", "  ", "{}"])
+def test_an_extra_may_be_empty(extra):
+    assert connection(extra).values == {}
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ('{"observe": tru', "has an extra that is no JSON .*in line 1.* as a JSON object"),
+        ('["observe"]', "has an extra that is no JSON object"),
+        ('{"max_partitons": 7}', "has an unknown key 'max_partitons' .* mean max_partitions"),
+        ('{"colour": 7}', "has an unknown key 'colour' .* There are: .*max_partitions"),
+        ('{"disabled": true}', r"sets disabled, which is no option .* \[sparklineage\] disabled"),
+        ('{"transport": "{}"}', "has a transport that is no JSON object with a type"),
+        ('{"transport": {"url": "http://m"}}', "has a transport that is no JSON object with a"),
+    ],
+)
+def test_a_wrong_extra_is_named_with_the_mend(extra, message):
+    with pytest.raises(ConnectionFieldsError, match=f"^Connection lineage {message}"):
+        connection(extra)
+
+
+def test_the_text_of_a_broken_extra_is_not_repeated():
+    with pytest.raises(ConnectionFieldsError) as raised:
+        connection('{"transport": {"apiKey": "hunter2"}')
+    assert "hunter2" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_a_connection_of_another_type_is_refused():
+    with pytest.raises(ConnectionFieldsError, match=r"is of type 'spark'\. Give lineage_conn_id a"):
+        read(DEFAULT_CONN_ID, conn_type="spark", host="local[*]")
+
+
+def test_the_form_has_a_field_for_every_option_that_a_connection_may_have():
+    fields = connection_type()["conn-fields"]
+    assert list(fields) == ["transport", *(o.name for o in OPTIONS if o.in_connection)]
+    for name, field in fields.items():
+        assert "null" in field["schema"]["type"], f"{name} could not be left empty"
+        assert "default" not in field["schema"], f"{name} would be set by saving the form"
+
+
+def test_what_the_form_saves_of_empty_fields_sets_nothing():
+    empty = dict.fromkeys(connection_type()["conn-fields"])
+    assert connection(empty).values == {}
+    assert connection(empty).transport is None
