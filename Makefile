@@ -25,9 +25,9 @@ bench: ## Measure merging, imports, and what the observer costs a Spark job
 	$(SETUP)
 	$(RUN) python -m benchmarks
 
-record-events: ## Record the events in tests/golden anew, from real Spark runs
+record-events: ## Record the events in tests/golden anew, from real runs of all supported PySparks
 	$(SETUP)
-	$(RUN) python -m tests.record_events
+	@.ci/record-events $(CASES)
 
 test-matrix: ## Run the tests on all supported PySparks and the oldest supported Airflow
 	$(SETUP)

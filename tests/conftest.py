@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 import tempfile
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,9 @@ from hypothesis import settings
 from airflow_provider_sparklineage.inputs import open_bundle
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
 
 # Many laws, each tried on fewer examples than hypothesis would: the unit tests have half a minute.
 # No deadline, because a busy machine is no defect. `--hypothesis-profile=default` is thorough.
@@ -54,26 +59,42 @@ def golden(case: str, spark: str = "4.0") -> Path:
     return GOLDEN / f"spark-{spark}" / f"{case}.ndjson"
 
 
+SPARKS = sorted(folder.name.removeprefix("spark-") for folder in GOLDEN.glob("spark-*"))
+RECORDED = [
+    (spark, file.name.partition(".")[0])
+    for spark in SPARKS
+    for file in sorted((GOLDEN / f"spark-{spark}").glob("*.ndjson"))
+]
+"""Every recorded case, as pairs of Spark and application."""
+
+
 class Recorded:
-    """A recorded case on its way to the merged event, one step further with each property."""
+    """A recorded case on its way to the merged event, one step further with each property.
+
+    Each step is made once for all tests: its values are not to be changed.
+    """
 
     def __init__(self, case: str, spark: str = "4.0") -> None:
         self.path = golden(case, spark)
 
-    @property
+    @cached_property
     def application(self) -> SparkApplication:
         with open_bundle([str(self.path)]) as bundle:
             return accumulate(bundle.events(), bundle.manifest.application_run_id)
 
-    @property
-    def lineage(self):
+    @cached_property
+    def _merged(self) -> tuple[TaskLineage, dict[str, Any]]:
         with open_bundle([str(self.path)]) as bundle:
-            return task_lineage(bundle)
+            lineage = task_lineage(bundle)
+            return lineage, merged_event(bundle, lineage)
 
     @property
-    def event(self):
-        with open_bundle([str(self.path)]) as bundle:
-            return merged_event(bundle, task_lineage(bundle))
+    def lineage(self) -> TaskLineage:
+        return self._merged[0]
+
+    @property
+    def event(self) -> dict[str, Any]:
+        return self._merged[1]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -82,7 +103,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_airflow and "not airflow" in config.option.markexpr else None
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def recorded():
     """Open a recorded case: ``recorded("staging_chain").lineage``."""
-    return Recorded
+    return cache(Recorded)

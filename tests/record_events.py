@@ -51,10 +51,16 @@ LOG_TAIL_LINES = 60
 # What was seen to work on which Spark (the newest Delta or Iceberg is not always what does). Cases
 # that need a connector are skipped where it has no entry.
 CONNECTORS: Mapping[str, Mapping[str, str]] = {
+    "3.5": {
+        "delta": "io.delta:delta-spark_{scala}:3.3.2",
+        "iceberg": "org.apache.iceberg:iceberg-spark-runtime-3.5_{scala}:1.10.1",
+    },
     "4.0": {
         "delta": "io.delta:delta-spark_{scala}:4.0.0",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_{scala}:1.10.1",
     },
+    # Of Iceberg there is no release for Spark 4.2: the one for 4.1 does not link with it.
+    "4.2": {"delta": "io.delta:delta-spark_{scala}:4.2.0"},
 }
 CONNECTOR_CONF: Mapping[str, Mapping[str, str]] = {
     "delta": {
@@ -108,6 +114,15 @@ CASES: Mapping[str, Case] = {
         Case("delta_tables", connector="delta"),
         Case("two_sessions_threads"),
         Case("cached_view"),
+        Case("sql_queries"),
+        Case("frame_queries"),
+        Case("jdbc_tables"),
+        Case("thirty_actions"),
+        Case("rewritten_staging"),
+        Case("read_while_written"),
+        Case("glob_reads"),
+        Case("awkward_names"),
+        Case("random_columns"),
     )
 }
 

@@ -5,6 +5,8 @@ customers(customer_id, name, email, segment)         not partitioned
 rates(currency, rate | month)                        two months, 2024-04 and 2024-05
 sales_<write>(region, amount | dt)                   two days before the orders, a copy per write
 ledger_<write>(order_id, amount)                     of an earlier application, a copy per append
+profiles(customer_id, address, tags, attributes)     nested; address has a street, city and geo
+shop: CLIENTS(ID, NAME, COUNTRY), COUNTRIES(CODE, TITLE), ENTRIES(ID, amount), a Derby database
 
 Column names after the bar are partition columns.
 """
@@ -29,6 +31,15 @@ CUSTOMERS = [
 RATES = [("EUR", 0.9, "2024-04"), ("EUR", 0.95, "2024-05"), ("GBP", 0.8, "2024-05")]
 EARLIER_SALES = [("eu", 5.0, "2024-05-03"), ("us", 7.0, "2024-05-04")]
 EARLIER_LEDGER = [(100, 1.0), (101, 2.0)]
+PROFILES = [
+    (1, ("Main St", "Bath", (51.4, -2.4)), ["new", "vip"], {"tier": "gold"}),
+    (2, ("High St", "York", (54.0, -1.1)), ["old"], {"tier": "iron"}),
+]
+SHOP = {
+    "CLIENTS": ([(1, "Ada", "gb"), (2, "Ben", "de"), (3, "Cleo", "fr")], "ID", "NAME", "COUNTRY"),
+    "COUNTRIES": ([("gb", "Britain"), ("de", "Germany")], "CODE", "TITLE"),
+    "ENTRIES": ([(100, 1.0)], "ID", "amount"),
+}
 
 
 def main(lake: str) -> None:
@@ -55,6 +66,21 @@ def main(lake: str) -> None:
     ledger = spark.createDataFrame(EARLIER_LEDGER, "order_id long, amount double")
     for write in ("path", "table"):
         ledger.coalesce(1).write.parquet(f"{lake}/ledger_{write}")
+
+    profiles = spark.createDataFrame(
+        PROFILES,
+        "customer_id long, address struct<street:string,city:string,geo:struct<lat:double,"
+        "lon:double>>, tags array<string>, attributes map<string,string>",
+    )
+    profiles.coalesce(1).write.parquet(f"{lake}/profiles")
+
+    driver = {"driver": "org.apache.derby.jdbc.EmbeddedDriver"}
+    for table, (rows, *columns) in SHOP.items():
+        frame = spark.createDataFrame(rows, columns).coalesce(1)
+        # Derby does not compare the CLOB that Spark makes of strings.
+        types = ", ".join(f"{name} VARCHAR(32)" for name, kind in frame.dtypes if kind == "string")
+        typed = frame.write.option("createTableColumnTypes", types) if types else frame.write
+        typed.jdbc(f"jdbc:derby:{lake}/shop;create=true", table, properties=driver)
 
 
 if __name__ == "__main__":

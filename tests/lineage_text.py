@@ -1,0 +1,142 @@
+"""The lineage of a task as text that people can check, one line per fact.
+
+    reads orders dt=2024-05-06
+    writes revenue
+    revenue.revenue <- orders.amount AGGREGATION, rates.rate AGGREGATION
+    revenue.* <- customers.customer_id FILTER+JOIN
+    says internal_read_assumed staging/enriched_orders
+
+``*`` is what influences all columns of an output, and ``says`` a degradation. The truths in
+``tests/golden/lineage`` are such texts, and say besides
+
+- ``[3.5 4.0]`` before a line that is so in these Sparks only;
+- ``-`` before a source that is true and that the event does not tell: a gap that must be said;
+- ``+`` before a source, or a line, that the event tells though it is not true;
+- ``#`` before a remark. What is not true, and what differs between Sparks, needs one above.
+
+    python -m tests.lineage_text staging_chain      what is answered today, in all Sparks
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.columns import Edges, Transformation
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+
+_OF_SPARKS = re.compile(r"\[([\d. ]+)\] ")
+
+
+def short(name: DatasetName | str) -> str:
+    """Take the lake's folder out of a dataset's name."""
+    return str(name).replace("/lake/", "", 1) if str(name).startswith("/lake/") else str(name)
+
+
+def lines_of(lineage: TaskLineage) -> list[str]:
+    """Write the lineage of a task."""
+    lines = [_side("reads", dataset) for dataset in lineage.inputs]
+    lines += [_side("writes", dataset) for dataset in lineage.outputs]
+    for dataset in lineage.outputs:
+        if dataset.columns is not None:
+            name = short(dataset.name)
+            for column, edges in dataset.columns.fields.items():
+                if edges:
+                    lines.append(f"{name}.{column} <- {_sources(edges)}")
+            if dataset.columns.dataset:
+                lines.append(f"{name}.* <- {_sources(dataset.columns.dataset)}")
+    for said in lineage.degradations:
+        of = f" {short(said.dataset)}" if said.dataset else ""
+        lines.append(f"says {said.code}{of}{f'.{said.column}' if said.column else ''}")
+    return sorted(set(lines))
+
+
+def _side(word: str, dataset: LineageDataset) -> str:
+    name = short(dataset.name)
+    parts = sorted(short(at).removeprefix(f"{name}/") for at in dataset.locations or ())
+    return " ".join([word, name, *parts])
+
+
+def _sources(edges: Edges) -> str:
+    return ", ".join(
+        sorted(
+            f"{short(source.dataset)}.{source.field} {'+'.join(sorted(set(map(_kind, said))))}"
+            for source, said in edges.items()
+        )
+    )
+
+
+def _kind(said: Transformation) -> str:
+    return f"{said.subtype or 'UNKNOWN'}{'/masked' if said.masking else ''}"
+
+
+class Truth:
+    """What is true of an application recorded with one Spark, and what its event tells of it."""
+
+    def __init__(self, text: str, spark: str) -> None:
+        self.told: list[str] = []
+        self.untold: dict[str, list[str]] = {}
+        for line in text.splitlines():
+            of_some = _OF_SPARKS.match(line)
+            if not line or line.startswith("#") or (of_some and spark not in of_some[1].split()):
+                continue
+            self._add(line[of_some.end() :] if of_some else line)
+
+    def _add(self, line: str) -> None:
+        if line.startswith("-"):
+            self.untold[line[1:]] = []
+            return
+        column, arrow, sources = line.removeprefix("+").partition(" <- ")
+        if not arrow:
+            self.told.append(line.removeprefix("+"))
+            return
+        said = sources.split(", ")
+        if untold := [source[1:] for source in said if source.startswith("-")]:
+            self.untold[column] = untold
+        if told := [source.removeprefix("+") for source in said if not source.startswith("-")]:
+            self.told.append(f"{column} <- {', '.join(sorted(told))}")
+
+    def unsaid_gaps(self) -> Iterator[str]:
+        """Give what the event neither tells nor says that it does not."""
+        said = {line.removeprefix("says ") for line in self.told if line.startswith("says ")}
+        codes = {text.partition(" ")[0] for text in said}
+        of = {text.partition(" ")[2] for text in said}
+        for untold in self.untold:
+            side, _, dataset = untold.partition(" ")
+            if side in ("reads", "writes"):
+                is_said = dataset in of or _HIDING[side] in codes
+            else:
+                is_said = untold in of or untold.rpartition(".")[0] in of
+            if not is_said:
+                yield untold
+
+
+# What says of datasets that it cannot name that they are missing.
+_HIDING = {"reads": "subquery_unseen", "writes": "delta_hides_writes"}
+
+
+def told_by_several(answers: Mapping[str, Iterable[str]]) -> list[str]:
+    """Write the answers for several Sparks as one text; lines that differ carry their Sparks."""
+    sparks: dict[str, list[str]] = {}
+    for spark, lines in answers.items():
+        for line in lines:
+            sparks.setdefault(line, []).append(spark)
+    return [
+        line if len(of) == len(answers) else f"[{' '.join(of)}] {line}"
+        for line, of in sorted(sparks.items())
+    ]
+
+
+if __name__ == "__main__":
+    from tests.conftest import SPARKS, Recorded, golden
+
+    for case in sys.argv[1:]:
+        there = [spark for spark in SPARKS if golden(case, spark).exists()]
+        answers = {spark: lines_of(Recorded(case, spark).lineage) for spark in there}
+        print(f"# {case}", *told_by_several(answers), "", sep="\n")

@@ -1,0 +1,70 @@
+"""Task-level lineage of every recorded application, against a truth that was checked by hand.
+
+The truths are in ``tests/golden/lineage``, the same for all Sparks but for the lines that say
+otherwise; ``tests/lineage_text.py`` says how they read.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import GOLDEN, RECORDED, SPARKS
+from tests.lineage_text import Truth, lines_of, told_by_several
+from tests.record_events import CASES, CONNECTORS
+
+TRUTHS = GOLDEN / "lineage"
+
+
+@pytest.mark.parametrize(("spark", "case"), RECORDED)
+def test_the_lineage_is_the_one_that_was_checked_by_hand(recorded, spark, case):
+    truth = Truth((TRUTHS / f"{case}.txt").read_text(), spark)
+    assert lines_of(recorded(case, spark).lineage) == sorted(truth.told)
+
+
+@pytest.mark.parametrize(("spark", "case"), RECORDED)
+def test_what_is_true_and_not_told_is_said_to_be_missing(spark, case):
+    truth = Truth((TRUTHS / f"{case}.txt").read_text(), spark)
+    assert list(truth.unsaid_gaps()) == []
+
+
+@pytest.mark.parametrize("spark", SPARKS)
+def test_every_application_is_recorded_where_its_connector_is(spark):
+    here = {of for of, case in CASES.items() if case.connector in (None, *CONNECTORS[spark])}
+    assert {case for of, case in RECORDED if of == spark} == here
+
+
+def test_what_is_told_though_untrue_has_a_remark():
+    for file in TRUTHS.glob("*.txt"):
+        above = ""
+        for line in file.read_text().splitlines():
+            told_untruly = line.startswith("+") or ", +" in line or "<- +" in line
+            assert not told_untruly or above.startswith(("#", "+")), f"{file.name}: {line}"
+            above = line
+
+
+TEXT = """\
+# a remark
+reads orders
+[3.5] reads rates
+out.a <- orders.a IDENTITY, -orders.b TRANSFORMATION
+out.c <- -orders.c IDENTITY
+-reads hidden
+says column_incomplete out.a
+"""
+
+
+def test_lines_of_other_sparks_and_what_is_untold_are_not_expected():
+    assert Truth(TEXT, "4.0").told == [
+        "reads orders",
+        "out.a <- orders.a IDENTITY",
+        "says column_incomplete out.a",
+    ]
+    assert "reads rates" in Truth(TEXT, "3.5").told
+
+
+def test_a_gap_that_nobody_says_is_found():
+    assert list(Truth(TEXT, "4.0").unsaid_gaps()) == ["out.c", "reads hidden"]
+
+
+def test_lines_that_differ_carry_their_sparks():
+    assert told_by_several({"3.5": ["a", "b"], "4.0": ["b"]}) == ["[3.5] a", "b"]
