@@ -244,3 +244,20 @@ def _python(pattern: str) -> re.Pattern[str] | None:
         return re.compile(_REGEX_PARTS.sub(translated, pattern), re.ASCII)  # as Java's classes are
     except (re.error, OverflowError, RecursionError):
         return None
+
+
+_FILE_SYSTEMS = frozenset({"hdfs", "s3", "gs", "abfss", "wasbs"})
+# What the listener makes of JDBC URLs: their scheme first, or their text where it knows no better.
+_DATABASES = frozenset({"clickhouse", "db2", "derby", "file", "h2", "hsqldb", "mariadb", "mysql"})
+_DATABASES |= {"oracle", "postgres", "postgresql", "redshift", "snowflake", "sqlite", "sqlserver"}
+_DATABASES |= {"teradata", "trino", "vertica"}
+
+
+def is_files(name: DatasetName) -> bool:
+    """Whether a dataset is files of a file system, and so may have partitions that Spark tells."""
+    return name.namespace == "file" or name.namespace.partition(":")[0] in _FILE_SYSTEMS
+
+
+def is_database(name: DatasetName) -> bool:
+    """Whether a dataset is a table behind JDBC; of Derby, the listener says ``file:<path>``."""
+    return name.namespace.partition(":")[0] in _DATABASES and not is_files(name)

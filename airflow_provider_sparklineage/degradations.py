@@ -60,7 +60,9 @@ class DegradationCode(StrEnum):
     COLUMN_WITHOUT_SOURCES = "column_without_sources"
     """An output column has no known source columns (a literal, ``count(*)``, a Python UDF, …)."""
     COLUMN_INCOMPLETE = "column_incomplete"
-    """A column goes through a Python UDF whose arguments Spark's plan does not show."""
+    """Not all sources of a column are known: a Python UDF, a MERGE or UPDATE, FILTER (WHERE …)."""
+    SUBQUERY_UNSEEN = "subquery_unseen"
+    """A scalar subquery is in a query; what it reads is among neither sources nor inputs."""
     LEGACY_REFUSED = "legacy_refused"
     """Column lineage in the legacy form would have too many edges; it is in the compact form."""
 
@@ -101,6 +103,7 @@ _NOTES = frozenset(
         DegradationCode.COLUMN_LINEAGE_MISSING,
         DegradationCode.COLUMN_WITHOUT_SOURCES,
         DegradationCode.COLUMN_INCOMPLETE,
+        DegradationCode.SUBQUERY_UNSEEN,
         DegradationCode.LEGACY_REFUSED,
         DegradationCode.OBSERVER_UNAVAILABLE,
         DegradationCode.OBSERVATION_CUT,

@@ -1,6 +1,7 @@
-"""Which columns a statement makes of no column: literals and ``count(*)``.
+"""Which columns a statement makes of no column (literals, ``count(*)``), and which it changes.
 
-Only what is sure: one SELECT without a star, alone or as the source of an INSERT or a CREATE TABLE.
+Of the first only what is sure: one SELECT without a star, alone or as the source of an INSERT or a
+CREATE TABLE.
 Nodes are told apart by sqlglot's key of their class, as in :mod:`.predicates`.
 """
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _Node: TypeAlias = Any
 
 _STATEMENT = re.compile(r"\s*(SELECT|INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
+_CHANGE = re.compile(r"\s*(MERGE|UPDATE)\b", re.IGNORECASE)
 _BY_NAME = re.compile(r"\bBY\s+NAME\b", re.IGNORECASE)
 _LITERALS = frozenset({"literal", "null", "boolean"})
 
@@ -66,3 +68,23 @@ def _kind(node: _Node) -> str:
     if value.key == "count" and value.this is not None and value.this.key in ("star", "literal"):
         return "a count of rows"
     return ""
+
+
+@lru_cache(maxsize=64)  # asked for each column of an output
+def changed(statement: str) -> frozenset[str]:
+    """Name the columns that a MERGE or an UPDATE sets, in lower case."""
+    if not _CHANGE.match(statement):
+        return frozenset()
+    tree = predicates.parsed(statement)
+    if tree is None:
+        return frozenset()
+    try:
+        updates = [tree] if tree.key == "update" else [n for n in tree.walk() if n.key == "update"]
+        return frozenset(
+            item.this.name.lower()
+            for update in updates
+            for item in update.expressions
+            if item.key == "eq"
+        )
+    except Exception:  # trees of any text of anybody have any shape
+        return frozenset()

@@ -11,8 +11,9 @@
 
 - ``[3.5 4.0]`` before a line that is so in these Sparks only;
 - ``-`` before a source that is true and that the event does not tell: a gap that must be said;
+- ``!`` before a source that is true and untold, where nothing in the events points at the gap;
 - ``+`` before a source, or a line, that the event tells though it is not true;
-- ``#`` before a remark. What is not true, and what differs between Sparks, needs one above.
+- ``#`` before a remark. What is not true, or not even said to be missing, needs one above.
 
     python -m tests.lineage_text staging_chain      what is answered today, in all Sparks
 """
@@ -73,7 +74,7 @@ def _sources(edges: Edges) -> str:
 
 
 def _kind(said: Transformation) -> str:
-    return f"{said.subtype or 'UNKNOWN'}{'/masked' if said.masking else ''}"
+    return f"{said.subtype or said.type or 'UNKNOWN'}{'/masked' if said.masking else ''}"
 
 
 class Truth:
@@ -99,7 +100,7 @@ class Truth:
         said = sources.split(", ")
         if untold := [source[1:] for source in said if source.startswith("-")]:
             self.untold[column] = untold
-        if told := [source.removeprefix("+") for source in said if not source.startswith("-")]:
+        if told := [source.removeprefix("+") for source in said if source[0] not in "-!"]:
             self.told.append(f"{column} <- {', '.join(sorted(told))}")
 
     def unsaid_gaps(self) -> Iterator[str]:
@@ -112,7 +113,10 @@ class Truth:
             if side in ("reads", "writes"):
                 is_said = dataset in of or _HIDING[side] in codes
             else:
-                is_said = untold in of or untold.rpartition(".")[0] in of
+                output, _, column = untold.rpartition(".")
+                is_said = untold in of or output in of
+                if column == "*":  # what is missing of one column tells that something is
+                    is_said = is_said or any(text.startswith(f"{output}.") for text in of)
             if not is_said:
                 yield untold
 

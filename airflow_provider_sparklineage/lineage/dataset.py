@@ -158,7 +158,10 @@ def size_written(output: ActionDataset) -> int | None:
 def size_found(read: ActionDataset) -> int | None:
     """Read the bytes that the whole dataset held when it was read; None where nobody says.
 
-    Statistics without a number of files are a catalog's, and may be of the partitions read only.
+    Statistics without a number of files are a catalog's, and may be of the partitions read only;
+    those of Iceberg are of the files that a scan's filters left.
     """
+    if "storage" in read.facets:  # said of tables of DataSource V2 catalogs
+        return None
     statistics = decode_facet(read.side_facets.get("inputStatistics"), _Statistics)
     return statistics.size if statistics and statistics.file_count is not None else None

@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.application import Action
-    from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+    from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
     from airflow_provider_sparklineage.spark.touches import PythonFunction
 
 SCHEMA_LIMIT = 1000
 """Output columns above which the listener says no column lineage (``schemaSizeLimit``)."""
 
 _GROUPING_SETS = re.compile(r"\b(ROLLUP|CUBE|GROUPING\s+SETS)\b", re.IGNORECASE)
+# As Spark says them in the texts of expressions.
+_FILTERED = re.compile(r"\) FILTER \(WHERE ")
+_SUBQUERY = re.compile(r"\bscalarsubquery\(", re.IGNORECASE)
+_UNSEEN = (
+    "into which the listener does not look; the datasets that only the subquery reads are missing "
+    "from the inputs."
+)
 
 
 class WriteOf(NamedTuple):
@@ -69,6 +76,40 @@ def gaps(
                 "not among its sources."
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
+    yield from _hidden(dataset, columns, writes)
+
+
+def _hidden(
+    dataset: LineageDataset, columns: Sequence[str], writes: Sequence[WriteOf]
+) -> Iterator[Degradation]:
+    """Say what the plan has and the listener does not look into."""
+    name = dataset.name
+    changed = frozenset[str]().union(*(projections.changed(w.action.sql) for w in writes))
+    filtered = {c for w in writes for c, edges in w.said.fields.items() if _says(edges, _FILTERED)}
+    unseen = {c for w in writes for c, edges in w.said.fields.items() if _says(edges, _SUBQUERY)}
+    for column in columns:
+        if column.lower() in changed:
+            message = (
+                f"{name}: column {column} is changed by a MERGE or UPDATE, of whose expressions "
+                "the listener says little; not all of its sources may be known."
+            )
+            yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
+        if column in filtered:
+            message = (
+                f"{name}: column {column} is an aggregate of the rows that a FILTER clause lets "
+                "through; the columns of that clause are not among its sources."
+            )
+            yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
+        if column in unseen:
+            message = f"{name}: column {column} is made of a scalar subquery too, {_UNSEEN}"
+            yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name, column)
+    if any(_says(write.said.dataset, _SUBQUERY) for write in writes):
+        message = f"{name}: rows were chosen by a scalar subquery, {_UNSEEN}"
+        yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name)
+
+
+def _says(edges: Edges, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.search(t.description) for ts in edges.values() for t in ts)
 
 
 def _why_nothing(dataset: LineageDataset, write: WriteOf) -> str:

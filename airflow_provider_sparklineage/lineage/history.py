@@ -3,9 +3,11 @@
 A read is *internal* only with evidence that nothing but this application's own data was read.
 Without observed partitions there are two kinds of it:
 
-- *lifecycle*: an earlier action of the application overwrote or created the whole dataset, and
-  nothing says that it wrote only a part of it (:func:`overwrites_whole`);
-- *size*: the dataset held, byte for byte, as much as the application had written into it.
+- *lifecycle*: an earlier action of the application overwrote or created the whole dataset, or the
+  partition locations that were read, and nothing says that it wrote only a part of them
+  (:func:`overwrites_whole`);
+- *size*: the dataset held, byte for byte, as much as the application had written into it, or as its
+  last overwrite and what was appended since. That settles the overwrite for later reads too.
 
 A dataset that held more than that held something older, whatever its lifecycle. Everything without
 evidence stays an input, and its columns are composed through all the same, so that nothing true is
@@ -15,17 +17,18 @@ lost.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from airflow_provider_sparklineage.datasets import is_database
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite_into
 from airflow_provider_sparklineage.lineage.repairs import makes_table_by_select, replaces_v2_table
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.datasets import DatasetName
@@ -42,6 +45,7 @@ class Write:
     :param appends: whether it left all in place that was there before
     :param size: bytes written; None where nobody said
     :param locations: partition locations written; None where nobody said
+    :param replaced: partition locations that hold nothing older
     :param sources: datasets from outside that it was made of
     """
 
@@ -51,6 +55,7 @@ class Write:
     appends: bool = False
     size: int | None = None
     locations: frozenset[str] | None = None
+    replaced: frozenset[str] = frozenset()
     sources: frozenset[DatasetName] = frozenset()
 
 
@@ -77,16 +82,23 @@ class _Contents:
         self.whole = False
         self.size: int | None = None
         self.empty = True
+        self.size_alone: int | None = None
+        """Bytes there would be, had the last write that does not append replaced everything."""
+        self._replaced: set[str] | None = set()  # None: not by locations alone
 
     def add(self, write: Write) -> None:
         """Have the contents after one more write, in time of the length of its lineage."""
         if write.whole or self.empty:
             self.fields, self.dataset, self.sources = {}, {}, frozenset()
-            self.size = write.size
-        elif write.size is None or self.size is None or not write.appends:
-            self.size = None  # how much of what was there is left, nobody says
+            self.size = self.size_alone = write.size
+            self._replaced = set(write.replaced) if write.replaced else None
         else:
-            self.size += write.size
+            # Else nobody says how much of what was there is left.
+            adds = write.appends or self._is_elsewhere(write)
+            self.size = _sum(self.size, write.size) if adds else None
+            self.size_alone = _sum(self.size_alone, write.size) if write.appends else write.size
+            if self._replaced is not None:
+                self._replaced = self._replaced | write.replaced if write.replaced else None
         self.whole = self.whole or write.whole
         self.empty = False
         for name, edges in write.lineage.fields.items():
@@ -94,8 +106,17 @@ class _Contents:
         unite_into(self.dataset, write.lineage.dataset)
         self.sources |= write.sources
 
+    def _is_elsewhere(self, write: Write) -> bool:
+        """Whether a write replaced locations that none of the writes before had touched."""
+        known = self._replaced
+        return bool(write.replaced) and known is not None and known.isdisjoint(write.replaced)
+
     def lineage(self) -> ColumnLineage:
         return ColumnLineage(self.fields, self.dataset)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 class WriteHistory:
@@ -133,23 +154,53 @@ class WriteHistory:
             return None
         in_time = read.started is None or writes[-1].ended <= read.started
         if in_time and (read.locations is None or all(w.locations is None for w in writes)):
-            contents = self._now[dataset]
+            contents = self._settled(dataset, read)
         else:
             contents = _contents([w for w in writes if _may_be_read(w, read)])
         if contents.empty:
             return None
-        internal = contents.whole
+        internal = contents.whole or _all_replaced(read, writes)
         if read.size and contents.size and read.locations is None:
             # As many bytes as were written here prove that nothing older was there, more disprove.
             internal = read.size == contents.size or (internal and read.size < contents.size)
         return Origin(contents.lineage(), internal, sources=contents.sources)
 
+    def _settled(self, dataset: DatasetName, read: Read) -> _Contents:
+        """Take a doubtful overwrite for a whole one once there is no more than what it wrote."""
+        contents = self._now[dataset]
+        is_known = contents.whole and contents.size == contents.size_alone
+        if is_known or not read.size or read.locations or read.size != contents.size_alone:
+            return contents
+        writes = self._writes[dataset]
+        last = next((n for n in reversed(range(len(writes))) if not writes[n].appends), 0)
+        writes[last] = replace(writes[last], whole=True)
+        self._now[dataset] = _contents(writes[last:])
+        return self._now[dataset]
 
-def _contents(writes: Iterable[Write]) -> _Contents:
+
+def _contents(writes: Sequence[Write]) -> _Contents:
+    """Put writes together, without those whose locations a later one replaced."""
+    left: list[Write] = []
+    replaced: set[str] = set()
+    for write in reversed(writes):
+        if not write.locations or not write.locations <= replaced:
+            left.append(write)
+        replaced |= write.replaced
     contents = _Contents()
-    for write in writes:
+    for write in reversed(left):
         contents.add(write)
     return contents
+
+
+def _all_replaced(read: Read, writes: Iterable[Write]) -> bool:
+    """Whether all locations that were read had been replaced before."""
+    if not read.locations:
+        return False
+    replaced: set[str] = set()
+    for write in writes:
+        if read.started is None or write.ended <= read.started:
+            replaced |= write.replaced
+    return read.locations <= replaced
 
 
 def _may_be_read(write: Write, read: Read) -> bool:
@@ -179,6 +230,7 @@ def lifecycle(output: ActionDataset) -> str:
 
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_SAVE = "execute_save_into_data_source_command"
 # Writes of Spark's file sources, alone and under adaptive execution. Others (Delta, Iceberg, Hive)
 # say OVERWRITE of overwrites by predicate or partition too, and CREATE of appends.
 _FILE_WRITES = ("execute_insert_into_hadoop_fs_relation_command", "adaptive_spark_plan")
@@ -189,10 +241,12 @@ def overwrites_whole(
 ) -> bool:
     """Whether a write replaced all that the dataset held, by the lifecycle grade of evidence.
 
+    Of a write to partition locations: all that those held.
+
     The listener says OVERWRITE of partition overwrites too, so it counts only if nothing points at
     a part:
 
-    - no partition location, no PARTITION clause, no dynamic overwrite mode when the write began;
+    - no PARTITION clause, no dynamic overwrite mode when the write began;
     - no sort over the whole write, which is what Spark adds to a write by ``partitionBy``;
     - no column without sources: Spark leaves that sort out where the partition columns are
       literals, and a writer's own ``partitionOverwriteMode`` option is in no event.
@@ -204,9 +258,10 @@ def overwrites_whole(
         return True
     if lifecycle(output) != "OVERWRITE":
         return False
+    if is_database(output.name) and _SAVE in action.job_name:
+        return True  # Spark drops or truncates the table
     return (
         (any(node in action.job_name for node in _FILE_WRITES) or makes_table_by_select(action))
-        and output.locations is None
         and not _PARTITION_CLAUSE.search(action.sql)
         and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
         and not _leaves_out_the_sort(action)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.datasets import is_database, is_files
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
@@ -219,8 +220,11 @@ class _Merging:
             said, composed = lineages[dataset.name]
             self._writes.setdefault(dataset.name, []).append(WriteOf(action, said))
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
+            replaced: frozenset[str] = frozenset()
             if whole is None:
                 whole = overwrites_whole(action, dataset, said, column_names(dataset))
+                if dataset.locations and whole:
+                    whole, replaced = False, dataset.locations
             if action.ended is not None:
                 write = Write(
                     action.ended,
@@ -229,6 +233,7 @@ class _Merging:
                     appends=not lifecycle(dataset),
                     size=size_written(dataset),
                     locations=dataset.locations,
+                    replaced=replaced,
                     sources=_sources(composed, origins),
                 )
                 self._history.add(dataset.name, write)
@@ -278,6 +283,7 @@ class _Merging:
             )
             return ColumnLineage(), ColumnLineage()
         said = columns.metadata_columns_removed(said, self._has_column)
+        said = columns.unsure_identities(said, is_database)
 
         def origin(name: DatasetName) -> Origin | None:
             if name in origins:
@@ -332,7 +338,7 @@ class _Merging:
             finished[name] = dataset
             if name not in self._unobserved:
                 finished[name] = self._observe(dataset, self._observed.of_input, "read from")
-            elif self._was_observed and _is_files(name):
+            elif self._was_observed and is_files(name):
                 self._note_unknown(name, "read from", "not all reads of it were observed")
         return finished
 
@@ -368,7 +374,7 @@ class _Merging:
             output = replace(dataset, columns=lineage, sources=sources)
             if self._observed.was_written(name):
                 output = self._observe(output, self._observed.of_output, "written to")
-            elif self._was_observed and _is_files(name):
+            elif self._was_observed and is_files(name):
                 self._note_unknown(name, "written to", "the writes of it were not observed")
             finished[name] = output
             writes = self._writes.get(name, ())
@@ -445,11 +451,3 @@ def _has_delta_extension(action: Action) -> bool:
 def _kind(error: str) -> str:
     """Name the class of an exception; its text can hold anything, and stands in the task's log."""
     return error.strip().partition(":")[0].partition("\n")[0][:200]
-
-
-# Namespaces of datasets that are files, and so may have partitions that Spark can tell.
-_FILE_SYSTEMS = frozenset({"file", "hdfs", "s3", "gs", "abfss", "wasbs"})
-
-
-def _is_files(name: DatasetName) -> bool:
-    return name.namespace.partition(":")[0] in _FILE_SYSTEMS

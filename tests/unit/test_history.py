@@ -75,13 +75,6 @@ def test_an_overwrite_with_nothing_against_it_is_whole():
             id="not a file write",
         ),
         pytest.param(
-            ACTION,
-            replace(OUTPUT, locations=frozenset({"/table/dt=1"})),
-            LINEAGE,
-            ["a"],
-            id="partition location",
-        ),
-        pytest.param(
             replace(ACTION, sql="INSERT OVERWRITE t partition (dt = 1) SELECT"),
             OUTPUT,
             LINEAGE,

@@ -405,6 +405,10 @@ def test_other_statements_have_no_static_partition(statement):
     assert static_partition(statement) == ()
 
 
+RANK = (
+    "(ranked.row_number() OVER (PARTITION BY orders.region ORDER BY orders.amount DESC NULLS LAST "
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS place = 1)"
+)
 FILTERS = {
     "WHERE (((amount IS NOT NULL) AND (amount > 0.0D)) AND (customer_id IS NOT NULL))": (
         "amount > 0.0 AND customer_id IS NOT NULL"
@@ -417,6 +421,52 @@ FILTERS = {
     "WHERE (orders.amount > CAST(0 AS DOUBLE))": "amount > 0",
     "WHERE ((orders.amount IS NOT NULL) AND (orders.amount > 0.0D))": "amount > 0.0",
     "WHERE ((dt IS NOT NULL) AND (dt = DATE '2024-05-06'))": "dt=2024-05-06",
+    "WHERE (((orders.amount IS NOT NULL) AND (orders.amount > 0.0D)) AND (p.customer_id IS NOT NULL))": (
+        "amount > 0.0 AND customer_id IS NOT NULL"
+    ),
+    "WHERE (((orders.amount IS NOT NULL) AND (orders.amount > 0.0D)) AND (paid.customer_id IS NOT NULL))": (
+        "amount > 0.0 AND customer_id IS NOT NULL"
+    ),
+    "WHERE (((orders.amount IS NOT NULL) AND (orders.region IS NOT NULL)) AND ((orders.amount > 0.0D) AND (orders.region = 'eu')))": (
+        "amount > 0.0 AND region=eu"
+    ),
+    "WHERE ((a.customer_id IS NOT NULL) AND (a.dt IS NOT NULL))": (
+        "customer_id IS NOT NULL AND dt IS NOT NULL"
+    ),
+    "WHERE ((b.customer_id IS NOT NULL) AND (b.dt IS NOT NULL))": (
+        "customer_id IS NOT NULL AND dt IS NOT NULL"
+    ),
+    "WHERE ((max(orders.dt) AS `max(dt#4)` IS NOT NULL) AND (max(orders.dt) AS `max(dt#4)` > '2024-05-05'))": (
+        "((max(orders.dt) AS `max(dt#4)` IS NOT NULL) AND (max(orders.dt) AS `max(dt#4)` > '2024-05-05'))"
+    ),
+    "WHERE ((o.amount IS NOT NULL) AND (o.amount > 20.0D))": "amount > 20.0",
+    "WHERE ((o.customer_id IS NOT NULL) AND (o.dt IS NOT NULL))": (
+        "customer_id IS NOT NULL AND dt IS NOT NULL"
+    ),
+    "WHERE ((orders.amount IS NOT NULL) AND (orders.amount < 0.0D))": "amount < 0.0",
+    "WHERE ((orders.amount IS NOT NULL) AND (orders.amount > scalarsubquery()))": (
+        "amount IS NOT NULL AND orders.amount > scalarsubquery()"
+    ),
+    "WHERE ((orders.dt IS NOT NULL) AND (orders.dt = '2024-05-06'))": "dt=2024-05-06",
+    "WHERE ((orders.region IS NOT NULL) AND (orders.region = 'us'))": "region=us",
+    "WHERE ((size(attributes) > 0) AND (attributes IS NOT NULL))": (
+        "SIZE(attributes) > 0 AND attributes IS NOT NULL"
+    ),
+    "WHERE ((size(profiles.tags) > 0) AND (profiles.tags IS NOT NULL))": (
+        "SIZE(profiles.tags) > 0 AND tags IS NOT NULL"
+    ),
+    "WHERE ((size(tags) > 0) AND (tags IS NOT NULL))": "SIZE(tags) > 0 AND tags IS NOT NULL",
+    "WHERE (a.region IS NOT NULL)": "region IS NOT NULL",
+    "WHERE (c.customer_id IS NOT NULL)": "customer_id IS NOT NULL",
+    "WHERE (customers.customer_id IS NOT NULL)": "customer_id IS NOT NULL",
+    "WHERE (customers.segment IS NOT NULL)": "segment IS NOT NULL",
+    "WHERE (o.customer_id IS NOT NULL)": "customer_id IS NOT NULL",
+    "WHERE (orders.customer_id IS NOT NULL)": "customer_id IS NOT NULL",
+    "WHERE (orders.region IS NOT NULL)": "region IS NOT NULL",
+    "WHERE (r.month IS NOT NULL)": "month IS NOT NULL",
+    "WHERE (r2.c0 IS NOT NULL)": "c0 IS NOT NULL",
+    f"WHERE {RANK}": RANK,
+    "WHERE (region IS NOT NULL)": "region IS NOT NULL",
     "WHERE dynamicpruningexpression((_file IN (listquery())))": (
         "dynamicpruningexpression((_file IN (listquery())))"
     ),
@@ -426,10 +476,13 @@ STATEMENTS = {
     "DELETE FROM lakehouse.shop.revenue WHERE dt = '2024-05-05'": "dt=2024-05-05",
     "UPDATE lakehouse.shop.revenue SET amount = amount * 2\n"
     "    WHERE dt = '2024-05-06' AND region = 'eu'": "dt=2024-05-06 AND region=eu",
+    "SELECT order_id FROM orders WHERE amount > 0 AND region = 'eu'": "amount > 0 AND region=eu",
 }
 INSERTS = {
     "INSERT OVERWRITE TABLE sales_static PARTITION (dt = '2024-05-06')"
     " SELECT region, amount FROM sales": (("dt", "2024-05-06"),),
+    "INSERT OVERWRITE by_partition PARTITION (dt = '2024-05-06')"
+    " SELECT order_id, amount FROM orders WHERE dt = '2024-05-06'": (("dt", "2024-05-06"),),
 }
 
 

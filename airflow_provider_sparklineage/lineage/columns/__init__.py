@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.lineage.columns.decoding import (
     decode,
     is_incomplete,
     metadata_columns_removed,
+    unsure_identities,
 )
 from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
@@ -67,5 +68,6 @@ __all__ = [
     "metadata_columns_removed",
     "union",
     "unite_into",
+    "unsure_identities",
     "without_sources_in",
 ]

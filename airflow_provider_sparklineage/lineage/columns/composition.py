@@ -62,6 +62,8 @@ def combine(this: Transformation, upstream: Transformation, via: str = "") -> Tr
 
 
 def _stronger(first: str | None, second: str | None) -> str | None:
+    if None in (first, second) and "IDENTITY" in (first, second):
+        return None  # how is not known of one of the two, and the other changes nothing
     for subtype in DIRECT_SUBTYPES:
         if subtype in (first, second):
             return subtype
@@ -117,12 +119,13 @@ class _Composing:
     ) -> None:
         self._origins = origins
         self._clear = clear
+        self._folded: dict[DatasetName, dict[str, str]] = {}
 
     def edges(self, edges: Edges) -> dict[Column, tuple[Transformation, ...]]:
         composed: dict[Column, tuple[Transformation, ...]] = {}
         for column, transformations in edges.items():
             origin = self._origins[column.dataset]
-            sources = origin.lineage.fields.get(column.field) if origin else None
+            sources = self._sources(column, origin) if origin else None
             if origin is None or not origin.internal or not sources:
                 composed[column] = _bounded(joined(composed.get(column, ()), transformations))
             via = column.field if column.field in self._clear else ""
@@ -132,6 +135,16 @@ class _Composing:
                 )
                 composed[source] = _bounded(joined(composed.get(source, ()), both))
         return composed
+
+    def _sources(self, column: Column, origin: Origin) -> Edges | None:
+        """Find what a column was made of; Spark finds columns in any case of their letters."""
+        fields = origin.lineage.fields
+        if column.field in fields:
+            return fields[column.field]
+        folded = self._folded.get(column.dataset)
+        if folded is None:
+            folded = self._folded[column.dataset] = {name.casefold(): name for name in fields}
+        return fields.get(folded.get(column.field.casefold(), ""))
 
 
 def _bounded(transformations: tuple[Transformation, ...]) -> tuple[Transformation, ...]:

@@ -13,6 +13,7 @@ column                                  said of every column is said of the data
 ``CONDITION``, ``CONDITIONAL``          both INDIRECT, and passed on as said
 ```a` ``, ``"a"``, ```a`.`b` ``         ``a``, ``a``, ``a.b``; nested columns stay whole
 ``empty2null(x) AS x``                  IDENTITY: Spark wraps partition columns of a write in it
+IDENTITY of a JDBC column, no text      DIRECT, and how is unknown: it may be an expression
 ``_file``, ``_pos``, …                  no columns, unless the input's schema has them
 ======================================  ========================================================
 """
@@ -207,3 +208,29 @@ def metadata_columns_removed(
 
     fields = {name: real(edges) for name, edges in lineage.fields.items()}
     return ColumnLineage({n: e for n, e in fields.items() if e}, real(lineage.dataset))
+
+
+def unsure_identities(
+    lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
+) -> ColumnLineage:
+    """Say of columns of databases only that they are direct sources, where no text says more.
+
+    The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
+    """
+    sources = {c.dataset for edges in lineage.fields.values() for c in edges}
+    databases = {dataset for dataset in sources if is_database(dataset)}
+    if not databases:
+        return lineage
+
+    def sure(t: Transformation) -> Transformation:
+        unsure = t.type == DIRECT and t.subtype == "IDENTITY" and not t.description
+        return t._replace(subtype=None) if unsure else t
+
+    def edges_of(edges: Edges) -> Edges:
+        return {
+            c: tuple(dict.fromkeys(map(sure, ts))) if c.dataset in databases else ts
+            for c, ts in edges.items()
+        }
+
+    fields = {name: edges_of(edges) for name, edges in lineage.fields.items()}
+    return ColumnLineage(fields, lineage.dataset)
