@@ -190,6 +190,11 @@ def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageP
     )
 
 
+def cleaned(value: Any, mask: Callable[[str], str]) -> Any:
+    """Do the same for facets, or lists of datasets, as JSON has them."""
+    return _Cleaning(mask).value(value)
+
+
 class _Cleaning:
     """Cleans values of any shape; what holds nothing to clean is given back as it is."""
 

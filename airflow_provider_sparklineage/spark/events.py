@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -200,6 +200,17 @@ def read_events(
             continue
         report.events += 1
         yield event
+
+
+def whole_event(line: bytes) -> dict[str, Any] | None:
+    """Decode a line with all that is in it; None if it is not a run event."""
+    try:
+        text = line.decode()
+        _DECODER.decode(text)
+        event: dict[str, Any] = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return event
 
 
 _T = TypeVar("_T")

@@ -1,0 +1,84 @@
+"""Airflow's half of relaying: whether Spark's events may be sent on, and through which transport."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.providers.openlineage.api import is_openlineage_active
+from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.relay import relay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.spark.capture import CaptureBundle
+
+log = logging.getLogger(__name__)
+
+
+def relayed(
+    lineage: TaskLineage,
+    bundle: CaptureBundle,
+    task: Any,
+    *,
+    seconds: float,
+    expired: Callable[[], bool],
+) -> TaskLineage:
+    """Send Spark's events on; the lineage then says what was not sent. Never raises.
+
+    :param task: the operator, which Airflow's emission policy may keep silent
+    :param seconds: that it may take
+    :param expired: says True once Airflow ends the process
+    """
+    if bundle.events_path is None or lineage.application is None:
+        return lineage  # there are no events, which is said already
+    try:
+        missing = _relay(bundle, task, seconds, expired)
+    except AirflowTaskTimeout:
+        missing = (
+            "The task's execution_timeout fired while Spark's events were being sent on; give the "
+            "task a little more time."
+        )
+    except Exception as error:
+        log.debug("Relaying failed.", exc_info=True)
+        missing = masked(f"Spark's events were not sent on ({type(error).__name__}: {error}).")
+    if not missing:
+        return lineage
+    entry = Degradation(DegradationCode.RELAY_INCOMPLETE, missing)
+    return replace(lineage, degradations=(*lineage.degradations, entry))
+
+
+def _relay(
+    bundle: CaptureBundle, task: Any, seconds: float, expired: Callable[[], bool]
+) -> str:
+    if not is_openlineage_active():
+        return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
+    identity = bundle.manifest.task
+    if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
+        return ""  # neither are the task's own events
+    if expired():
+        return "Spark's events were not sent on, because there was no time left."
+    path = bundle.events_path
+    assert path is not None  # noqa: S101  (as the caller has seen)
+    configuration = OpenLineageAdapter().get_openlineage_config()
+    missing, sent = relay(
+        path,
+        configuration,
+        masked,
+        seconds=seconds,
+        literals=bundle.manifest.redact_literals,
+        expired=expired,
+    )
+    for line in sent.printed.splitlines():  # the console transport's events, others' complaints
+        log.info("%s", line)
+    if not missing:
+        log.info("%d Spark events were sent on through Airflow's OpenLineage transport", sent.events)
+    return missing

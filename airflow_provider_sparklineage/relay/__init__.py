@@ -1,0 +1,127 @@
+"""Relaying: Spark's own events, sent on by the worker through the transport that Airflow uses.
+
+They are read from the capture bundle once Spark has ended, and sent before the task's own terminal
+event, in the order in which the listener wrote them, by a process of its own (:mod:`.emitter`).
+Nothing here knows Airflow; what Airflow is asked for is in ``operators/relaying.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.relay.privacy import fit_to_pass_on
+from airflow_provider_sparklineage.relay.sending import Sent, send
+from airflow_provider_sparklineage.spark.events import whole_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MAX_BYTES = 32 * 1024 * 1024
+"""Of the listener's file that are read, because they are held in memory."""
+
+
+@dataclass
+class Prepared:
+    """Events that are ready to be sent, as JSON.
+
+    :param why: reason why not all of the file was read; empty if it was
+    """
+
+    lines: list[bytes] = field(default_factory=list)
+    why: str = ""
+
+
+def prepare(
+    path: Path,
+    mask: Callable[[str], str],
+    *,
+    literals: bool = False,
+    expired: Callable[[], bool] = lambda: False,
+    max_bytes: int = MAX_BYTES,
+) -> Prepared:
+    """Read the listener's events as they shall be sent: whole, in order, without secrets.
+
+    Lines that are no events are left out; merging has said so.
+
+    :param mask: hides the secrets in a text
+    :param literals: whether literals of expressions are hidden
+    :raise CaptureError: if the file is there and cannot be read
+    """
+    prepared = Prepared()
+    read = 0
+    try:
+        with path.open("rb") as stream:
+            while line := stream.readline(max_bytes - read + 1):
+                read += len(line)
+                if read > max_bytes:
+                    prepared.why = f"they have more than {max_bytes} bytes"
+                    break
+                if expired():
+                    prepared.why = "time was up"
+                    break
+                event = whole_event(line)
+                if event is not None:
+                    fit = fit_to_pass_on(event, mask, literals=literals)
+                    prepared.lines.append(msgspec.json.encode(fit) + b"\n")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        msg = f"{path} cannot be read: {error}"
+        raise CaptureError(msg) from error
+    return prepared
+
+
+def relay(
+    path: Path,
+    configuration: dict[str, Any] | None,
+    mask: Callable[[str], str],
+    *,
+    seconds: float,
+    literals: bool = False,
+    expired: Callable[[], bool] = lambda: False,
+) -> tuple[str, Sent]:
+    """Send the events in a file on; tell what was not sent ("" if all was), and what was.
+
+    :param path: of the listener's events
+    :param configuration: of OpenLineage's client; None: as it finds it in its environment
+    :param mask: hides the secrets in a text
+    :param seconds: that all of it may take
+    :param literals: whether literals of expressions are hidden
+    :param expired: says True once the worker has to end
+    :raise CaptureError: if the file is there and cannot be read
+    :raise OSError: if no process can be started
+    """
+    until = time.monotonic() + seconds
+
+    def late() -> bool:
+        return expired() or time.monotonic() >= until
+
+    prepared = prepare(path, mask, literals=literals, expired=late)
+    if not prepared.lines:
+        return prepared.why and f"None of Spark's events was sent on: {prepared.why}.", Sent()
+    sent = send(prepared.lines, configuration, max(0.0, until - time.monotonic()), expired)
+    return mask(_missing(prepared, sent)), sent
+
+
+def _missing(prepared: Prepared, sent: Sent) -> str:
+    total = len(prepared.lines)
+    arrived = sent.events - sent.lost
+    said = []
+    if sent.stopped:
+        said.append(sent.stopped.rstrip("."))
+    if sent.refused:
+        some = "one was" if len(sent.refused) == 1 else f"{len(sent.refused)} were"
+        said.append(f"{some} refused ({sent.refused[0].rstrip('.')})")
+    if sent.lost:
+        said.append(f"{sent.lost} did not arrive (Airflow's transport sends later and logs why)")
+    if prepared.why:
+        said.append(f"further ones were not read, because {prepared.why}")
+    if not said:
+        return ""
+    return f"Of {total} Spark events {arrived} were sent on: {'; '.join(said)}."

@@ -1,0 +1,196 @@
+"""The process that sends Spark's events: a script of its own, which imports OpenLineage's client.
+
+It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
+the task nothing but the time that it was given. From its standard input it reads one line of JSON,
+the header, and then one event a line; on its standard output it says one line a result.
+
+========  ==========================================================================================
+header    ``configuration`` of the client (none: as the environment says), ``path`` (``sys.path``),
+          ``parent`` (process id that it must not outlive), ``seconds`` that it may take
+result    ``{"sent": 3}`` (events that the transport took), ``{"refused": "why"}`` (of one event),
+          ``{"stopped": "why"}`` (of this and all further ones), ``{"lost": 2}`` (taken and not
+          delivered, as far as the transport says)
+========  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.event_v2 import RunEvent
+
+# Answers that are about the event that was sent; after any other the next would fare no better.
+_REFUSALS = frozenset({400, 409, 413, 422})
+
+
+def run_event(event: dict[str, Any]) -> RunEvent:
+    """Make the client's event of one as the listener wrote it; facets stay as they are.
+
+    :raise Exception: if the client would not have made such an event (its run id is no UUID, …)
+    """
+    from openlineage.client import event_v2
+    from openlineage.client.facet_v2 import parent_run, tags_job, tags_run
+
+    def datasets(key: str, kind: type[Any], own: str) -> list[Any]:
+        return [
+            kind(d["namespace"], d["name"], facets=d.get("facets") or {}, **{own: d.get(own) or {}})
+            for d in event.get(key) or ()
+        ]
+
+    # Three facets are looked into: Kafka's keys are of the topmost run, and tags may be added.
+    facets, job_facets = (dict(event[of].get("facets") or {}) for of in ("run", "job"))
+    if parent := facets.get("parent"):
+        facets["parent"] = _parent(parent, parent_run)
+    if tags := facets.get("tags"):
+        facets["tags"] = _tags(tags, tags_run.TagsRunFacet, tags_run.TagsRunFacetFields)
+    if tags := job_facets.get("tags"):
+        job_facets["tags"] = _tags(tags, tags_job.TagsJobFacet, tags_job.TagsJobFacetFields)
+    made = event_v2.RunEvent(
+        eventTime=event["eventTime"],
+        producer=event.get("producer") or "",
+        run=event_v2.Run(event["run"]["runId"], facets),
+        job=event_v2.Job(event["job"]["namespace"], event["job"]["name"], job_facets),
+        eventType=event_v2.RunState(event.get("eventType") or "OTHER"),
+        inputs=datasets("inputs", event_v2.InputDataset, "inputFacets"),
+        outputs=datasets("outputs", event_v2.OutputDataset, "outputFacets"),
+    )
+    if schema := event.get("schemaURL"):
+        made.schemaURL = schema
+    return made
+
+
+def _parent(facet: dict[str, Any], parent_run: Any) -> Any:
+    def of(said: dict[str, Any], run: Any, job: Any) -> dict[str, Any]:
+        namespace, name = said["job"]["namespace"], said["job"]["name"]
+        return {
+            "run": run(said["run"]["runId"], facets=None),
+            "job": job(namespace, name, facets=None),
+        }
+
+    root = facet.get("root")
+    made = parent_run.ParentRunFacet(
+        **of(facet, parent_run.Run, parent_run.Job),
+        root=root and parent_run.Root(**of(root, parent_run.RootRun, parent_run.RootJob)),
+        producer=facet.get("_producer") or "",
+    )
+    return _of_schema(made, facet)
+
+
+def _tags(facet: dict[str, Any], kind: Any, of: Any) -> Any:
+    tags = [of(t["key"], t["value"], t.get("source")) for t in facet.get("tags") or ()]
+    return _of_schema(kind(tags, producer=facet.get("_producer") or ""), facet)
+
+
+def _of_schema(made: Any, facet: dict[str, Any]) -> Any:
+    if schema := facet.get("_schemaURL"):
+        made._schemaURL = schema
+    return made
+
+
+def send_all(
+    client: OpenLineageClient,
+    lines: Iterable[bytes],
+    say: Callable[[str, Any], None],
+    going_on: Callable[[], bool] = lambda: True,
+) -> None:
+    """Send events in order; ends at the first failure that is not about the event itself."""
+    sent = 0
+    for line in lines:
+        if not going_on():
+            return
+        try:
+            event = run_event(json.loads(line))
+        except Exception as error:
+            say("refused", _told(error))
+            continue
+        try:
+            client.emit(event)
+        except Exception as error:
+            if _status(error) in _REFUSALS:
+                say("refused", _told(error))
+                continue
+            say("stopped", _told(error))
+            return
+        sent += 1
+        say("sent", sent)
+
+
+def _status(error: BaseException | None) -> int | None:
+    """Give the HTTP status that an error is of, be it under the error of a composite transport."""
+    while error is not None:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if status is not None:
+            return int(status)
+        error = error.__cause__
+    return None
+
+
+def _told(error: BaseException) -> str:
+    cause = error.__cause__
+    under = f" ({type(cause).__name__}: {cause})" if cause is not None else ""
+    return f"{type(error).__name__}: {error}{under}"[:1000]
+
+
+def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], None]) -> None:
+    """Wait for what a transport has taken and not delivered yet; say what it did not deliver."""
+    try:
+        done = client.close(seconds)
+    except Exception as error:
+        say("stopped", _told(error))
+        return
+    lost = sum(
+        stats.get("failed", 0) + (0 if done else stats.get("pending", 0))
+        for stats in _statistics(client.transport)
+    )
+    if lost:
+        say("lost", lost)
+    elif not done:
+        say("stopped", "the transport was not done in time")
+
+
+def _statistics(transport: Any) -> Iterable[dict[str, int]]:
+    for child in getattr(transport, "transports", None) or [transport]:
+        if hasattr(child, "get_stats"):
+            yield child.get_stats()
+
+
+def main() -> None:
+    """Send what standard input holds."""
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a transport prints is no result
+
+    def say(kind: str, value: Any) -> None:
+        results.write(json.dumps({kind: value}) + "\n")
+        results.flush()
+
+    header = json.loads(sys.stdin.buffer.readline())
+    begun = time.monotonic()
+    signal.alarm(int(header["seconds"]) + 2)  # ends this process whatever it is busy with
+    sys.path[:] = header["path"]
+    logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(message)s")
+    # The console transport logs its events.
+    logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
+    try:
+        from openlineage.client import OpenLineageClient
+
+        configuration = header["configuration"]
+        client = OpenLineageClient(config=configuration) if configuration else OpenLineageClient()
+    except Exception as error:
+        say("stopped", _told(error))
+        return
+    send_all(client, sys.stdin.buffer, say, lambda: os.getppid() == header["parent"])
+    close(client, max(0.1, header["seconds"] - (time.monotonic() - begun)), say)
+
+
+if __name__ == "__main__":
+    main()

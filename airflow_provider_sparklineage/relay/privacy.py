@@ -1,0 +1,95 @@
+"""What of Spark's own events is not for others: secrets, and on request literals.
+
+The merged event is made of what this package knows, fact by fact; these events are passed on as the
+listener wrote them. So what the merged event never says is taken out of them: stack traces and
+texts of exceptions, and properties that Spark itself would redact.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.lineage.redaction import HIDDEN, cleaned, without_literals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Spark's own default of spark.redaction.regex, and what else names a credential.
+_SECRET_KEY = re.compile(r"(?i)secret|password|passwd|token|access[.]?key|credential|api[._-]?key")
+
+_PROPERTIES = ("spark_properties", "environment-properties")
+_WITH_LITERALS = ("spark.logicalPlan", "spark_unknown")
+"""Run facets that hold whole plans; no text of theirs is an expression by itself."""
+_EXPRESSIONS = frozenset({"description", "transformationDescription", "query", "jobDescription"})
+_VALUES = frozenset({"inputCondition", "outputCondition"})
+
+
+def fit_to_pass_on(
+    event: dict[str, Any], mask: Callable[[str], str], *, literals: bool
+) -> dict[str, Any]:
+    """Give a Spark event without secrets; identities (names, run ids, times) stay as they are.
+
+    :param mask: hides the secrets in a text
+    :param literals: whether literals of expressions are hidden as well
+    """
+    run, job = event["run"], event["job"]
+    facets = _run_facets(run.get("facets") or {})
+    if literals:
+        facets = {name: facet for name, facet in facets.items() if name not in _WITH_LITERALS}
+    parts = {
+        "run": facets,
+        "job": job.get("facets") or {},
+        "inputs": event.get("inputs") or [],
+        "outputs": event.get("outputs") or [],
+    }
+    if literals:
+        parts = {name: _without_literals(part) for name, part in parts.items()}
+    parts = {name: cleaned(part, mask) for name, part in parts.items()}
+    return {
+        **event,
+        "run": {**run, "facets": parts["run"]},
+        "job": {**job, "facets": parts["job"]},
+        "inputs": parts["inputs"],
+        "outputs": parts["outputs"],
+    }
+
+
+def _run_facets(facets: dict[str, Any]) -> dict[str, Any]:
+    kept = dict(facets)
+    exception = kept.get("spark.exception")
+    if isinstance(exception, dict):
+        message = str(exception.get("message") or "")
+        kept["spark.exception"] = {
+            **{name: value for name, value in exception.items() if name.startswith("_")},
+            "message": message.partition(":")[0].partition("\n")[0],  # the class, as Java prints it
+        }
+    for name in _PROPERTIES:
+        if isinstance(kept.get(name), dict):
+            kept[name] = _without_secret_keys(kept[name])
+    return kept
+
+
+def _without_secret_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: "***" if _SECRET_KEY.search(key) else _without_secret_keys(entry)
+            for key, entry in value.items()
+        }
+    return value
+
+
+def _without_literals(value: Any, *, condition: bool = False) -> Any:
+    if isinstance(value, list):
+        return [_without_literals(item, condition=condition) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {}
+    for key, entry in value.items():
+        if isinstance(entry, str) and key in _EXPRESSIONS:
+            made[key] = without_literals(entry)
+        elif condition and key == "value":
+            made[key] = HIDDEN
+        else:
+            made[key] = _without_literals(entry, condition=condition or key in _VALUES)
+    return made

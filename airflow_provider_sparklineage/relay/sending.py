@@ -1,0 +1,113 @@
+"""The worker's side of relaying: starts the emitter, feeds it, and ends it when time is up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.relay import emitter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_LOOK_S = 0.25
+"""How often it is asked whether time is up: a worker that is killed has seconds."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of the events that were to be sent.
+
+    :param events: how many the transport took
+    :param refused: why, of those that it did not want
+    :param stopped: why no more were sent; empty if there was no such reason
+    :param lost: how many were taken and not delivered, as far as the transport says
+    :param printed: what the transport printed or logged
+    """
+
+    events: int = 0
+    refused: tuple[str, ...] = ()
+    stopped: str = ""
+    lost: int = 0
+    printed: str = ""
+
+
+def send(
+    lines: Sequence[bytes],
+    configuration: dict[str, Any] | None,
+    seconds: float,
+    expired: Callable[[], bool] = lambda: False,
+) -> Sent:
+    """Send events through a transport, in their order, in a process that ends when this returns.
+
+    :param lines: events as JSON, each with its line end
+    :param configuration: of OpenLineage's client; it goes through a pipe and is nowhere to be seen.
+        None: as the client finds it in its environment
+    :param seconds: that it may take
+    :param expired: asked now and then; when it says True, the process is ended
+    :raise OSError: if the process cannot be started
+    """
+    header = {
+        "configuration": configuration,
+        "path": sys.path,
+        "parent": os.getpid(),
+        "seconds": seconds,
+    }
+    given = json.dumps(header, default=str).encode() + b"\n" + b"".join(lines)
+    until = time.monotonic() + seconds
+    process = subprocess.Popen(  # noqa: S603  (our own script, by the Python that runs this)
+        # -P: the folder of the script is no place to import from.
+        [sys.executable, "-P", str(Path(emitter.__file__))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # what ends the task's process group must not cut an event in two
+    )
+    late = False
+    try:
+        out, err = b"", b""
+        rest: bytes | None = given
+        while True:
+            try:
+                out, err = process.communicate(rest, timeout=_LOOK_S)
+                break
+            except subprocess.TimeoutExpired:
+                rest = None
+            if time.monotonic() >= until or expired():
+                late = True
+                process.kill()
+                out, err = process.communicate()
+                break
+    finally:  # Airflow's task timeout can fire in here
+        if process.poll() is None:
+            process.kill()
+            with contextlib.suppress(Exception):
+                process.communicate(timeout=1)
+    return _read(out, err, "time was up" if late else "", process.returncode)
+
+
+def _read(out: bytes, err: bytes, stopped: str, code: int) -> Sent:
+    events, lost = 0, 0
+    refused: list[str] = []
+    for line in out.splitlines():
+        try:
+            result = json.loads(line)
+        except ValueError:  # the last one of a process that was ended
+            continue
+        events = result.get("sent", events)
+        lost = result.get("lost", lost)
+        stopped = stopped or result.get("stopped", "")
+        if "refused" in result:
+            refused.append(result["refused"])
+    printed = err.decode(errors="replace")
+    if code and not stopped:
+        last = printed.strip().splitlines()[-1:] or ["it said nothing"]
+        stopped = f"the process that sends them ended with {code}: {last[0]}"
+    return Sent(events, tuple(refused), stopped, lost, printed)
