@@ -37,6 +37,9 @@ class DegradationCode(StrEnum):
     MERGE_FAILED = "merge_failed"
     """The collected events could not be merged: a defect in this package."""
 
+    RELAY_INCOMPLETE = "relay_incomplete"
+    """Not all of Spark's own events were sent on (``relay_spark_events``)."""
+
     OBSERVATIONS_MISSING = "observations_missing"
     """The observer was added to the driver and wrote nothing."""
     OBSERVER_FAILED = "observer_failed"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
+from airflow_provider_sparklineage.operators.budget import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.masking import mask, masked
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
@@ -66,8 +66,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AFTER_KILL_S = 3.0  # Airflow sends SIGKILL 5 s after SIGTERM
-
 
 @dataclass(frozen=True)
 class SubmitTarget:
@@ -87,13 +85,14 @@ class SubmitTarget:
 class Attempt:
     """Lineage of one try, from before the submission to the finished lineage."""
 
-    def __init__(self, settings: Settings, bundle: CaptureBundle) -> None:
+    def __init__(self, settings: Settings, bundle: CaptureBundle, task: object = None) -> None:
         self.settings = settings
         self.bundle = bundle
+        self.budget = Budget()
+        self._task = task
         self.spark_properties: dict[str, str] | None = None
         """All that the job is submitted with; None where that could not be found out."""
         self._properties_file: Path | None = None
-        self._killed_at: float | None = None
         self.lineage: TaskLineage | None = None
         """What was collected; None until then, and if it could not be."""
 
@@ -113,7 +112,8 @@ class Attempt:
                     older_than=settings.capture_retention,
                     now=datetime.now(UTC),
                 )
-            return cls(settings, capture.create(settings.capture_location, manifest))
+            bundle = capture.create(settings.capture_location, manifest)
+            return cls(settings, bundle, context.get("task"))
         except (CaptureError, OSError) as error:
             if settings.strict:
                 raise
@@ -289,10 +289,6 @@ class Attempt:
 
     # --- after ------------------------------------------------------------------------------------
 
-    def killed(self) -> None:
-        """Note that Airflow is ending the process: what is left to do has seconds."""
-        self._killed_at = time.monotonic()
-
     def finish(self, outcome: Outcome) -> OpenLineageParts:
         """Collect and merge into what Airflow's OpenLineage provider will send.
 
@@ -300,8 +296,13 @@ class Attempt:
         and how it ended is the task's outcome.
         """
         try:
+            self.budget.begin(self.settings.collect_timeout.total_seconds())
             self._note(ended=datetime.now(UTC), outcome=str(outcome))
-            lineage = task_lineage(self.bundle, self._expiry())
+            lineage = task_lineage(self.bundle, self.budget.expired)
+            if self.settings.relay_spark_events:
+                from airflow_provider_sparklineage.operators.relaying import relayed
+
+                lineage = relayed(lineage, self.bundle, self._task, self.budget)
             parts = self._parts(lineage)
             self.lineage = lineage
         except (Exception, AirflowTaskTimeout) as error:
@@ -326,17 +327,6 @@ class Attempt:
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
         representation = self.bundle.manifest.representation
         return facets.parts(lineage, self.bundle.report, representation, masked)
-
-    def _expiry(self) -> Any:
-        begun = time.monotonic()
-
-        def expired() -> bool:
-            now = time.monotonic()
-            if self._killed_at is not None and now - self._killed_at > AFTER_KILL_S:
-                return True
-            return now - begun > self.settings.collect_timeout.total_seconds()
-
-        return expired
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""

@@ -16,32 +16,25 @@ from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.relay import relay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.operators.budget import Budget
     from airflow_provider_sparklineage.spark.capture import CaptureBundle
 
 log = logging.getLogger(__name__)
 
 
 def relayed(
-    lineage: TaskLineage,
-    bundle: CaptureBundle,
-    task: Any,
-    *,
-    seconds: float,
-    expired: Callable[[], bool],
+    lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budget
 ) -> TaskLineage:
     """Send Spark's events on; the lineage then says what was not sent. Never raises.
 
     :param task: the operator, which Airflow's emission policy may keep silent
-    :param seconds: that it may take
-    :param expired: says True once Airflow ends the process
+    :param budget: what is left of it is the time that this may take
     """
     if bundle.events_path is None or lineage.application is None:
         return lineage  # there are no events, which is said already
     try:
-        missing = _relay(bundle, task, seconds, expired)
+        missing = _relay(bundle, task, budget)
     except AirflowTaskTimeout:
         missing = (
             "The task's execution_timeout fired while Spark's events were being sent on; give the "
@@ -56,15 +49,13 @@ def relayed(
     return replace(lineage, degradations=(*lineage.degradations, entry))
 
 
-def _relay(
-    bundle: CaptureBundle, task: Any, seconds: float, expired: Callable[[], bool]
-) -> str:
+def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
     if not is_openlineage_active():
         return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
     identity = bundle.manifest.task
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
-    if expired():
+    if budget.is_killed or budget.expired():  # killed: the server may have told the task's end
         return "Spark's events were not sent on, because there was no time left."
     path = bundle.events_path
     assert path is not None  # noqa: S101  (as the caller has seen)
@@ -73,9 +64,9 @@ def _relay(
         path,
         configuration,
         masked,
-        seconds=seconds,
+        seconds=budget.left,
         literals=bundle.manifest.redact_literals,
-        expired=expired,
+        expired=lambda: budget.is_killed or budget.expired(),
     )
     for line in sent.printed.splitlines():  # the console transport's events, others' complaints
         log.info("%s", line)

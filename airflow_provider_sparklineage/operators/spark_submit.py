@@ -175,7 +175,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
-            attempt.killed()  # Spark still runs, and Airflow stops it only when this has returned
+            # Spark still runs, and Airflow stops it only when this has returned.
+            attempt.budget.killed()
             raise
         finally:
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
@@ -212,7 +213,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""
         if self._attempt is not None:
-            self._attempt.killed()
+            self._attempt.budget.killed()
         super().on_kill()  # type: ignore[misc]
 
     def _begin(self, context: Context) -> Attempt:
