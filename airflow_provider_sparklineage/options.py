@@ -173,6 +173,15 @@ OPTIONS = (
         "experimental: a task that makes C of A and D of B then says that A does not feed D.",
     ),
     Option(
+        "relay_spark_events",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Send Spark's own events as well, through Airflow's OpenLineage transport, when the job "
+        "has ended: jobs for the application and for each of its actions, beside the task's.",
+        in_operator=True,
+    ),
+    Option(
         "keep_captures",
         kinds.KEEP_CAPTURES,
         "degraded",

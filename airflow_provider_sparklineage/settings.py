@@ -111,6 +111,7 @@ class Settings:
     column_lineage: ColumnLineageForm
     intermediate_datasets: Intermediates
     emit_lineage_facet: bool
+    relay_spark_events: bool
     keep_captures: KeepCaptures
     capture_retention: timedelta
     collect_timeout: timedelta

@@ -1,4 +1,4 @@
-"""Airflow's half of relaying: whether Spark's events may be sent on, and through which transport."""
+"""Airflow's half of relaying: whether Spark's events may be sent on, and by which transport."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def relayed(
-    lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budget
-) -> TaskLineage:
+def relayed(lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budget) -> TaskLineage:
     """Send Spark's events on; the lineage then says what was not sent. Never raises.
 
     :param task: the operator, which Airflow's emission policy may keep silent
@@ -71,5 +69,7 @@ def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
     for line in sent.printed.splitlines():  # the console transport's events, others' complaints
         log.info("%s", line)
     if not missing:
-        log.info("%d Spark events were sent on through Airflow's OpenLineage transport", sent.events)
+        log.info(
+            "%d Spark events were sent on through Airflow's OpenLineage transport", sent.events
+        )
     return missing

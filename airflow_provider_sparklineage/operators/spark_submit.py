@@ -70,6 +70,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
         not be there.
+    :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
+        ``[sparklineage] relay_spark_events`` if None.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -93,6 +95,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         record_asset_partitions: bool | str = False,
         column_lineage: str | None = None,
         lineage_conn_id: str = DEFAULT_CONN_ID,
+        relay_spark_events: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -108,6 +111,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.record_asset_partitions = record_asset_partitions
         self.column_lineage = column_lineage
         self.lineage_conn_id = lineage_conn_id
+        self.relay_spark_events = relay_spark_events
         if reads or writes:  # which is unusual, and only then is anything imported
             self._depend_on_declared()
         self._attempt: Attempt | None = None
@@ -421,4 +425,6 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
         not be there.
+    :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
+        ``[sparklineage] relay_spark_events`` if None.
     """

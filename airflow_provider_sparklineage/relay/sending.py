@@ -7,15 +7,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.relay import emitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _LOOK_S = 0.25
 """How often it is asked whether time is up: a worker that is killed has seconds."""
@@ -60,37 +62,47 @@ def send(
         "parent": os.getpid(),
         "seconds": seconds,
     }
-    given = json.dumps(header, default=str).encode() + b"\n" + b"".join(lines)
+    given = [json.dumps(header, default=str).encode() + b"\n", *lines]
     until = time.monotonic() + seconds
-    process = subprocess.Popen(  # noqa: S603  (our own script, by the Python that runs this)
-        # -P: the folder of the script is no place to import from.
-        [sys.executable, "-P", str(Path(emitter.__file__))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # what ends the task's process group must not cut an event in two
-    )
-    late = False
-    try:
-        out, err = b"", b""
-        rest: bytes | None = given
-        while True:
-            try:
-                out, err = process.communicate(rest, timeout=_LOOK_S)
-                break
-            except subprocess.TimeoutExpired:
-                rest = None
-            if time.monotonic() >= until or expired():
-                late = True
-                process.kill()
-                out, err = process.communicate()
-                break
-    finally:  # Airflow's task timeout can fire in here
-        if process.poll() is None:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(  # noqa: S603  (our own script, by the Python that runs this)
+            # -P: the folder of the script is no place to import from.
+            [sys.executable, "-P", str(Path(emitter.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,  # a signal to the task's process group must not cut an event
+        )
+        writer = threading.Thread(target=_write, args=(process.stdin, given), daemon=True)
+        writer.start()
+        late = False
+        try:
+            while not late and not _ended(process):
+                late = time.monotonic() >= until or expired()
+        finally:  # Airflow's task timeout can fire in here
             process.kill()
-            with contextlib.suppress(Exception):
-                process.communicate(timeout=1)
-    return _read(out, err, "time was up" if late else "", process.returncode)
+            process.wait()
+            writer.join()
+        said, printed = _content(out), _content(err)
+    return _read(said, printed, "time was up" if late else "", process.returncode)
+
+
+def _write(stdin: IO[bytes], given: Iterable[bytes]) -> None:
+    with contextlib.suppress(OSError), stdin:  # a process that was ended reads no more
+        stdin.writelines(given)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_LOOK_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _read(out: bytes, err: bytes, stopped: str, code: int) -> Sent:
