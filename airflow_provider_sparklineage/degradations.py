@@ -77,6 +77,8 @@ class DegradationCode(StrEnum):
     """Partitions were observed of something that is no dataset of the application's events."""
     PARTITIONS_UNKNOWN = "partitions_unknown"
     """The partitions of a dataset that were read or written could not be told."""
+    PARTITIONS_INEXACT = "partitions_inexact"
+    """The partitions of a dataset are those of a listing or of reported locations, not certain."""
     PARTITIONS_CUT = "partitions_cut"
     """More partitions or locations were touched than the event may name."""
     DETAIL_DROPPED = "detail_dropped"
@@ -112,6 +114,7 @@ _NOTES = frozenset(
         DegradationCode.OBSERVATION_CUT,
         DegradationCode.OBSERVATION_UNTIED,
         DegradationCode.PARTITIONS_UNKNOWN,
+        DegradationCode.PARTITIONS_INEXACT,
         DegradationCode.PARTITIONS_CUT,
         DegradationCode.DETAIL_DROPPED,
         DegradationCode.BACKEND_REPAIRED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,17 +29,23 @@ class Dimension:
     :param name: what values are told by, e.g. ``ts_day``; the first field if empty
     :param format: how values spell a time, as :meth:`~datetime.datetime.strptime` has it, e.g.
         ``%Y%m%d``; empty where that is not known, or the values are no times
+    :param type: of the column, or of what the transform makes of it, as Spark or Iceberg spells it;
+        empty where that is not known. Two reads may take one column for different types, so it
+        tells no dimensions apart
     """
 
     fields: tuple[str, ...]
     transform: str = IDENTITY
     name: str = ""
     format: str = ""
+    type: str = field(default="", compare=False)
 
     @classmethod
-    def of(cls, field: str, transform: str = IDENTITY, name: str = "") -> Dimension:
+    def of(
+        cls, column: str, transform: str = IDENTITY, name: str = "", type: str = ""
+    ) -> Dimension:
         """Make the dimension of a single column."""
-        return cls((field,), transform, name)
+        return cls((column,), transform, name, type=type)
 
     @property
     def label(self) -> str:

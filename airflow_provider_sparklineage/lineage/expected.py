@@ -37,6 +37,8 @@ class Expected:
     :param partitions: None where the whole is expected, or only what the other fields say
     :param locations: untrimmed names, of paths that end in folders that are no named partition
     :param where: predicates, of which each row fulfils one; none if a statement has none
+    :param choices: where a statement has a predicate, what each statement says: partitions (None:
+        any) and predicate (empty: none)
     """
 
     kind: Kind
@@ -46,6 +48,7 @@ class Expected:
     where: tuple[str, ...] = ()
     is_glob: bool = False
     sources: tuple[Source, ...] = ()
+    choices: tuple[tuple[frozenset[Partition] | None, str], ...] = ()
 
 
 class Expectations:
@@ -94,11 +97,9 @@ class Expectations:
         if expectation.dataset is not None:
             return expectation.dataset == dataset or expectation.dataset in links
         if expectation.table:
-            wanted = expectation.table.replace("`", "").casefold().split(".")
             # A folder is no table, though it may have dots in its name: /lake/old.revenue.
-            known = (n.name.casefold() for n in (dataset, *links) if "/" not in n.name)
-            names = [name.split(".") for name in known]
-            return any(name[-len(wanted) :] == wanted for name in names)
+            known = {n.name.casefold() for n in (dataset, *links) if "/" not in n.name}
+            return _is_table(expectation.table.replace("`", "").casefold(), known)
         return False
 
     @staticmethod
@@ -115,6 +116,20 @@ class Expectations:
             and not e.table
             and {d.label for d in e.dimensions} <= labels
         ]
+
+
+def _is_table(wanted: str, known: Collection[str]) -> bool:
+    """Whether a table goes by a name; each may have a catalog that the other lacks.
+
+    The listener leaves catalogs out, and the observer does not: where the catalog of a table is
+    known, another one is another table.
+    """
+    parts = wanted.split(".")
+    names = [name.split(".") for name in known]
+    if any(name[-len(parts) :] == parts for name in names):
+        return True
+    as_long = [name for name in names if len(name) >= len(parts)]
+    return not as_long and any(len(name) > 1 and parts[-len(name) :] == name for name in names)
 
 
 def _value(source: Source) -> tuple[str, str]:
@@ -144,7 +159,19 @@ def united(said: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Ex
         tuple(dict.fromkeys(e.where for e in said)) if all(e.where for e in said) else (),
         any(e.is_glob for e in said),
         (*(source for e in said for source in e.sources), *explaining),
+        _choices(said),
     )
+
+
+def _choices(
+    said: Sequence[Expectation],
+) -> tuple[tuple[frozenset[Partition] | None, str], ...]:
+    """List what statements say of which some have predicates; none if one stands for the whole."""
+    choices = tuple(
+        (None if e.partitions is None else frozenset(e.partitions), e.where) for e in said
+    )
+    says_all = (None, "") in choices
+    return choices if any(e.where for e in said) and not says_all else ()
 
 
 def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[Source]:

@@ -64,6 +64,7 @@ from airflow_provider_sparklineage.lineage.observed import (
 )
 from airflow_provider_sparklineage.lineage.relocation import relocation
 from airflow_provider_sparklineage.lineage.repairs import repaired
+from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Partition
 from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits
@@ -308,12 +309,17 @@ class _Merging:
         code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
         how = "failed" if failed else "never ended"
         why = f" ({_kind(action.error)})" if action.error else ""
+        stated = predicates.static_partition(action.sql) if action.sql else ()
         for dataset in action.outputs:
             self._undone.add(dataset.name)
+            at_risk = self.telling.at_risk(dataset.name, symlinks(dataset), dataset.locations or ())
+            if stated:
+                at_risk = frozenset({Partition(stated)})
+            half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""
             self.note(
                 code,
                 f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote "
-                "is not claimed.",
+                f"is not claimed.{half}",
                 dataset.name,
             )
         if not action.outputs:
@@ -387,6 +393,9 @@ class _Merging:
     def told(self, dataset: LineageDataset, side: Side, is_on_both_sides: bool) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said."""
         name, filters, stated = dataset.name, None, None
+        tables = self._observed.tables(name)
+        if side is Side.WRITE and name in self._undone and name not in self.outputs:
+            return self.telling.told(dataset, side, tables=tables, is_undone=True)
         if self._expired():  # reading SQL takes a tenth of a second for each long text
             pass
         elif side is Side.WRITE:
@@ -395,7 +404,9 @@ class _Merging:
             filters = self._observed.filters(name, self._schemas.get(name, frozenset()))
         else:
             filters = self._filter_in_sql(dataset)
-        return self.telling.told(dataset, side, filters, stated, is_on_both_sides=is_on_both_sides)
+        return self.telling.told(
+            dataset, side, filters, stated, is_on_both_sides=is_on_both_sides, tables=tables
+        )
 
     def _filter_in_sql(self, dataset: LineageDataset) -> Condition | None:
         """Read the filter of the statements that read a dataset, if each reads it and no other.

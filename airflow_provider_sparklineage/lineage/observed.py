@@ -44,11 +44,13 @@ class Subset:
     """Partitions of a dataset that were read or written; none of them is a legal subset.
 
     :param whole: whether that is all of the dataset: a read that nothing restricted
+    :param exact: whether these are the partitions for certain
     """
 
     dimensions: tuple[Dimension, ...]
     partitions: frozenset[Partition]
     whole: bool = False
+    exact: bool = True
 
 
 class UnknownPartitionsError(Exception):
@@ -84,6 +86,10 @@ class ObservedSubsets:
         """Whether an action replaced or created the whole dataset; None: not observed."""
         writes = _during(self._observations.writes.get(dataset, ()), started, ended)
         return all(w.mode in (WHOLE, CREATE) for w in writes) if writes else None
+
+    def tables(self, dataset: DatasetName) -> frozenset[str]:
+        """Give the identifiers by which a dataset was read and written, with their catalogs."""
+        return self._observations.tables.get(dataset, frozenset())
 
     def was_read(self, dataset: DatasetName, started: datetime, ended: datetime | None) -> bool:
         """Whether reads of a dataset were observed during an action."""
@@ -177,11 +183,12 @@ def _require_known(touches: Iterable[Touch]) -> None:
 
 
 def _subset(
-    touches: Iterable[Touch], partitions: set[Partition], *, whole: bool = False
+    touches: Collection[Touch], partitions: set[Partition], *, whole: bool = False
 ) -> Subset | None:
     dimensions: dict[Dimension, None] = {}
     for touch in touches:
         dimensions |= dict.fromkeys(touch.dimensions)
     if not dimensions or Partition() in partitions:
         return None
-    return Subset(tuple(dimensions), frozenset(partitions), whole)
+    exact = all(touch.exact for touch in touches)
+    return Subset(tuple(dimensions), frozenset(partitions), whole, exact)

@@ -4,32 +4,48 @@ Statuses, in the order in which they are asked:
 
 ================  ==============================================================================
 ``undeclared``    nothing is expected of the dataset on this side
-``unobserved``    something is expected, and which partitions were touched is not known
+``unobserved``    something is expected, and which partitions were touched is not known, or it
+                  cannot be compared with what was touched
 ``unexpected``    partitions were touched that are not expected; others may be missing besides
 ``missing``       expected partitions were not touched
 ``matched``       exactly what is expected was touched
 ================  ==============================================================================
 
-Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
-partition that was touched, they matched. Values are compared in one spelling: times by format,
-type and transform (``20240506`` is ``2024-05-06``, and is day 19849 of an Iceberg table), small
-numbers without leading zeros, because Spark reads ``month=05`` as 5. An expected partition that
-names some of the dimensions only covers all that have them. All partitions are compared, however
-few of them the event names.
+- Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
+  partition that was touched, they matched.
+- Values are compared in one spelling (:mod:`.values`). A time with a zone and one without are not
+  compared, because which zone the data are in is not known.
+- An expected partition that names some of the dimensions only covers all that have them; so does a
+  day where the table is partitioned by the hours of a column.
+- A predicate matches if all rows of all touched partitions fulfil it; a partition of which no row
+  does is unexpected; a partition with some such rows, or columns of the data in the predicate,
+  leave it unobserved (:mod:`.satisfying`). It never gives ``missing``, for nobody knows which
+  partitions there are. Partitions that are declared beside a predicate are compared as such, and
+  the predicate may only make more of them unexpected.
+- All partitions are compared, however few of them the event names.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.lineage.satisfying import Satisfying, either
+from airflow_provider_sparklineage.lineage.values import (
+    KEPT,
+    ValueKind,
+    has_zone,
+    kind_of,
+    spelled,
+)
 from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import IDENTITY, Dimension, Partition
+from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.subset import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,15 +104,23 @@ def reconcile(expected: Expected | None, seen: Seen | None) -> Check:
         return Check(Status.UNDECLARED)
     if expected.kind is Kind.INFERRED:
         return Check(Status.MATCHED if seen and _explained(expected, seen) else Status.UNDECLARED)
-    if seen is None or expected.partitions is None:
+    if seen is None:
         return Check(Status.UNOBSERVED)
+    if expected.choices:
+        return _by_predicates(expected, seen)
+    return _by_partitions(expected, seen)
+
+
+def _by_partitions(expected: Expected, seen: Seen) -> Check:
     spelling = _Spelling(seen.dimensions, expected.dimensions)
-    if not spelling.knows(expected.partitions):
+    if expected.partitions is None or not spelling.knows(expected.partitions):
         return Check(Status.UNOBSERVED)
     wanted = {spelling.expected(partition): partition for partition in expected.partitions}
     found = {partition: spelling.seen(partition) for partition in seen.partitions}
+    if not spelling.is_comparable(wanted, found.values()):
+        return Check(Status.UNOBSERVED)
     covers = _globbed if expected.is_glob else _covering
-    covered, touched = covers(wanted, found)
+    covered, touched = covers(wanted, found, spelling)
     unexpected = frozenset(found) - covered
     missing = frozenset(p for key, p in wanted.items() if key not in touched)
     if unexpected:
@@ -105,7 +129,7 @@ def reconcile(expected: Expected | None, seen: Seen | None) -> Check:
 
 
 def _is_empty(expected: Expected) -> bool:
-    return expected.partitions is None and not expected.where and not expected.locations
+    return expected.partitions is None and not expected.choices and not expected.locations
 
 
 def _explained(expected: Expected, seen: Seen) -> bool:
@@ -124,25 +148,23 @@ def _explained(expected: Expected, seen: Seen) -> bool:
 
 # --- one spelling ---------------------------------------------------------------------------------
 
+# Label, and value in one spelling.
 _Key = tuple[tuple[str, str], ...]
-_SMALL = re.compile(r"0*(\d{1,2})")
-_ORDINAL = re.compile(r"-?\d{1,7}")
-# Characters of ISO 8601 that a transform leaves of a time.
-_KEPT = {"year": 4, "month": 7, "day": 10, "hour": 13}
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (Iceberg counts from it, without a zone)
+_Values = dict[str, str]
 
 
 class _Spelling:
-    """Partitions in one spelling: labels in lower case, values as :mod:`.moments` spells times."""
+    """Partitions in one spelling: labels as they were seen, values as in :mod:`.values`."""
 
     def __init__(self, seen: Iterable[Dimension], expected: Iterable[Dimension]) -> None:
         self._seen = {d.label: d for d in seen}
         self._formats = {d.label: d.format for d in expected}
         self._labels: dict[str, str] = {}
         for dimension in self._seen.values():
+            self._labels.setdefault(dimension.label.casefold(), dimension.label)
+        for dimension in self._seen.values():
             # An author writes ts= of a table that is partitioned by day(ts).
-            names = (dimension.label, *(dimension.fields if dimension.transform in _KEPT else ()))
-            for name in names:
+            for name in dimension.fields if dimension.transform in KEPT else ():
                 self._labels.setdefault(name.casefold(), dimension.label)
 
     def knows(self, partitions: Iterable[Partition]) -> bool:
@@ -157,64 +179,50 @@ class _Spelling:
             name = self._labels.get(label.casefold(), label)
             dimension = self._seen.get(name)
             form = self._formats.get(label, "") or (dimension.format if dimension else "")
-            key.append((name, _spelled(value, form, dimension)))
+            key.append((name, spelled(value, form, dimension)))
         return tuple(sorted(key))
 
-    def seen(self, partition: Partition) -> dict[str, str]:
+    def seen(self, partition: Partition) -> _Values:
         """Spell a partition that was seen."""
         return {
-            label: _spelled(value, self._seen[label].format, self._seen[label])
+            label: spelled(value, self._seen[label].format, self._seen[label])
             if label in self._seen
-            else _spelled(value, "", None)
+            else spelled(value, "", None)
             for label, value in partition.values
         }
 
+    def is_comparable(self, wanted: Iterable[_Key], found: Iterable[_Values]) -> bool:
+        """Whether times have zones on both sides, or on neither; of texts that is no matter."""
+        of_texts = {d.label for d in self._seen.values() if kind_of(d) is ValueKind.TEXT}
+        with_zone: dict[str, set[bool]] = {}
+        for side in (chain.from_iterable(wanted), chain.from_iterable(v.items() for v in found)):
+            for label, value in side:
+                if len(value) > KEPT["day"] and label not in of_texts and value != NULL:
+                    with_zone.setdefault(label, set()).add(has_zone(value))
+        return all(len(kinds) == 1 for kinds in with_zone.values())
 
-def _spelled(value: str, form: str, dimension: Dimension | None) -> str:
-    transform = dimension.transform if dimension else IDENTITY
-    kept = _KEPT.get(transform)
-    moment = canonical(value, form)
-    if moment is None and form:
-        moment = canonical(value)
-    if kept is not None:
-        is_year = transform == "year" and len(value) == kept
-        if moment is None and _ORDINAL.fullmatch(value) and not is_year:
-            moment = _of_ordinal(int(value), transform)
-        return (moment or value)[:kept]
-    if moment is not None:
-        return moment
-    small = _SMALL.fullmatch(value)
-    return small[1].lstrip("0") or "0" if small else value
-
-
-def _of_ordinal(number: int, transform: str) -> str | None:
-    """Spell what Iceberg counts from 1970 on: years, months, days or hours."""
-    try:
-        if transform == "year":
-            return f"{1970 + number:04d}"
-        if transform == "month":
-            return f"{1970 + number // 12:04d}-{number % 12 + 1:02d}"
-        if transform == "day":
-            return (_EPOCH.date() + timedelta(days=number)).isoformat()
-        return (_EPOCH + timedelta(hours=number)).isoformat()[:13]
-    except OverflowError:
-        return None
+    def cut(self, label: str, value: str) -> int | None:
+        """Tell how many characters of a dimension's values an expected value says; None: all."""
+        dimension = self._seen.get(label)
+        kept = KEPT.get(dimension.transform) if dimension else None
+        return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
 
 
 # --- who covers whom ------------------------------------------------------------------------------
 
 
 def _covering(
-    wanted: Iterable[_Key], found: Mapping[Partition, Mapping[str, str]]
+    wanted: Iterable[_Key], found: Mapping[Partition, _Values], spelling: _Spelling
 ) -> tuple[frozenset[Partition], set[_Key]]:
     """Find the touched partitions that are expected, and the expectations that were met."""
-    shapes: dict[tuple[str, ...], set[_Key]] = {}
+    shapes: dict[tuple[tuple[str, int | None], ...], set[_Key]] = {}
     for key in wanted:
-        shapes.setdefault(tuple(label for label, _ in key), set()).add(key)
+        shape = tuple((label, spelling.cut(label, value)) for label, value in key)
+        shapes.setdefault(shape, set()).add(key)
     covered, met = set(), set()
     for partition, values in found.items():
-        for labels, keys in shapes.items():
-            key = tuple((label, values.get(label, "")) for label in labels)
+        for shape, keys in shapes.items():
+            key = tuple((label, values.get(label, "")[:cut]) for label, cut in shape)
             if key in keys:
                 covered.add(partition)
                 met.add(key)
@@ -222,7 +230,7 @@ def _covering(
 
 
 def _globbed(
-    wanted: Iterable[_Key], found: Mapping[Partition, Mapping[str, str]]
+    wanted: Iterable[_Key], found: Mapping[Partition, _Values], _: _Spelling
 ) -> tuple[frozenset[Partition], set[_Key]]:
     """Do the same where values are patterns."""
     covered, met = set(), set()
@@ -233,3 +241,35 @@ def _globbed(
                 covered.add(partition)
                 met.add(key)
     return frozenset(covered), met
+
+
+# --- predicates -----------------------------------------------------------------------------------
+
+
+def _by_predicates(expected: Expected, seen: Seen) -> Check:
+    """Compare where at least one of the statements has a predicate."""
+    satisfying = Satisfying(seen.dimensions)
+    verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
+    missing: set[Partition] = set()
+    for partitions, where in expected.choices:
+        condition = predicates.condition(where) if where else EVERYTHING
+        covered: frozenset[Partition] | None = None
+        if partitions is not None:
+            alone = replace(expected, partitions=partitions, choices=())
+            check = _by_partitions(alone, seen)
+            if check.status is Status.UNOBSERVED:
+                return check
+            missing |= check.missing
+            covered = seen.partitions - check.unexpected
+        for partition, found in verdicts.items():
+            is_covered = covered is None or partition in covered
+            holds = satisfying.holds(condition, partition) if is_covered else False
+            found.append(True if holds is None and covered is not None else holds)
+    outcomes = {partition: either(found) for partition, found in verdicts.items()}
+    unexpected = frozenset(p for p, fulfils in outcomes.items() if fulfils is False)
+    if unexpected:
+        return Check(Status.UNEXPECTED, frozenset(missing), unexpected)
+    if missing:
+        return Check(Status.MISSING, frozenset(missing))
+    is_known = outcomes and None not in outcomes.values()
+    return Check(Status.MATCHED if is_known else Status.UNOBSERVED)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.expected import Expectations
-from airflow_provider_sparklineage.lineage.reconcile import Seen, reconcile
+from airflow_provider_sparklineage.lineage.reconcile import Seen, Status, reconcile
 from airflow_provider_sparklineage.lineage.subsets import Evidence, located, meant
 from airflow_provider_sparklineage.partitioning import Dimension, split_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.partitioning import Partition
@@ -36,7 +36,7 @@ class Telling:
         self._expectations = Expectations(expectations)
         self._rules = rules
         self._limits = limits
-        self._cuts: list[Degradation] = []
+        self._met: list[Degradation] = []
 
     def told(
         self,
@@ -46,15 +46,21 @@ class Telling:
         stated: frozenset[Partition] | None = None,
         *,
         is_on_both_sides: bool = False,
+        tables: Collection[str] = (),
+        is_undone: bool = False,
     ) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said.
 
         :param filters: condition that all rows fulfil which were read
         :param stated: static partitions of all the statements that wrote it
         :param is_on_both_sides: whether it was read and written
+        :param tables: identifiers by which it was seen to be read and written
+        :param is_undone: whether only actions that failed wrote it: then nothing of it is claimed
         """
-        links = symlinks(dataset)
+        links = symlinks(dataset) | {DatasetName("", table) for table in tables}
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
+        if is_undone:
+            return replace(dataset, expected=expected, check=reconcile(expected, None))
         evidence = Evidence(
             observed=dataset.observed,
             subset=dataset.subset,
@@ -67,7 +73,7 @@ class Telling:
         )
         told = meant(evidence, self._limits)
         if told.skipped:
-            self._cuts.append(
+            self._met.append(
                 Degradation(
                     DegradationCode.PARTITIONS_CUT,
                     f"{told.skipped} {told.what} of {dataset.name} were {_HOW[side]}, more than "
@@ -76,7 +82,44 @@ class Telling:
                 )
             )
         check = reconcile(expected, _seen(evidence))
+        self._note_inexact(dataset, side, check.status)
         return replace(dataset, expected=expected, meant=told, check=check)
+
+    def _note_inexact(self, dataset: LineageDataset, side: Side, status: Status) -> None:
+        """Say that what was touched is not certain, where it is said or compared."""
+        if dataset.observed and dataset.subset is not None and not dataset.subset.exact:
+            why = (
+                "those of the folders with new files, because these are not as many as Spark says "
+                "it wrote; another writer may have put some there"
+            )
+        elif not dataset.observed and status not in (Status.UNDECLARED, Status.UNOBSERVED):
+            why = "those of the locations that the listener reports, because they were not observed"
+        else:
+            return
+        self._met.append(
+            Degradation(
+                DegradationCode.PARTITIONS_INEXACT,
+                f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: they are "
+                f"{why}. A mismatch of them fails no task.",
+                dataset.name,
+            )
+        )
+
+    def at_risk(
+        self, name: DatasetName, links: Collection[DatasetName], locations: Iterable[str]
+    ) -> frozenset[Partition]:
+        """Name the partitions that a failed write may have half written; empty if nobody knows.
+
+        :param locations: untrimmed names that the listener reported of it
+        """
+        locate = self._locator(name)
+        found = {locate(location) for location in locations}
+        if found and None not in found:
+            return frozenset(p for p in found if p is not None)
+        expected = self._expectations.of(name, links, Side.WRITE, None)
+        if expected is None or expected.is_glob or expected.kind is Kind.INFERRED:
+            return frozenset()
+        return expected.partitions or frozenset()
 
     def _locator(self, name: DatasetName) -> Callable[[str], Partition | None]:
         def located(location: str) -> Partition | None:
@@ -91,7 +134,7 @@ class Telling:
     def degradations(self) -> list[Degradation]:
         """Say what could not be said, or be bound to a dataset."""
         return [
-            *self._cuts,
+            *self._met,
             *(
                 Degradation(
                     DegradationCode.DECLARATION_UNBOUND,

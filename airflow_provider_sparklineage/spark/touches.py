@@ -9,7 +9,7 @@ which it is later found to belong to an action.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +44,8 @@ class Touch:
     :param mode: of a write, as :class:`WriteRecord` has it
     :param owned: of a write, partitions that hold nothing but what this write put there
     :param why_unknown: the observer's reason for not knowing the partitions
+    :param exact: whether these are the partitions for certain; False where new files in folders are
+        all that is known
     """
 
     dataset: DatasetName
@@ -56,6 +58,7 @@ class Touch:
     mode: str = ""
     owned: frozenset[Partition] = frozenset()
     why_unknown: str = ""
+    exact: bool = True
 
 
 class PythonFunction(NamedTuple):
@@ -78,6 +81,8 @@ class Observations:
     untied: tuple[str, ...] = ()
     """Paths or tables that no dataset of the application stands for."""
     functions: tuple[PythonFunction, ...] = ()
+    tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
+    """Identifiers by which datasets were read and written, with their catalogs."""
 
 
 def tie(
@@ -109,6 +114,7 @@ def tie(
         {name: tuple(tying.writes[name]) for name in sorted(tying.writes)},
         tuple(sorted(tying.untied)),
         tuple(functions),
+        {name: frozenset(tying.tables[name]) for name in sorted(tying.tables)},
     )
 
 
@@ -153,9 +159,10 @@ class _Places:
             prefix = self.of(layout.base).partition
             if prefix is None:
                 return (), None
-            own = [Dimension.of(d.field, d.transform, d.name) for d in layout.dimensions]
+            own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
             for dimension in (*(Dimension.of(label) for label, _ in prefix.values), *own):
-                dimensions[known.get(dimension.label, dimension)] = None
+                ruled = known.get(dimension.label, dimension)
+                dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
             labels = [d.label for d in own]
             for values in layout.partitions:
                 rest = Partition.of(zip(labels, values, strict=False))
@@ -178,6 +185,7 @@ class _Tying:
         self.reads: dict[DatasetName, list[Touch]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Touch]] = defaultdict(list)
         self.untied: set[str] = set()
+        self.tables: dict[DatasetName, set[str]] = defaultdict(set)
 
     def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
         filters = (*read.partition_filters, *read.data_filters, *read.pushed_filters)
@@ -231,6 +239,7 @@ class _Tying:
                     mode=mode,
                     owned=owned,
                     why_unknown=write.cut,
+                    exact=write.how != "listing",
                 )
             )
 
@@ -245,6 +254,12 @@ class _Tying:
         return found
 
     def _dataset(self, path: str, table: str | None) -> DatasetName | None:
+        found = self._found(path, table)
+        if found is not None and table:
+            self.tables[found].add(table)
+        return found
+
+    def _found(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a path or table; what belongs to none is noted."""
         named = self._places.of(path).dataset
         if named in self._names:

@@ -77,13 +77,29 @@ def test_a_declared_identity_leaves_it_to_paths():
         ("analytics.revenue", True),
         ("Analytics.`Revenue`", True),
         ("revenue", True),
-        ("spark_catalog.analytics.revenue", False),
+        ("spark_catalog.analytics.revenue", True),
         ("other.revenue", False),
         ("analytics", False),
     ],
 )
 def test_a_table_is_bound_through_symlinks(table, bound):
     said = ask(declared("1", dataset=None, table=table), links=[LINK])
+    assert (said is not None) == bound
+
+
+@pytest.mark.parametrize(
+    ("table", "bound"),
+    [
+        ("lake.analytics.revenue", True),
+        ("analytics.revenue", True),
+        ("other.analytics.revenue", False),
+        ("spark_catalog.analytics.revenue", False),
+        ("x.lake.analytics.revenue", True),
+    ],
+)
+def test_where_the_catalog_was_seen_another_one_is_another_table(table, bound):
+    links = [LINK, DatasetName("", "lake.analytics.revenue")]
+    said = ask(declared("1", dataset=None, table=table), links=links)
     assert (said is not None) == bound
 
 

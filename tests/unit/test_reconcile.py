@@ -32,7 +32,15 @@ def inferred(*dates):
 
 
 WHOLE = Expected(Kind.DECLARED)
-WHERE = Expected(Kind.DECLARED, where=("country = 'PL'",))
+
+
+def where(*said, partitions=None, dimensions=DT):
+    choices = tuple((partitions, text) for text in said)
+    return Expected(Kind.DECLARED, dimensions=dimensions, choices=choices)
+
+
+WHERE = where("country = 'PL'")
+MAY = where("dt >= '2024-05-01' AND dt <= '2024-05-31'")
 LOCATION = Expected(Kind.PATH, locations=frozenset({"t/2024/05/06"}))
 GLOB = expected("2024-05-*", is_glob=True)
 
@@ -43,7 +51,33 @@ GLOB = expected("2024-05-*", is_glob=True)
         pytest.param(None, seen("1"), "undeclared", id="nothing expected"),
         pytest.param(None, None, "undeclared", id="nothing expected, nothing seen"),
         pytest.param(WHOLE, seen("1"), "undeclared", id="identity only"),
-        pytest.param(WHERE, seen("1"), "unobserved", id="a predicate is not compared"),
+        pytest.param(WHERE, seen("1"), "unobserved", id="a predicate of the data"),
+        pytest.param(WHERE, None, "unobserved", id="a predicate, nothing seen"),
+        pytest.param(MAY, seen(), "unobserved", id="a predicate, nothing touched"),
+        pytest.param(MAY, seen("2024-05-06", "2024-05-07"), "matched", id="all of it fulfils"),
+        pytest.param(MAY, seen("2024-05-06", "2024-06-01"), "unexpected", id="some does not"),
+        pytest.param(
+            where("dt = '2024-05-06'", "dt = '2024-05-07'"),
+            seen("2024-05-07"), "matched", id="either predicate",
+        ),
+        pytest.param(
+            where("region = 'eu'", partitions=partitions("1")),
+            seen("1"), "matched", id="partitions beside a predicate of the data",
+        ),
+        pytest.param(
+            where("dt = '2'", partitions=partitions("1")),
+            seen("1"), "unexpected", id="partitions that the predicate forbids",
+        ),
+        pytest.param(
+            where("amount > 0", partitions=partitions("1", "2")),
+            seen("1"), "missing", id="partitions beside a predicate, one missing",
+        ),
+        pytest.param(
+            Expected(
+                Kind.DECLARED, None, DT, choices=((partitions("1"), ""), (None, "dt = '7'"))
+            ),
+            seen("1", "7"), "matched", id="partitions of one statement, predicate of another",
+        ),
         pytest.param(LOCATION, seen("1"), "unobserved", id="nor is a location"),
         pytest.param(expected("1"), None, "unobserved", id="nothing seen"),
         pytest.param(expected("1"), seen("1"), "matched", id="path"),
@@ -101,6 +135,14 @@ def test_every_status(wanted, found, status):
         pytest.param("1970-01-01", "0", Dimension.of("ts", "day", "dt"), id="epoch"),
         pytest.param("1969-12-31", "-1", Dimension.of("ts", "day", "dt"), id="before the epoch"),
         pytest.param("05", "5", Dimension.of("dt"), id="Spark reads 05 as 5"),
+        pytest.param("0100", "100", Dimension.of("dt", type="int"), id="integers"),
+        pytest.param("202405", "2024-05", Dimension.of("dt", type="string"), id="months of text"),
+        pytest.param(
+            "2024-05-06T03:00:00",
+            "2024-05-06 03:00:00",
+            Dimension.of("dt", type="timestamp"),
+            id="timestamps",
+        ),
         pytest.param("00", "0", Dimension.of("dt"), id="zero"),
     ],
 )
@@ -118,6 +160,38 @@ def test_values_are_compared_in_one_spelling(one, other, dimension):
 )
 def test_different_values_stay_different(one, other):
     assert reconcile(expected(one), seen(other)).status == Status.UNEXPECTED
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("string", "unexpected"), ("int", "matched"), ("", "matched"), ("varchar(2)", "unexpected")],
+)
+def test_zeros_tell_texts_apart_and_numbers_not(kind, status):
+    dimensions = (Dimension.of("dt", type=kind),)
+    assert reconcile(expected("05"), seen("5", dimensions=dimensions)).status == status
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "status"),
+    [
+        ("2024-05-06T00:00:00+00:00", "2024-05-06 00:00:00", "unobserved"),
+        ("2024-05-06T02:00:00+02:00", "2024-05-06T00:00:00Z", "matched"),
+        ("2024-05-06T00:00:00", "2024-05-06 00:00:00", "matched"),
+        # Clocks are put back: one local hour, two moments.
+        ("2024-10-27T02:30:00+02:00", "2024-10-27T02:30:00+01:00", "unexpected"),
+    ],
+)
+def test_a_time_with_a_zone_is_compared_with_its_like_only(wanted, found, status):
+    dimensions = (Dimension.of("dt", type="timestamp"),)
+    assert reconcile(expected(wanted), seen(found, dimensions=dimensions)).status == status
+
+
+def test_a_day_covers_the_hours_of_its_column():
+    hours = (Dimension.of("ts", "hour", "ts_hour", "int"),)
+    wanted = Expected(Kind.DECLARED, partitions("2024-05-06", label="ts"), (Dimension.of("ts"),))
+    assert reconcile(wanted, seen("476376", "476379", dimensions=hours)).status == "matched"
+    assert reconcile(wanted, seen("476379", "476400", dimensions=hours)).status == "unexpected"
+    assert reconcile(wanted, seen(dimensions=hours)).status == "missing"
 
 
 def test_labels_are_those_of_spark_whatever_their_case():
