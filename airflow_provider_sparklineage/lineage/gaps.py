@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application import Action
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
+    from airflow_provider_sparklineage.spark.lost_columns import LostColumns
     from airflow_provider_sparklineage.spark.touches import PythonFunction
 
 SCHEMA_LIMIT = 1000
@@ -35,10 +36,15 @@ _UNSEEN = (
 
 
 class WriteOf(NamedTuple):
-    """An action that wrote an output, and the column lineage that the listener said of it."""
+    """An action that wrote an output.
+
+    :param said: the column lineage of it, without what the application had written before
+    :param lost: what was observed of columns that the listener does not know
+    """
 
     action: Action
     said: ColumnLineage
+    lost: tuple[LostColumns, ...] = ()
 
 
 def gaps(
@@ -120,8 +126,34 @@ def _why_nothing(dataset: LineageDataset, write: WriteOf) -> str:
         return "it does not know the columns of the output"
     if len(columns) > SCHEMA_LIMIT:
         return f"of outputs with more than {SCHEMA_LIMIT} columns it says none"
+    seen = {column: _observed(column, write) for column in columns}
+    if all(seen.values()):
+        return f"it is made of {' and '.join(dict.fromkeys(seen.values()))}"
     if not write.action.inputs:
         return "it knows of no dataset that was read for it"
+    return ""
+
+
+# What the observer says that a column is made of, instead of columns.
+_MADE_OF = {
+    "literal": "a literal",
+    "count": "a count of rows",
+    "function": "a function of no column, such as rand() or row_number()",
+    "rdd": "rows of an RDD or of createDataFrame",
+    "local": "rows that stood in the job itself",
+    "range": "numbers of range()",
+}
+
+
+def _observed(column: str, write: WriteOf) -> str:
+    """Say what a column was observed to be made of, if that is no column."""
+    for lost in write.lost:
+        known = lost.columns.get(column)
+        if known is not None and known.complete and not known.sources:
+            return "the result of Python that was given no column"
+        reasons = lost.without_sources.get(column, ())
+        if said := [_MADE_OF[reason] for reason in reasons if reason in _MADE_OF]:
+            return " and ".join(said)
     return ""
 
 
@@ -135,6 +167,8 @@ def _why(
     action = write.action
     if column in dict(predicates.static_partition(action.sql)):
         return "the value of a static partition"
+    if seen := _observed(column, write):
+        return seen
     if action.sql:
         made = projections.without_columns(action.sql, columns)
         if column in made:
@@ -143,8 +177,8 @@ def _why(
             return "a column of a rollup or cube, of which Spark's plan has no sources"
     if not action.inputs:
         return "made without any dataset that the listener knows to be read"
-    if seen := _ran(action, functions):
-        return f"a literal, a count(*) or the result of Python that ran then: {', '.join(seen)}"
+    if ran := _ran(action, functions):
+        return f"a literal, a count(*) or the result of Python that ran then: {', '.join(ran)}"
     return ""
 
 

@@ -219,7 +219,8 @@ class _Merging:
             self._add_output(dataset)
             self._writing.setdefault(dataset.name, set()).add(action.sql)
             said, composed = lineages[dataset.name]
-            self._writes.setdefault(dataset.name, []).append(WriteOf(action, said))
+            lost = self._observed.lost_columns(dataset.name, action.started, action.ended)
+            self._writes.setdefault(dataset.name, []).append(WriteOf(action, said, lost))
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
             replaced: frozenset[str] = frozenset()
             if whole is None:
@@ -271,10 +272,9 @@ class _Merging:
     ) -> tuple[ColumnLineage, ColumnLineage]:
         """Column lineage of one write: as the listener said it, and with intermediates resolved."""
         facet = output.facets.get("columnLineage")
-        if facet is None:
-            return ColumnLineage(), ColumnLineage()
+        lost = self._observed.lost_columns(output.name, action.started, action.ended)
         try:
-            said = columns.decode(facet, relocation(action))
+            said = columns.decode(facet, relocation(action)) if facet else ColumnLineage()
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             self.note(
                 DegradationCode.COLUMN_LINEAGE_MISSING,
@@ -283,7 +283,7 @@ class _Merging:
                 output.name,
             )
             return ColumnLineage(), ColumnLineage()
-        said = columns.metadata_columns_removed(said, self._has_column)
+        said = columns.metadata_columns_removed(columns.restored(said, lost), self._has_column)
         said = columns.unsure_identities(said, is_database)
 
         def origin(name: DatasetName) -> Origin | None:

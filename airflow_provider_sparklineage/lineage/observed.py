@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.spark.lost_columns import LostColumns
     from airflow_provider_sparklineage.subset import Condition
 
 # Spark adds it of the columns of every inner join; of a part of the dataset it says nothing.
@@ -98,6 +99,16 @@ class ObservedSubsets:
     def was_written(self, dataset: DatasetName) -> bool:
         """Whether any write of a dataset was observed."""
         return bool(self._observations.writes.get(dataset))
+
+    def lost_columns(
+        self, dataset: DatasetName, started: datetime, ended: datetime | None
+    ) -> tuple[LostColumns, ...]:
+        """Tell of the writes during an action which columns the listener does not know."""
+        return tuple(
+            lost
+            for began, until, lost in self._observations.lost_columns.get(dataset, ())
+            if _overlap(began, until, started, ended)
+        )
 
     def filters(self, dataset: DatasetName, columns: Collection[str]) -> Condition | None:
         """Give the condition that all rows fulfil that were read; None if there is none.
@@ -169,11 +180,11 @@ class ObservedSubsets:
 
 def _during(touches: Iterable[Touch], started: datetime, ended: datetime | None) -> list[Touch]:
     """Choose the touches whose time overlaps that of an action."""
-    return [
-        t
-        for t in touches
-        if t.ended + _SLACK >= started and (ended is None or t.started <= ended + _SLACK)
-    ]
+    return [t for t in touches if _overlap(t.started, t.ended, started, ended)]
+
+
+def _overlap(began: datetime, until: datetime, started: datetime, ended: datetime | None) -> bool:
+    return until + _SLACK >= started and (ended is None or began <= ended + _SLACK)
 
 
 def _require_known(touches: Iterable[Touch]) -> None:

@@ -77,6 +77,32 @@ class UdfRecord(msgspec.Struct, frozen=True):
     columns: list[str] = []
 
 
+class RelationRecord(msgspec.Struct, frozen=True):
+    """What a plan reads or writes."""
+
+    path: str = ""
+    table: str | None = None
+
+
+class LostColumnRecord(msgspec.Struct, frozen=True):
+    """A column that was written, and its sources: indexes of relations, with their columns."""
+
+    column: str
+    complete: bool = False
+    sources: list[tuple[int, str]] = []
+
+
+class LostColumnsRecord(msgspec.Struct, frozen=True):
+    """Columns of a write whose sources the listener does not tell."""
+
+    target: RelationRecord
+    relations: list[RelationRecord] = []
+    columns: list[LostColumnRecord] = []
+    without_sources: dict[str, list[str]] = {}
+    """Columns that are made of no column: of ``literal``, ``count``, ``rdd`` and so on."""
+    cut: str = ""
+
+
 class ObservationRecord(msgspec.Struct, frozen=True):
     """One line of ``observations.ndjson``; times are ms since the epoch."""
 
@@ -90,6 +116,7 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
+    lost_columns: LostColumnsRecord | None = None
     errors: list[str] = []
     cut: list[str] = []
 
@@ -126,4 +153,6 @@ def read_observations(
         report.records += 1
         report.errors.extend([e for e in (record.error, *record.errors) if e])
         report.cut.extend(record.cut)
+        if record.lost_columns and record.lost_columns.cut:
+            report.cut.append(record.lost_columns.cut)
         yield record

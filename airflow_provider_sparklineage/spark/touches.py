@@ -17,6 +17,7 @@ from airflow_provider_sparklineage import datasets
 from airflow_provider_sparklineage.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.partitioning import Dimension, Partition, split_path
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
+from airflow_provider_sparklineage.spark.lost_columns import LostColumns, call, lost_columns
 from airflow_provider_sparklineage.spark.observations import Layout
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class PythonFunction(NamedTuple):
     text: str
 
 
+LostColumnsThen = tuple[datetime, datetime, LostColumns]
+
+
 @dataclass(frozen=True)
 class Observations:
     """All that was observed of an application, by dataset."""
@@ -83,6 +87,8 @@ class Observations:
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
     """Identifiers by which datasets were read and written, with their catalogs."""
+    lost_columns: Mapping[DatasetName, tuple[LostColumnsThen, ...]] = field(default_factory=dict)
+    """By the dataset written; with the times between which the query ran."""
 
 
 def tie(
@@ -102,19 +108,20 @@ def tie(
     for record in records:
         span = (_moment(record.started), _moment(record.ended))
         for udf in record.python_udfs:
-            text = f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
-            functions.append(PythonFunction(*span, text))
+            functions.append(PythonFunction(*span, call(udf).text))
         for read in record.reads:
             tying.add_read(read, *span)
         for write in record.writes:
             at = _moment(write.time) if write.time is not None else None
             tying.add_write(write, at or span[0], at or span[1])
+        tying.add_lost_columns(record, *span)
     return Observations(
         {name: tuple(tying.reads[name]) for name in sorted(tying.reads)},
         {name: tuple(tying.writes[name]) for name in sorted(tying.writes)},
         tuple(sorted(tying.untied)),
         tuple(functions),
         {name: frozenset(tying.tables[name]) for name in sorted(tying.tables)},
+        {name: tuple(tying.lost_columns[name]) for name in sorted(tying.lost_columns)},
     )
 
 
@@ -184,6 +191,7 @@ class _Tying:
                 self._tables[link.name].add(name)
         self.reads: dict[DatasetName, list[Touch]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Touch]] = defaultdict(list)
+        self.lost_columns: dict[DatasetName, list[LostColumnsThen]] = defaultdict(list)
         self.untied: set[str] = set()
         self.tables: dict[DatasetName, set[str]] = defaultdict(set)
 
@@ -242,6 +250,17 @@ class _Tying:
                     exact=write.how != "listing",
                 )
             )
+
+    def add_lost_columns(
+        self, record: ObservationRecord, started: datetime, ended: datetime
+    ) -> None:
+        if record.lost_columns is None:
+            return
+        target = record.lost_columns.target
+        written = self._dataset(target.path, target.table)
+        if written is not None:
+            lost = lost_columns(record.lost_columns, record.python_udfs, self._dataset)
+            self.lost_columns[written].append((started, ended, lost))
 
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None

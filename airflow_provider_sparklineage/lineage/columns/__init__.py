@@ -6,6 +6,7 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 ====================  ============================================================================
 :mod:`.edges`         the values, and their union
 :mod:`.decoding`      every form in which listeners said them, 1.12 to 1.53
+:mod:`.restoration`   what they lost, and the observer saw
 :mod:`.composition`   A→tmp and tmp→B give A→B
 :mod:`.descriptions`  what the two say of themselves, as one text
 :mod:`.forms`         ``compact`` and ``legacy``: influences on all columns said once or with each
@@ -22,7 +23,6 @@ from airflow_provider_sparklineage.lineage.columns.composition import (
 )
 from airflow_provider_sparklineage.lineage.columns.decoding import (
     decode,
-    is_incomplete,
     metadata_columns_removed,
     unsure_identities,
 )
@@ -45,6 +45,7 @@ from airflow_provider_sparklineage.lineage.columns.forms import (
     expand,
     legacy,
 )
+from airflow_provider_sparklineage.lineage.columns.restoration import is_incomplete, restored
 
 __all__ = [
     "DIRECT",
@@ -66,6 +67,7 @@ __all__ = [
     "is_incomplete",
     "legacy",
     "metadata_columns_removed",
+    "restored",
     "union",
     "unite_into",
     "unsure_identities",

@@ -73,7 +73,6 @@ class _Facet(msgspec.Struct):
 _FACET = msgspec.json.Decoder(_Facet)
 
 _EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w+`?", re.IGNORECASE)
-_PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
 
 
 def decode(
@@ -183,11 +182,6 @@ def _unquoted(name: str) -> str:
         part[1:-1].replace(part[0] * 2, part[0]) if part[0] in '`"' else part
         for part in _PARTS.findall(name)
     )
-
-
-def is_incomplete(edges: Edges) -> bool:
-    """Whether a Python UDF stands between: its arguments are not in the edges."""
-    return any(_PYTHON_UDF.search(t.description) for ts in edges.values() for t in ts)
 
 
 _METADATA = re.compile(r"_(file|pos|spec_id|partition|deleted|metadata)(\..*)?")

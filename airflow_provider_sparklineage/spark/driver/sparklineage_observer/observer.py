@@ -13,6 +13,7 @@ from sparklineage_observer.iceberg import (
     written_table,
 )
 from sparklineage_observer.jvm import Classes
+from sparklineage_observer.lost_columns import lost_columns
 from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
 
 # The duration that Spark tells begins where it optimises the plan, unless that was done before.
@@ -112,10 +113,13 @@ class Observer:
             )
         if exception is None:
             self._writes(record, parts, execution, started, budget)
+            self._guarded(
+                record, "columns", lambda: self._columns(record, parts, execution, budget)
+            )
         if parts.udfs:
             record["python_udfs"] = parts.udfs
-        telling = record["reads"] or record["writes"] or record.get("errors")
-        return record if telling else None
+        telling = ("reads", "writes", "errors", "lost_columns")
+        return record if any(record.get(key) for key in telling) else None
 
     @staticmethod
     def _guarded(record, what, act):
@@ -152,6 +156,13 @@ class Observer:
                 else:
                     self._delta.command(node, execution.sparkSession())
             self._guarded(record, "snapshots", lambda: self._commit_snapshots(record, budget))
+
+    @staticmethod
+    def _columns(record, parts, execution, budget):
+        if parts.commands or parts.v2_writes:
+            lost = lost_columns(execution.optimizedPlan(), budget)
+            if lost is not None:
+                record["lost_columns"] = lost
 
     def _write(self, record, kind, command, execution, started, budget):
         if kind.endswith(_IGNORED):

@@ -1,0 +1,72 @@
+"""What the listener lost of a write's column lineage, put back from what the observer saw."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    DIRECT,
+    Column,
+    ColumnLineage,
+    Transformation,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from airflow_provider_sparklineage.lineage.columns.edges import Edges
+    from airflow_provider_sparklineage.spark.lost_columns import LostColumn, LostColumns, PythonCall
+
+_PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
+_SOME_PYTHON = "a Python function"
+
+
+def is_incomplete(edges: Edges) -> bool:
+    """Whether a Python UDF stands between: its arguments are not, or not all, in the edges."""
+    return any(_PYTHON_UDF.search(t.description) for ts in edges.values() for t in ts)
+
+
+def restored(said: ColumnLineage, lost: Iterable[LostColumns]) -> ColumnLineage:
+    """Add the sources that the listener lost, as DIRECT transformations.
+
+    What the listener says of a source stays as it is, but that the call of a Python function stands
+    in the description for its number; where sources stay unknown, the number stays, and with it the
+    mark of an incomplete column.
+    """
+    fields = dict(said.fields)
+    for write in lost:
+        for name, column in write.columns.items():
+            fields[name] = _with(fields.get(name, {}), column, write.calls)
+    return ColumnLineage({name: edges for name, edges in fields.items() if edges}, said.dataset)
+
+
+def _with(edges: Edges, lost: LostColumn, calls: Mapping[str, PythonCall]) -> Edges:
+    def called(text: str) -> str:
+        if not lost.complete:
+            return text
+        return _PYTHON_UDF.sub(lambda m: calls[m[0]].text if m[0] in calls else _SOME_PYTHON, text)
+
+    found = {
+        column: tuple(t._replace(description=called(t.description)) for t in said)
+        for column, said in edges.items()
+    }
+    texts = {t.description for said in edges.values() for t in said if t.type == DIRECT}
+    whole = next((called(t) for t in sorted(texts) if _PYTHON_UDF.search(t)), "")
+    for source in sorted(lost.sources):
+        column = Column(*source)
+        known = found.get(column, ())
+        if any(t.type == DIRECT and t.subtype != "IDENTITY" for t in known):
+            continue
+        text = whole or _call_of(column.field, calls)
+        if not lost.complete:
+            text = next(iter(sorted(calls)), "pythonUDF0")
+        found[column] = joined(known, (Transformation(DIRECT, "TRANSFORMATION", text),))
+    return found
+
+
+def _call_of(column: str, calls: Mapping[str, PythonCall]) -> str:
+    """Give the text of the call that was given a column; empty where several may be meant."""
+    given = {call.text for call in calls.values() if column in call.columns}
+    return given.pop() if len(given) == 1 else ""

@@ -1,0 +1,74 @@
+"""Columns of a write that the listener could not follow and the observer could, by dataset."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.spark.observations import LostColumnsRecord, UdfRecord
+
+
+class PythonCall(NamedTuple):
+    """A call of a Python function in a plan, and the columns that it was given."""
+
+    text: str
+    columns: frozenset[str]
+
+
+class LostColumn(NamedTuple):
+    """A written column of which the listener does not know what it is made of, or not all.
+
+    :param sources: datasets and their columns
+    :param complete: whether nothing else is missing
+    """
+
+    sources: frozenset[tuple[DatasetName, str]]
+    complete: bool
+
+
+class LostColumns(NamedTuple):
+    """What an observed write says of the columns whose sources the listener does not tell.
+
+    :param without_sources: columns that are made of no column -> of what else
+    :param calls: what a result is called in descriptions -> the call that it is of
+    """
+
+    columns: Mapping[str, LostColumn]
+    without_sources: Mapping[str, tuple[str, ...]]
+    calls: Mapping[str, PythonCall]
+
+
+def call(udf: UdfRecord) -> PythonCall:
+    """Say what was called."""
+    text = f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
+    return PythonCall(text, frozenset(udf.columns))
+
+
+def lost_columns(
+    lost: LostColumnsRecord,
+    udfs: Iterable[UdfRecord],
+    dataset: Callable[[str, str | None], DatasetName | None],
+) -> LostColumns:
+    """Tie the columns of a write to the datasets that they are made of.
+
+    :param udfs: what was called in Python in the same query
+    :param dataset: finds the dataset of a path and table
+    """
+    read = [dataset(relation.path, relation.table) for relation in lost.relations]
+    columns = {}
+    for said in lost.columns:
+        found = [(read[at] if 0 <= at < len(read) else None, column) for at, column in said.sources]
+        sources = frozenset((name, column) for name, column in found if name is not None)
+        is_tied = all(name is not None for name, _ in found)
+        columns[said.column] = LostColumn(sources, said.complete and is_tied)
+    calls: dict[str, set[PythonCall]] = defaultdict(set)
+    for udf in udfs:
+        calls[udf.result].add(call(udf))
+    # Several steps of one query number their results alike: such a name says nothing.
+    named = {result: next(iter(all_)) for result, all_ in calls.items() if len(all_) == 1}
+    reasons = {column: tuple(why) for column, why in lost.without_sources.items()}
+    return LostColumns(columns, reasons, named)
