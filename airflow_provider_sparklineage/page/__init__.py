@@ -1,0 +1,76 @@
+"""The page that shows a merged event, in Airflow's tab and as one file.
+
+It is plain ES modules and one style sheet, served and shipped as they are::
+
+    tab.js, file.js   the two places where it is shown
+    view.js           datasets in, task, datasets out; partitions; what is missing
+    columns.js        columns, and what is highlighted when one is chosen
+    model.js          an event to what is drawn: pure
+    dom.js            elements of text: no name becomes markup
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHARED = ("model.js", "dom.js", "columns.js", "view.js")
+"""Modules in the order in which they need each other."""
+FILES = {
+    **dict.fromkeys((*_SHARED, "tab.js"), "text/javascript"),
+    "page.css": "text/css",
+}
+"""What the tab is made of, with its media type."""
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z]+\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=const |function |class )", re.MULTILINE)
+
+_HTML = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+script-src 'sha256-{digest}'">
+<title>Spark lineage</title>
+<style>
+body {{ margin: 0; }}
+{css}</style>
+</head>
+<body>
+<main class="sparklineage"></main>
+<script id="events" type="application/json">{events}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def content(file: str) -> str:
+    """Read a file of the page."""
+    return (resources.files(__package__) / file).read_text(encoding="utf-8")
+
+
+def self_contained(events: Sequence[dict[str, Any]]) -> str:
+    """Make one HTML file that shows these merged events and asks no other for anything."""
+    script = "".join(map(_without_imports, (*_SHARED, "file.js")))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _HTML.format(digest=digest, css=content("page.css"), events=_json(events), script=script)
+
+
+def _without_imports(file: str) -> str:
+    """Give a module as a part of one that holds all: what it imports is in there as well."""
+    return _EXPORT.sub("", _IMPORT.sub("", content(file)))
+
+
+def _json(value: object) -> str:
+    """Write JSON that ends no script element and is what it was after the browser has read it."""
+    return json.dumps(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,18 @@
+// The page as one file: the events are in it, the last of each job.
+
+import { make } from "./dom.js";
+import { draw, say } from "./view.js";
+
+const root = document.querySelector("main.sparklineage");
+const events = JSON.parse(document.getElementById("events").textContent);
+const body = make("div");
+
+if (events.length > 1) {
+  const options = events.map((event, n) => make("option", { value: n }, String(event.job.name)));
+  const select = make("select", {}, ...options);
+  select.addEventListener("change", () => draw(body, events[select.value]));
+  root.append(make("nav.tries", {}, make("label", {}, "Task ", select)));
+}
+root.append(body);
+if (events.length) draw(body, events[0]);
+else say(body, "There is no lineage in this file.");

@@ -1,0 +1,254 @@
+// A merged RunEvent as the page needs it: datasets with columns, edges between columns, what was
+// expected and what is missing. Pure, and tolerant: whatever an event lacks is empty here.
+
+const list = (value) => (Array.isArray(value) ? value : []);
+const record = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
+export const text = (value) => (value === null || value === undefined ? "" : String(value));
+
+const SHOWN_PARTITIONS = 3;
+const SIGNS = {
+  EQUAL: "=",
+  NOT_EQUAL: "≠",
+  GREATER_THAN: ">",
+  GREATER_EQUAL_THAN: "≥",
+  LESS_THAN: "<",
+  LESS_EQUAL_THAN: "≤",
+};
+
+// One text for each dataset, and for each column of one.
+const keyOf = (dataset) => JSON.stringify([text(dataset.namespace), text(dataset.name)]);
+export const columnKey = (datasetKey, column) => JSON.stringify([datasetKey, column]);
+
+export function modelOf(event) {
+  const run = record(record(event.run).facets);
+  const check = record(run.sparkLineage_partitionCheck);
+  const capture = record(run.sparkLineage_capture);
+  const inputs = list(event.inputs).map((d) => datasetOf(d, "read", list(check.reads)));
+  const outputs = list(event.outputs).map((d) => datasetOf(d, "written", list(check.writes)));
+  const edges = edgesOf(list(event.outputs));
+  const sources = withSources(inputs, edges);
+  outputs.forEach((dataset) => addColumns(dataset, edges.made.get(dataset.key) ?? []));
+  label([...sources, ...outputs]);
+  return {
+    job: text(record(event.job).name),
+    state: text(event.eventType),
+    time: text(event.eventTime),
+    runId: text(record(event.run).runId),
+    summary: text(check.summary),
+    spark: text(capture.sparkVersion),
+    application: text(capture.applicationId),
+    inputs,
+    outputs,
+    sources,
+    edges,
+    missing: list(capture.degradations).map(missingOf),
+    unlisted: unlisted(capture),
+  };
+}
+
+function datasetOf(dataset, side, checks) {
+  const key = keyOf(dataset);
+  const facets = record(dataset.facets);
+  const sides = { ...record(dataset.inputFacets), ...record(dataset.outputFacets) };
+  return {
+    key,
+    namespace: text(dataset.namespace),
+    name: text(dataset.name),
+    side,
+    columns: fieldsOf(list(record(facets.schema).fields), ""),
+    part: partOf(facets, sides),
+    facts: factsOf(facets, sides),
+    checks: checks.filter((c) => keyOf(record(record(c).dataset)) === key).map(checkOf),
+  };
+}
+
+function fieldsOf(fields, prefix) {
+  return fields.flatMap((field) => {
+    const name = prefix + text(record(field).name);
+    const nested = list(record(field).fields);
+    const column = { name, type: text(field.type), comment: text(field.description), known: true };
+    return [column, ...fieldsOf(nested, `${name}.`)];
+  });
+}
+
+// --- which part of a dataset ---------------------------------------------------------------------
+
+function partOf(facets, sides) {
+  const subset = record(sides.subset);
+  const condition = record(subset.inputCondition ?? subset.outputCondition);
+  const written = text(record(facets.sparkLineage_partitions).summary);
+  const described = text(record(sides.sparkLineage_subsetDescription).description);
+  return conditionOf(condition, written) || written || described;
+}
+
+function conditionOf(condition, summary) {
+  if (condition.type === "partition") {
+    const names = list(condition.partitions).map(partitionOf);
+    if (!names.length) return "no partition";
+    if (names.length <= SHOWN_PARTITIONS) return names.join(", ");
+    return summary || `${names[0]} … ${names.at(-1)} (${names.length} partitions)`;
+  }
+  if (condition.type === "location") {
+    const places = list(condition.locations).map(text);
+    const more = places.length - SHOWN_PARTITIONS;
+    return places.slice(0, SHOWN_PARTITIONS).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  }
+  if (condition.type === "binary") {
+    const [left, right] = [record(condition.left), record(condition.right)];
+    return `(${conditionOf(left, "")} ${text(condition.operator)} ${conditionOf(right, "")})`;
+  }
+  if (condition.type === "compare") {
+    const operand = (o) => text(record(o).field ?? record(o).value);
+    const sign = SIGNS[condition.comparison] ?? text(condition.comparison);
+    return `${operand(condition.left)} ${sign} ${operand(condition.right)}`;
+  }
+  return "";
+}
+
+function partitionOf(partition) {
+  const dimensions = Object.entries(record(record(partition).dimensions));
+  return text(record(partition).identifier) || dimensions.map(([k, v]) => `${k}=${text(v)}`).join("/");
+}
+
+function factsOf(facets, sides) {
+  const written = record(sides.outputStatistics);
+  const facts = [];
+  if (written.rowCount !== undefined) facts.push(`${text(written.rowCount)} rows`);
+  const change = text(record(facets.lifecycleStateChange).lifecycleStateChange);
+  if (change) facts.push(change.toLowerCase());
+  const how = text(record(facets.sparkLineage_partitions).description);
+  if (how) facts.push(how);
+  return facts;
+}
+
+function checkOf(entry) {
+  const summary = (name) => text(record(entry[name]).summary);
+  return {
+    status: text(entry.status),
+    expected: summary("expected"),
+    observed: summary("observed"),
+    missing: summary("missing"),
+    unexpected: summary("unexpected"),
+    from: list(entry.from).map(record).map((source) => ({
+      dimension: text(source.dimension),
+      value: text(source.value),
+      kind: text(source.kind),
+      field: text(source.field),
+      template: text(source.template),
+      expressions: list(source.expressions).map(text),
+    })),
+  };
+}
+
+// --- columns -------------------------------------------------------------------------------------
+
+function edgesOf(outputs) {
+  const sourcesOf = new Map(); // column of an output -> what it is made of
+  const targetsOf = new Map(); // column of an input -> what is made of it
+  const influences = new Map(); // output -> columns that choose or order all of its rows
+  const made = new Map(); // output -> names of columns that have lineage
+  const add = (map, key, value) => (map.get(key) ?? map.set(key, []).get(key)).push(value);
+  outputs.forEach((output) => {
+    const target = keyOf(output);
+    const lineage = record(record(output.facets).columnLineage);
+    Object.entries(record(lineage.fields)).forEach(([name, field]) => {
+      add(made, target, name);
+      list(record(field).inputFields).forEach((source) => {
+        const edge = edgeOf(record(source), target, name);
+        add(sourcesOf, edge.to, edge);
+        add(targetsOf, edge.from, edge);
+      });
+    });
+    list(lineage.dataset).forEach((source) =>
+      add(influences, target, edgeOf(record(source), target, ""))
+    );
+  });
+  return { sourcesOf, targetsOf, influences, made };
+}
+
+function edgeOf(source, target, name) {
+  const dataset = keyOf(source);
+  const column = text(source.field);
+  return {
+    dataset,
+    column,
+    namespace: text(source.namespace),
+    name: text(source.name),
+    target,
+    targetColumn: name,
+    from: columnKey(dataset, column),
+    to: columnKey(target, name),
+    kinds: list(source.transformations).map(record).map((kind) => ({
+      type: text(kind.type),
+      subtype: text(kind.subtype),
+      description: text(kind.description),
+      masking: kind.masking === true,
+    })),
+  };
+}
+
+// Datasets with the columns that edges come from: the inputs, and others that only edges name.
+function withSources(inputs, edges) {
+  const known = new Map(inputs.map((dataset) => [dataset.key, dataset]));
+  const needed = new Map();
+  const need = (edge) => {
+    if (!known.has(edge.dataset)) {
+      const { namespace, name } = edge;
+      known.set(edge.dataset, {
+        key: edge.dataset, namespace, name, side: "", columns: [], part: "", facts: [], checks: [],
+      });
+    }
+    const names = needed.get(edge.dataset) ?? needed.set(edge.dataset, new Set()).get(edge.dataset);
+    names.add(edge.column);
+  };
+  edges.sourcesOf.forEach((found) => found.forEach(need));
+  edges.influences.forEach((found) => found.forEach(need));
+  needed.forEach((names, key) => addColumns(known.get(key), names));
+  return [...known.values()];
+}
+
+function addColumns(dataset, names) {
+  const known = new Set(dataset.columns.map((column) => column.name));
+  for (const name of names) {
+    if (!known.has(name)) {
+      known.add(name);
+      dataset.columns.push({ name, type: "", comment: "", known: false });
+    }
+  }
+}
+
+// --- names ---------------------------------------------------------------------------------------
+
+// The shortest end of each name that no other dataset shares.
+function label(datasets) {
+  const segments = new Map();
+  datasets.forEach((d) => {
+    const parts = `${d.namespace}/${d.name}`.split("/").filter(Boolean).slice(-40);
+    segments.set(d.key, parts);
+  });
+  const ends = new Map();
+  segments.forEach((parts) => {
+    for (let n = 1; n <= parts.length; n++) {
+      const end = JSON.stringify(parts.slice(-n));
+      ends.set(end, (ends.get(end) ?? 0) + 1);
+    }
+  });
+  datasets.forEach((d) => {
+    const parts = segments.get(d.key);
+    let n = 1;
+    while (n < parts.length && ends.get(JSON.stringify(parts.slice(-n))) > 1) n++;
+    d.label = parts.slice(-n).join("/") || "(no name)";
+  });
+}
+
+function missingOf(entry) {
+  const { code, message, dataset, column } = record(entry);
+  const where = [text(record(dataset).name), text(column)].filter(Boolean).join(" · ");
+  return { code: text(code), message: text(message), where };
+}
+
+function unlisted(capture) {
+  const counts = Object.values(record(capture.degradationCounts)).map(Number);
+  const all = counts.reduce((sum, n) => sum + (Number.isFinite(n) ? n : 0), 0);
+  return Math.max(0, all - list(capture.degradations).length);
+}
