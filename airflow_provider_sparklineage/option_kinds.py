@@ -125,6 +125,13 @@ def _url(value: object) -> str | None:
     return text.rstrip("/") or None
 
 
+def _store(value: object) -> str:
+    text = _text(value)
+    if text and not re.match(r"[a-z][a-z0-9+.-]*://.", text):
+        raise ValueError
+    return text.rstrip("/")
+
+
 def _partitioning(value: object) -> PartitionRules:
     return rules.load(json.dumps(value) if isinstance(value, list) else _text(value))
 
@@ -151,6 +158,7 @@ SECONDS = Kind(
 PATH = Kind("string", _path, "a path")
 URL = Kind("string", _url, "a URL that begins with http:// or https://")
 ABSOLUTE_PATH = Kind("string", _location, "an absolute path on the worker")
+STORE = Kind("string", _store, "a URL such as s3://bucket/lineage or file:///mnt/lineage")
 PARTITIONING = Kind("string", _partitioning, "a YAML file of rules, or the rules")
 INTERMEDIATES = Kind(
     "string",

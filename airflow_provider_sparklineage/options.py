@@ -11,7 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage import option_kinds as kinds
-from airflow_provider_sparklineage.representation import DEFAULT_MAX_EVENT_BYTES
+from airflow_provider_sparklineage.representation import (
+    DEFAULT_MAX_EVENT_BYTES,
+    DEFAULT_MAX_XCOM_BYTES,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.option_kinds import Kind
@@ -180,6 +183,25 @@ OPTIONS = (
         "Send Spark's own events as well, through Airflow's OpenLineage transport, when the job "
         "has ended: jobs for the application and for each of its actions, beside the task's.",
         in_operator=True,
+    ),
+    Option(
+        "xcom_max_bytes",
+        kinds.COUNT,
+        str(DEFAULT_MAX_XCOM_BYTES),
+        "16384",
+        "Bytes that the XCom `sparklineage` may have, from which the tab shows a task's lineage. A "
+        "larger event is compressed, and goes without detail if that does not do, which is said. "
+        "0: push none.",
+        in_connection=False,
+    ),
+    Option(
+        "archive_url",
+        kinds.STORE,
+        "",
+        "s3://aws_default@lineage/tasks",
+        "Where the event of every try is kept in full, one JSON file each: a URL that Airflow's "
+        "ObjectStoragePath takes, with a connection's id before the @. Empty: nowhere.",
+        in_connection=False,
     ),
     Option(
         "keep_captures",

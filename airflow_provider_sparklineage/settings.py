@@ -112,6 +112,8 @@ class Settings:
     intermediate_datasets: Intermediates
     emit_lineage_facet: bool
     relay_spark_events: bool
+    xcom_max_bytes: int
+    archive_url: str
     keep_captures: KeepCaptures
     capture_retention: timedelta
     collect_timeout: timedelta

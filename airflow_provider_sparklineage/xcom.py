@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 KEY = "sparklineage"
 """Key of the XCom."""
-DEFAULT_MAX_BYTES = 48 * 1024
-"""Metadata databases keep XComs in their rows, and not all of them take more than 64 KiB."""
 
 _ENCODING = "zlib+base64"
 _ROUNDS = 8
+# PostgreSQL has no JSON with NUL or with halves of surrogate pairs; of whole pairs it has, but they
+# are too rare to be told apart.
+_UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
 # An event is a few MB at most; what claims to be more is no event.
 _MAX_EVENT_BYTES = 256 * 1024 * 1024
 
@@ -40,7 +42,7 @@ def encode(
     allowed = 0
     for _ in range(_ROUNDS):
         text = json.dumps(event).encode()
-        if len(text) <= max_bytes:
+        if len(text) <= max_bytes and not _UNSTORABLE.search(text):
             return event
         packed = {
             "encoding": _ENCODING,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import events, explanations, listener, schemas, settings
 from airflow_provider_sparklineage.exceptions import (
+    DocumentError,
     RulesError,
     SparkLineageError,
     UnusableInputError,
@@ -48,7 +49,7 @@ AIRFLOW_COMMANDS = (
 def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
     try:
         return run(args)
-    except (UnusableInputError, RulesError) as error:
+    except (UnusableInputError, DocumentError, RulesError) as error:
         print(f"sparklineage: {error}", file=sys.stderr)
         return 2
     except SparkLineageError as error:

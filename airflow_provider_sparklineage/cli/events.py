@@ -47,10 +47,24 @@ def _show(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import show
 
     events = _events(args)
-    for event in events:
-        show.print_event(event, sys.stdout)
+    if args.html:
+        _write_page(Path(args.html), events)
+    else:
+        for event in events:
+            show.print_event(event, sys.stdout)
     missing = any(show.degradations(event) for event in events)
     return 1 if args.strict and missing else 0
+
+
+def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
+    from airflow_provider_sparklineage import page
+
+    try:
+        file.write_text(page.self_contained(events), encoding="utf-8")
+    except OSError as error:
+        msg = f"{file} cannot be written: {error.strerror or error}."
+        raise UnusableInputError(msg) from error
+    print(file)
 
 
 def _columns(args: argparse.Namespace) -> int:
@@ -74,6 +88,7 @@ def _columns(args: argparse.Namespace) -> int:
 
 def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Give the merged events of the input: of each bundle, and those in the files or of them."""
+    from airflow_provider_sparklineage.document import checked
     from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
     from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 
@@ -85,7 +100,8 @@ def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:
-            events += merged_events(files) or [merged(files)]
+            stored = [checked(event) for event in merged_events(files)]
+            events += stored or [merged(files)]
     return events
 
 
@@ -148,6 +164,13 @@ COMMANDS = (
         _show,
         (
             _EVENTS_INPUT,
+            Argument(
+                ("--html",),
+                {
+                    "metavar": "FILE",
+                    "help": "write a page of it, as Airflow's tab shows it, instead of printing it",
+                },
+            ),
             _APPLICATION,
             _STRICT,
         ),

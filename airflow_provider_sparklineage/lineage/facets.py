@@ -109,8 +109,29 @@ def run_event(
 ) -> dict[str, Any]:
     """Make the whole merged RunEvent, as a JSON document."""
     said = parts(lineage, report, representation)
-    event = RunEvent(
-        eventType=RunState[lineage.outcome],
+    event = event_of(
+        said,
+        lineage.outcome,
+        run_id=run_id,
+        job_namespace=job_namespace,
+        job_name=job_name,
+        event_time=event_time,
+    )
+    return Serde.to_dict(event)
+
+
+def event_of(
+    said: OpenLineageParts,
+    state: str,
+    *,
+    run_id: str,
+    job_namespace: str,
+    job_name: str,
+    event_time: str,
+) -> RunEvent:
+    """Make the RunEvent of what a task's lineage fills, in the state COMPLETE or FAIL."""
+    return RunEvent(
+        eventType=RunState[state],
         eventTime=event_time,
         run=Run(run_id, facets=said.run_facets),
         job=Job(job_namespace, job_name, facets=said.job_facets),
@@ -118,7 +139,6 @@ def run_event(
         inputs=said.inputs,
         outputs=said.outputs,
     )
-    return Serde.to_dict(event)
 
 
 def _input(dataset: LineageDataset) -> InputDataset:

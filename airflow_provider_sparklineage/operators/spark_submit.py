@@ -170,6 +170,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self._has_lineage() or not self._is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.lineage.merge import Outcome
+        from airflow_provider_sparklineage.operators.publishing import publish
 
         operator: Any = self
         own = {name: getattr(operator, name) for name in _INJECTED}
@@ -184,10 +185,18 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             raise
         finally:
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
-            self._collected = attempt.finish(outcome)
+            self._collected = collected = attempt.finish(outcome)
             for name, value in own.items():
                 setattr(operator, name, value)
-        self._follow_up(attempt, context)
+            if outcome is Outcome.FAIL:
+                publish(attempt, collected, outcome, context)
+        try:
+            self._follow_up(attempt, context)
+        except BaseException:
+            outcome = Outcome.FAIL
+            raise
+        finally:
+            publish(attempt, collected, outcome, context)
         return result
 
     def _follow_up(self, attempt: Attempt, context: Context) -> None:
@@ -336,15 +345,20 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             return True
 
     def _is_sent(self) -> bool:
-        """Whether Airflow sends lineage; if not, say so, once for each try.
+        """Whether lineage goes anywhere: to where Airflow sends it, or to the archive.
 
-        :raise SettingsError: if it does not and the task is strict
+        If not, say so, once for each try. An XCom alone is not worth a listener in every job.
+
+        :raise SettingsError: if it goes nowhere and the task is strict
         """
         reason = sources.why_not_sent()
         if reason is None:
             return True
         try:
-            strict = self._settings().strict
+            resolved = self._settings()
+            strict = resolved.strict
+            if resolved.archive_url:
+                return True
         except SettingsError:
             strict = bool(self.strict)
         if strict:

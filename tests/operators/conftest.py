@@ -47,7 +47,11 @@ sys.exit(told.get("exit", 0))
 
 
 class FakeTaskInstance(SimpleNamespace):
-    """What the OpenLineage macros ask of a task instance."""
+    """What the OpenLineage macros ask of a task instance, and its XComs."""
+
+    def xcom_push(self, key, value):
+        # As Airflow's database does: what comes back is JSON.
+        self.xcoms[key] = json.loads(json.dumps(value))
 
     def get_template_context(self):
         return {"ti": self, "dag_run": self.dag_run}
@@ -126,6 +130,7 @@ def context():
         try_number=1,
         map_index=-1,
         dag_run=dag_run,
+        xcoms={},
     )
     return {"ti": ti, "dag_run": dag_run}
 

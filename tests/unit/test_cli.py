@@ -234,6 +234,27 @@ def test_show_lets_no_control_character_through(run, tmp_path):
     assert "x:x:" in out
 
 
+def test_show_writes_a_page(run, tmp_path):
+    page = tmp_path / "lineage.html"
+    result = run("show", STAGING, "--html", str(page))
+    assert (result.code, result.out) == (0, f"{page}\n")
+    assert "enriched_orders" in page.read_text()
+
+
+def test_show_says_where_no_page_can_be_written(run):
+    result = run("show", STAGING, "--html", "/nowhere/lineage.html")
+    assert result.code == 2
+    assert "/nowhere/lineage.html cannot be written" in result.err
+
+
+def test_show_refuses_what_a_newer_version_wrote(run, tmp_path):
+    text = run("merge", STAGING).out.replace("facet:capture:1-0-0", "facet:capture:2-0-0")
+    (tmp_path / "event.json").write_text(text)
+    result = run("show", str(tmp_path / "event.json"))
+    assert (result.code, result.out) == (2, "")
+    assert "newer airflow-provider-sparklineage" in result.err
+
+
 def test_show_takes_what_merge_prints(run, monkeypatch):
     merged = run("merge", STAGING).out.encode()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(merged)))

@@ -60,8 +60,16 @@ def test_nothing_is_better_than_too_much(event):
 def test_text_of_any_kind_survives(event):
     hostile = copy.deepcopy(event)
     hostile["job"]["name"] = "a\0b\u202e<script>'\"\ud800"
-    value = xcom.encode(hostile, size(hostile) - 1, never)
+    value = xcom.encode(hostile, size(hostile), never)
     assert xcom.decode(value) == hostile
+
+
+@pytest.mark.parametrize(("name", "plain"), [("a\0b", False), ("\ud800", False), ("ж", True)])
+def test_what_a_database_cannot_hold_as_json_is_compressed(event, name, plain):
+    named = event | {"job": {"namespace": "x", "name": name}}
+    value = xcom.encode(named, size(named), never)
+    assert (value == named) is plain
+    assert xcom.decode(value) == named
 
 
 def compressed(value):

@@ -1,0 +1,90 @@
+"""What a try leaves in Airflow itself: its event as an XCom, and in the archive.
+
+The document is the event with exactly the datasets and facets that Airflow's OpenLineage provider
+sends, in the state in which it sends them; of what the provider adds (ownership, run facets of
+Airflow) nothing is in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from openlineage.client.serde import Serde
+
+from airflow_provider_sparklineage import xcom
+from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.size import fitted_event
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from openlineage.client.event_v2 import RunEvent
+
+    from airflow_provider_sparklineage.lineage.merge import Outcome
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.operators.attempt import Attempt
+
+log = logging.getLogger(__name__)
+
+ARCHIVE_TIMEOUT_S = 10.0
+_KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting had 3 of them
+_XCOM_OPTION = "[sparklineage] xcom_max_bytes"
+
+
+def publish(attempt: Attempt, said: OpenLineageParts, outcome: Outcome, context: Context) -> None:
+    """Push the XCom and write the archive; never raises, and what fails is one warning.
+
+    :param outcome: how the task ends, which can be a failure after its job succeeded
+    """
+    try:
+        event = _event(attempt, said, outcome)
+        _push(event, attempt, context)
+        _archive(Serde.to_dict(event), attempt)
+    except (Exception, AirflowTaskTimeout) as error:
+        # Spark has ended, and how it ended is the task's outcome.
+        log.warning(
+            "The lineage of this try is not shown in Airflow (%s: %s).", type(error).__name__, error
+        )
+        log.debug("Publishing lineage failed.", exc_info=True)
+
+
+def _event(attempt: Attempt, said: OpenLineageParts, outcome: Outcome) -> RunEvent:
+    manifest = attempt.bundle.manifest
+    job = manifest.job
+    return facets.event_of(
+        said,
+        str(outcome),
+        run_id=manifest.run_id,
+        job_namespace=job.namespace if job else "default",
+        job_name=job.name if job else "unknown",
+        event_time=(manifest.ended or datetime.now(UTC)).isoformat(),
+    )
+
+
+def _push(event: RunEvent, attempt: Attempt, context: Context) -> None:
+    max_bytes = attempt.settings.xcom_max_bytes
+    if not max_bytes:
+        return
+
+    def smaller(allowed: int) -> dict[str, Any]:
+        return Serde.to_dict(fitted_event(event, allowed, _XCOM_OPTION)[0])
+
+    value = xcom.encode(Serde.to_dict(event), max_bytes, smaller)
+    if value is None:
+        log.warning(
+            "The lineage of this try is not shown in Airflow: even without detail it is more than "
+            "%s allows.",
+            _XCOM_OPTION,
+        )
+        return
+    context["ti"].xcom_push(key=xcom.KEY, value=value)
+
+
+def _archive(document: dict[str, Any], attempt: Attempt) -> None:
+    url, task = attempt.settings.archive_url, attempt.bundle.manifest.task
+    if url and task:
+        timeout_s = _KILLED_TIMEOUT_S if attempt.budget.is_killed else ARCHIVE_TIMEOUT_S
+        Archive(url, timeout_s).write(task, document)

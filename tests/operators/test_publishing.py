@@ -1,0 +1,208 @@
+"""What a try leaves in Airflow: the event exactly as sent, as an XCom and in the archive."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
+from openlineage.client.event_v2 import Job, Run, RunEvent
+from openlineage.client.serde import Serde
+
+from airflow_provider_sparklineage import xcom
+from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.operators import publishing
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.spark.capture import TaskIdentity
+
+pytestmark = pytest.mark.airflow
+
+TASK = TaskIdentity("shop", "revenue", "manual", 1)
+
+
+def operator(**kwargs):
+    return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+
+
+@pytest.fixture
+def pushed(context):
+    return lambda: xcom.decode(context["ti"].xcoms["sparklineage"])
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    url = f"file://{tmp_path}/archive"
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    return Archive(url)
+
+
+@pytest.fixture
+def complaints(caplog):
+    caplog.set_level(logging.WARNING)
+    return lambda: [r.getMessage() for r in caplog.records if "not shown" in r.getMessage()]
+
+
+def parts_of(event):
+    return event["inputs"], event["outputs"], event["run"]["facets"], event["job"]["facets"]
+
+
+def sent(task, context):
+    """Parts of the event that Airflow's OpenLineage provider gets."""
+    lineage = task.get_openlineage_facets_on_complete(context["ti"])
+    event = RunEvent(
+        eventTime="2024-05-06T00:00:00Z",
+        run=Run(str(uuid.uuid4()), facets=lineage.run_facets),
+        job=Job("tests", "shop.revenue", facets=lineage.job_facets),
+        inputs=lineage.inputs,
+        outputs=lineage.outputs,
+    )
+    return parts_of(json.loads(Serde.to_json(event)))
+
+
+def codes(event):
+    return [d["code"] for d in event["run"]["facets"]["sparkLineage_capture"]["degradations"]]
+
+
+def test_the_xcom_is_the_event_as_it_is_sent(spark_submit, execute, context, pushed):
+    spark_submit.does(events="staging_chain")
+    task = operator()
+    execute(task)
+    event = pushed()
+    assert event == context["ti"].xcoms["sparklineage"]
+    assert parts_of(event) == sent(task, context)
+    assert event["eventType"] == "COMPLETE"
+    assert event["job"]["name"] == "shop.revenue"
+    assert event["outputs"]
+
+
+def test_a_failed_try_leaves_its_event_as_well(spark_submit, execute, context, pushed, archive):
+    spark_submit.does(events="staging_chain", exit=1)
+    task = operator()
+    with pytest.raises(AirflowException):
+        execute(task)
+    assert pushed()["eventType"] == "FAIL"
+    assert parts_of(pushed()) == sent(task, context)
+    assert archive.read(TASK) == pushed()
+
+
+def test_a_try_that_fails_for_its_partitions_is_a_failed_one(
+    spark_submit, execute, pushed, archive
+):
+    spark_submit.does(events="staging_chain")
+    task = operator()
+    task._follow_up = _fail
+    with pytest.raises(AirflowException, match="wrong partition"):
+        execute(task)
+    assert pushed()["eventType"] == archive.read(TASK)["eventType"] == "FAIL"
+
+
+def _fail(*_):
+    message = "wrong partition"
+    raise AirflowException(message)
+
+
+def test_every_try_is_in_the_archive_in_full(spark_submit, execute, context, pushed, archive):
+    spark_submit.does(events="staging_chain")
+    task = operator()
+    execute(task)
+    context["ti"].try_number = 2
+    execute(task)
+    assert archive.tries(TASK) == [1, 2]
+    assert archive.read(TASK)["run"]["runId"] != pushed()["run"]["runId"]
+    assert parts_of(archive.read(TASK))[:2] == parts_of(pushed())[:2]
+
+
+def test_an_xcom_is_bounded_and_says_what_it_lacks(
+    spark_submit, execute, context, pushed, archive, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__XCOM_MAX_BYTES", "1500")
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    value = context["ti"].xcoms["sparklineage"]
+    assert len(json.dumps(value)) <= 1500
+    assert "detail_dropped" in codes(pushed())
+    said = pushed()["run"]["facets"]["sparkLineage_capture"]["degradations"]
+    assert any("[sparklineage] xcom_max_bytes" in d["message"] for d in said)
+    assert [d["name"] for d in pushed()["outputs"]] == [
+        d["name"] for d in archive.read(TASK)["outputs"]
+    ]
+    assert "detail_dropped" not in codes(archive.read(TASK))
+
+
+def test_what_fits_nowhere_is_said_in_the_log(
+    spark_submit, execute, context, complaints, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__XCOM_MAX_BYTES", "50")
+    execute(operator())
+    assert context["ti"].xcoms == {}
+    [said] = complaints()
+    assert "[sparklineage] xcom_max_bytes" in said
+
+
+def test_xcoms_can_be_switched_off(spark_submit, execute, context, complaints, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__XCOM_MAX_BYTES", "0")
+    execute(operator())
+    assert context["ti"].xcoms == {}
+    assert complaints() == []
+
+
+def test_without_lineage_nothing_is_left(spark_submit, execute, context, archive, tmp_path):
+    execute(operator(lineage=False))
+    assert context["ti"].xcoms == {}
+    assert not (tmp_path / "archive").exists()
+
+
+@pytest.mark.parametrize("url", ["nosuch://bucket/x", "file:///proc/nowhere"])
+def test_an_unreachable_archive_is_one_warning(
+    spark_submit, execute, pushed, complaints, monkeypatch, url
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    assert pushed()["outputs"]
+    [said] = complaints()
+    assert url in said
+    assert "archive_url" in said
+
+
+@pytest.mark.parametrize("error", [RuntimeError("database is away"), AirflowTaskTimeout("late")])
+def test_a_push_that_fails_does_not_change_how_the_task_ends(
+    spark_submit, execute, context, complaints, error
+):
+    def fail(**_):
+        raise error
+
+    context["ti"].xcom_push = fail
+    execute(operator())
+    assert len(complaints()) == 1
+
+
+def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archive, monkeypatch):
+    given = []
+
+    class Noting(Archive):
+        def write(self, *_):
+            given.append(self.timeout_s)
+
+    monkeypatch.setattr(publishing, "Archive", Noting)
+    task = operator()
+    execute(task)
+    task._follow_up = lambda attempt, _context: attempt.budget.killed()
+    execute(task)
+    assert given == [publishing.ARCHIVE_TIMEOUT_S, 1.0]
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_lineage_is_collected_for_the_archive_alone_but_not_for_the_xcom(
+    spark_submit, execute, context, tmp_path, monkeypatch, archived
+):
+    monkeypatch.setattr("airflow.providers.openlineage.api.is_openlineage_active", lambda: False)
+    url = f"file://{tmp_path}/archive"
+    if archived:
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    assert Archive(url).tries(TASK) == ([1] if archived else [])
+    assert ("sparklineage" in context["ti"].xcoms) is archived
