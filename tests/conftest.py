@@ -106,4 +106,5 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.fixture(scope="session")
 def recorded():
     """Open a recorded case: ``recorded("staging_chain").lineage``."""
-    return cache(Recorded)
+    opened = cache(Recorded)
+    return lambda case, spark="4.0": opened(case, spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ SPEC = Path(__file__).parents[2] / "shared" / "openlineage-spec"
 OURS = Path(__file__).parents[1] / "airflow_provider_sparklineage" / "schemas"
 
 
+@cache
 def _resources() -> dict[str, dict[str, Any]]:
     documents = {}
     for path in [SPEC / "OpenLineage.json", *sorted((SPEC / "facets").glob("*.json"))]:
@@ -30,38 +32,36 @@ def require_spec() -> None:
 def validate_event(event: dict[str, Any]) -> None:
     """Validate a RunEvent and each of its facets; skips the test where the schemas are absent."""
     require_spec()
+    _validator("OpenLineage.json#/$defs/RunEvent").validate(event)
+    for facet in _facets(event):
+        schema_url = facet["_schemaURL"]
+        if schema_url.startswith("urn:airflow-provider-sparklineage:"):
+            _validator(schema_url).validate(facet)
+            continue
+        file = schema_url.partition("#")[0].rpartition("/")[2]
+        if not any(uri.endswith(f"/{file}") for uri in _resources()):
+            continue  # Spark's own facets (catalog extensions) have no schema in the specification
+        definition = f"#/$defs/{schema_url.rpartition('/')[2]}" if "#" in schema_url else ""
+        _validator(f"{file}{definition}").validate(facet)
+
+
+@cache
+def _validator(of: str) -> jsonschema.Draft202012Validator:
+    """Make the validator of a facet of ours, by its URN, or of a definition in a file."""
     documents = _resources()
     registry: Registry[Any] = Registry().with_resources(
         (uri, Resource.from_contents(document)) for uri, document in documents.items()
     )
-    core = next(uri for uri in documents if uri.endswith("/OpenLineage.json"))
-    _validate(event, {"$ref": f"{core}#/$defs/RunEvent"}, registry)
-    for facet in _facets(event):
-        schema_url = facet["_schemaURL"]
-        if schema_url.startswith("urn:airflow-provider-sparklineage:"):
-            ours = {
-                json.loads(p.read_text())["$id"]: json.loads(p.read_text())
-                for p in OURS.glob("*.json")
-            }
-            _validate(facet, ours[schema_url], registry)
-            continue
-        file = next((u for u in documents if u.endswith(f"/{_file(schema_url)}")), None)
-        if file is None:
-            continue  # Spark's own facets (catalog extensions) have no schema in the specification
-        definition = schema_url.rpartition("/")[2] if "#" in schema_url else None
-        reference = f"{file}#/$defs/{definition}" if definition else file
-        _validate(facet, {"$ref": reference}, registry)
-
-
-def _file(schema_url: str) -> str:
-    return schema_url.partition("#")[0].rpartition("/")[2]
-
-
-def _validate(instance: Any, schema: dict[str, Any], registry: Any) -> None:
-    validator = jsonschema.Draft202012Validator(
+    if of.startswith("urn:"):
+        ours = (json.loads(path.read_text()) for path in OURS.glob("*.json"))
+        schema = next(document for document in ours if document["$id"] == of)
+    else:
+        file, _, definition = of.partition("#")
+        uri = next(uri for uri in documents if uri.endswith(f"/{file}"))
+        schema = {"$ref": f"{uri}#{definition}" if definition else uri}
+    return jsonschema.Draft202012Validator(
         schema, registry=registry, format_checker=jsonschema.FormatChecker()
     )
-    validator.validate(instance)
 
 
 def _facets(event: dict[str, Any]):

@@ -1,0 +1,132 @@
+"""Column lineage of SQL by another reader of SQL: sqlglot's, of the very statements that Spark ran.
+
+Compared are the direct sources of every output column, as sets of columns. What differs is in
+``EXPLAINED``, with the reason, and must differ in exactly that way on every Spark.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+from sqlglot import exp, parse_one
+from sqlglot.lineage import lineage
+from sqlglot.optimizer import build_scope
+from sqlglot.optimizer.qualify import qualify
+
+from airflow_provider_sparklineage.lineage.columns import DIRECT
+from tests.applications.sql_queries import QUERIES, VIEWS
+from tests.conftest import SPARKS
+from tests.lineage_text import short
+
+CHOICE = "what chooses a value (CASE, IF, FILTER) is no part of it; the listener says CONDITIONAL"
+WINDOW = "what a window is partitioned and ordered by is no part of the value; it is WINDOW"
+COMPARED = "rows of the right side are compared with and never come out"
+EXPANDED = "Spark expands the rows first, beyond which the listener does not look; said as a gap"
+SUBQUERY = "the listener does not look into scalar subqueries; said as subquery_unseen"
+EQUAL = "both columns of USING are equal; Spark takes the left one"
+PIVOT = "the plan of a pivot aggregates pairs of the value and of what it chooses by"
+
+
+class Difference(NamedTuple):
+    """Sources of a column that only one of the two names."""
+
+    why: str
+    only_sqlglot: frozenset[str] = frozenset()
+    only_spark: frozenset[str] = frozenset()
+
+
+def by_sqlglot_only(why, *columns):
+    return Difference(why, only_sqlglot=frozenset(columns))
+
+
+EXPLAINED = {
+    "using_join.customer_id": by_sqlglot_only(EQUAL, "customers.customer_id"),
+    "scalar_subquery.converted": by_sqlglot_only(SUBQUERY, "rates.rate"),
+    "intersect_rows.customer_id": by_sqlglot_only(COMPARED, "orders.customer_id"),
+    "except_rows.customer_id": by_sqlglot_only(COMPARED, "orders.customer_id"),
+    "window_sum.running": by_sqlglot_only(WINDOW, "orders.customer_id", "orders.dt"),
+    "window_rank.place": by_sqlglot_only(WINDOW, "orders.amount", "orders.region"),
+    "window_lag.change": by_sqlglot_only(WINDOW, "orders.customer_id", "orders.dt"),
+    "case_when.eu_amount": by_sqlglot_only(CHOICE, "orders.region"),
+    "case_of_two.contact": by_sqlglot_only(CHOICE, "customers.segment"),
+    "if_function.told": by_sqlglot_only(CHOICE, "orders.amount"),
+    "filtered_aggregate.eu_total": by_sqlglot_only(CHOICE, "orders.region"),
+    "unpivoted.kind": by_sqlglot_only(EXPANDED, "customers.email", "customers.name"),
+    "unpivoted.told": by_sqlglot_only(EXPANDED, "customers.email", "customers.name"),
+    **{
+        f"{query}.{column}": by_sqlglot_only(EXPANDED, f"orders.{column}")
+        for query in ("rolled_up", "cubed", "grouping_sets")
+        for column in ("region", "dt")
+    },
+    **{
+        f"pivoted.{column}": Difference(PIVOT, only_spark=frozenset({"orders.region"}))
+        for column in ("eu", "us")
+    },
+}
+
+
+@cache
+def views():
+    """Give sqlglot the columns of the views."""
+    tables = {view: parse_one(f"CREATE TABLE t ({of})", read="spark") for view, of in VIEWS.items()}
+    return {
+        view: {column.name: column.kind.sql("spark") for column in table.this.expressions}
+        for view, table in tables.items()
+    }
+
+
+@cache
+def by_sqlglot(query):
+    """Give the columns of tables that each output column is made of."""
+    tree = qualify(
+        parse_one(QUERIES[query], read="spark"),
+        schema=views(),
+        dialect="spark",
+        validate_qualify_columns=False,
+        identify=False,
+    )
+    scope = build_scope(tree)
+    found = {}
+    for column in scope.expression.named_selects:
+        node = lineage(column, tree, scope=scope, schema=views(), dialect="spark")
+        found[column] = {
+            f"{leaf.source.name}.{leaf.name.rpartition('.')[2]}"
+            for leaf in node.walk()
+            if isinstance(leaf.source, exp.Table) and not leaf.downstream
+        }
+    return found
+
+
+def by_spark(recorded, spark, query):
+    """Give the direct sources of each output column, as the task's lineage has them."""
+    outputs = recorded("sql_queries", spark).lineage.outputs
+    output = next(d for d in outputs if short(d.name) == f"queries/{query}")
+    return {
+        column: {
+            f"{short(source.dataset)}.{source.field}"
+            for source, said in edges.items()
+            if any(t.type == DIRECT for t in said)
+        }
+        for column, edges in output.columns.fields.items()
+    }
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("spark", SPARKS)
+def test_sqlglot_agrees_on_what_columns_are_made_of(recorded, spark, query):
+    ours = by_spark(recorded, spark, query)
+    theirs = by_sqlglot(query)
+    assert ours.keys() <= theirs.keys()
+    for column, sources in theirs.items():
+        explained = EXPLAINED.get(f"{query}.{column}", Difference(""))
+        mine = ours.get(column, set())
+        assert sources - mine == explained.only_sqlglot, column
+        assert mine - sources == explained.only_spark, column
+
+
+def test_most_queries_need_no_explanation():
+    differing = {column.partition(".")[0] for column in EXPLAINED}
+    assert differing <= QUERIES.keys()
+    assert len(QUERIES.keys() - differing) >= 40
