@@ -14,7 +14,8 @@
     └── UnusableInputError   what a command was given holds no Spark application
 
 None of them reaches a user's task: the operator turns them into a warning and a degradation in the
-event, unless ``strict=True``.
+event, unless ``strict=True``. An argument of the operator that no rendering could mend is refused
+with the DAG that has it.
 """
 
 from __future__ import annotations

@@ -221,8 +221,11 @@ def _covering(
         shapes.setdefault(shape, set()).add(key)
     covered, met = set(), set()
     for partition, values in found.items():
+        whole = tuple(sorted(values.items()))
         for shape, keys in shapes.items():
-            key = tuple((label, values.get(label, "")[:cut]) for label, cut in shape)
+            key = whole
+            if key not in keys:  # all values are given in most expectations
+                key = tuple((label, values.get(label, "")[:cut]) for label, cut in shape)
             if key in keys:
                 covered.add(partition)
                 met.add(key)

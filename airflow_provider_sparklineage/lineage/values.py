@@ -20,6 +20,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from enum import Enum, auto
+from functools import lru_cache
 
 from airflow_provider_sparklineage.moments import canonical
 from airflow_provider_sparklineage.partitioning import IDENTITY, NULL, Dimension
@@ -67,7 +68,12 @@ _LONGEST_DECIMAL = 40  # exponents beyond it would be spelled with as many digit
 
 def kind_of(dimension: Dimension) -> ValueKind:
     """Tell as what the values of a dimension are compared."""
-    base = _TYPE.match(dimension.type.casefold())
+    return _kind_of(dimension.type)
+
+
+@lru_cache(maxsize=1_000)
+def _kind_of(type_name: str) -> ValueKind:
+    base = _TYPE.match(type_name.casefold())
     return _KINDS.get(base[0], ValueKind.UNKNOWN) if base else ValueKind.UNKNOWN
 
 

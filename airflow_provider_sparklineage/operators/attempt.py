@@ -56,6 +56,8 @@ from airflow_provider_sparklineage.spark.conf import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
@@ -289,19 +291,27 @@ class Attempt:
 
     # --- after ------------------------------------------------------------------------------------
 
-    def finish(self, outcome: Outcome) -> OpenLineageParts:
+    def finish(
+        self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool] = lambda _: False
+    ) -> OpenLineageParts:
         """Collect and merge into what Airflow's OpenLineage provider will send.
 
         Never raises, not even Airflow's task timeout if that fires in here: Spark has ended by now,
         and how it ended is the task's outcome.
+
+        :param has_failed: asked, with what was collected, whether the task fails because of it;
+            then all is said of a failed task, the same by what is sent and by the bundle
         """
         try:
-            self.budget.begin(self.settings.collect_timeout.total_seconds())
-            self._note(ended=datetime.now(UTC), outcome=str(outcome))
-            lineage = task_lineage(self.bundle, self.budget.expired)
+            lineage = self._merged(outcome)
+            if has_failed(lineage):
+                outcome = Outcome.FAIL
+                lineage = self._merged(outcome)
             if self.settings.relay_spark_events:
                 from airflow_provider_sparklineage.operators.relaying import relayed
 
+                # Its own time: what has been asked may have taken long.
+                self.budget.begin(self.settings.collect_timeout.total_seconds())
                 lineage = relayed(lineage, self.bundle, self._task, self.budget)
             parts = self._parts(lineage)
             self.lineage = lineage
@@ -313,6 +323,11 @@ class Attempt:
         with suppress(Exception, AirflowTaskTimeout):
             self._clean_up(lineage)
         return parts
+
+    def _merged(self, outcome: Outcome) -> TaskLineage:
+        self.budget.begin(self.settings.collect_timeout.total_seconds())
+        self._note(ended=datetime.now(UTC), outcome=str(outcome))
+        return task_lineage(self.bundle, self.budget.expired)
 
     def _rest(self, outcome: Outcome) -> tuple[TaskLineage, OpenLineageParts]:
         """Give what is left to say of a try that could not be merged; never raises."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import re
+import threading
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset, Stats
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowTaskTimeout,
+    Asset,
+    Stats,
+)
 
 from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import Kind, Side
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_SIDES = ("reads", "writes")
+CALLBACK_S = 30
+"""Seconds that a callback may take: nobody else waits for it."""
 MAX_KEYS = 1000
 """Asset partitions of one output: each starts a run of the DAGs that are scheduled on the asset."""
 MAX_KEY_LENGTH = 250
@@ -79,6 +89,7 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
             side,
             dataset,
             is_exact=dataset.observed
+            and (dataset.subset is None or dataset.subset.exact)
             and dataset.expected is not None
             and dataset.expected.kind is not Kind.INFERRED,
         )
@@ -91,47 +102,94 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
 def _counts(side: Side, name: str, chosen: list[str]) -> bool:
     if not chosen:
         return True
-    sides = [c for c in chosen if c in ("reads", "writes")]
-    globs = [c for c in chosen if c not in ("reads", "writes")]
+    sides = [c for c in chosen if c in _SIDES]
+    globs = [c for c in chosen if c not in _SIDES]
     return (not sides or f"{side}s" in sides) and (
         not globs or any(fnmatchcase(name, glob) for glob in globs)
     )
 
 
-def act(
+def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> list[str]:
+    """List the globs that are none of the task's datasets: perhaps misspelt."""
+    names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
+    globs = [c for c in ([of] if isinstance(of, str) else of or ()) if c not in _SIDES]
+    return [glob for glob in globs if not any(fnmatchcase(name, glob) for name in names)]
+
+
+def failures(found: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:
+    """Make the task's failure, if the policy is ``fail`` and a mismatch is exact."""
+    failing = [entry for entry in found if entry.check.status.is_mismatch and entry.is_exact]
+    if policy != "fail" or not failing:
+        return []
+    msg = (
+        "The job ran, and touched other partitions than this run was meant to: "
+        f"{' '.join(entry.message for entry in failing)} Nothing was undone; the task fails "
+        "because of on_partition_mismatch='fail', and is not retried."
+    )
+    return [AirflowFailException(msg)]
+
+
+def tell(
     found: Iterable[PartitionCheck],
     policy: str,
     callback: Callable[[list[PartitionCheck]], object] | None,
 ) -> None:
     """Count the statuses in Airflow's metrics, and tell people of mismatches.
 
-    :param policy: ``warn``, ``ignore`` or ``fail``; what is none of them warns
-    :param callback: called with the mismatches; what it raises is logged
-    :raise AirflowFailException: if the policy is ``fail`` and a mismatch is exact
+    :param policy: of ``ignore`` nobody is told; what ``fail`` fails is told by the failure
+    :param callback: called with the mismatches; whatever it does, it costs no task
     """
     found = list(found)
-    for entry in found:
-        Stats.incr(f"sparklineage.partition_check.{entry.check.status}")
+    _count(found)
     mismatches = [entry for entry in found if entry.check.status.is_mismatch]
     if not mismatches or policy == "ignore":
         return
+    if policy != "fail" or not any(entry.is_exact for entry in mismatches):
+        log.warning(
+            "The job touched other partitions than this run was meant to: %s",
+            " ".join(entry.message for entry in mismatches),
+        )
     if callback is not None:
+        _call(callback, mismatches)
+
+
+def _count(found: Iterable[PartitionCheck]) -> None:
+    try:
+        for entry in found:
+            Stats.incr(f"sparklineage.partition_check.{entry.check.status}")
+    except Exception:  # a metrics backend that is not there
+        log.warning("Partition checks were not counted in Airflow's metrics.", exc_info=True)
+
+
+def _call(
+    callback: Callable[[list[PartitionCheck]], object], mismatches: list[PartitionCheck]
+) -> None:
+    """Call the callback in a thread, because what hangs can be left alone there, and only there."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
         try:
             callback(mismatches)
-        except Exception:
-            log.warning("on_partition_mismatch_callback failed.", exc_info=True)
-    failing = [entry for entry in mismatches if entry.is_exact]
-    if policy == "fail" and failing:
-        msg = (
-            "The job ran, and touched other partitions than this run was meant to: "
-            f"{' '.join(entry.message for entry in failing)} Nothing was undone; the task fails "
-            "because of on_partition_mismatch='fail', and is not retried."
-        )
-        raise AirflowFailException(msg)
-    log.warning(
-        "The job touched other partitions than this run was meant to: %s",
-        " ".join(entry.message for entry in mismatches),
+        except BaseException as error:  # sys.exit() ends no task either
+            raised.append(error)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(
+        target=context.run, args=(run,), name="on_partition_mismatch_callback", daemon=True
     )
+    thread.start()
+    try:
+        thread.join(CALLBACK_S)
+    except AirflowTaskTimeout:
+        log.warning("on_partition_mismatch_callback was still running at the task's timeout.")
+        return
+    if thread.is_alive():
+        log.warning(
+            "on_partition_mismatch_callback has not returned for %d s; the task goes on without "
+            "it.", CALLBACK_S,
+        )  # fmt: skip
+    elif raised:
+        log.warning("on_partition_mismatch_callback failed.", exc_info=raised[0])
 
 
 # --- asset partitions -----------------------------------------------------------------------------
@@ -153,6 +211,12 @@ def record_asset_partitions(
         dataset = outputs.get(name) if (name := asset_name(asset)) else None
         if dataset is None or dataset.subset is None or dataset.check.status is Status.UNOBSERVED:
             continue
+        if not dataset.subset.exact:
+            log.warning(
+                "Which partitions of %s were written is not certain, so none is recorded on its "
+                "asset.", dataset.name,
+            )  # fmt: skip
+            continue
         try:
             keys = sorted({partition_key(p, key_format) for p in dataset.subset.partitions})
             if len(keys) > MAX_KEYS:
@@ -161,9 +225,16 @@ def record_asset_partitions(
                     "none is.", len(keys), dataset.name, MAX_KEYS,
                 )  # fmt: skip
             elif keys:
-                context["outlet_events"][asset].add_partitions(keys)
+                _add(context["outlet_events"][asset], keys)
         except Exception as error:
             log.warning("Partitions of %s were not recorded on its asset: %s", dataset.name, error)
+
+
+def _add(event: Any, keys: list[str]) -> None:
+    if not hasattr(event, "add_partitions"):
+        msg = "Airflow records partitions of assets from 3.3 on, and this is an older one."
+        raise NotImplementedError(msg)
+    event.add_partitions(keys)
 
 
 def partition_key(partition: Partition, key_format: str | bool) -> str:

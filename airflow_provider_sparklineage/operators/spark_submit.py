@@ -15,6 +15,7 @@ from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from jinja2 import Environment
 
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
@@ -99,6 +101,12 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        arguments.check(
+            on_partition_mismatch,
+            check_partitions_of,
+            on_partition_mismatch_callback,
+            record_asset_partitions,
+        )
         self.lineage = lineage
         self.reads = reads
         self.writes = writes
@@ -176,6 +184,14 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         own = {name: getattr(operator, name) for name in _INJECTED}
         self._attempt = attempt = self._begin(context)
         outcome = Outcome.FAIL
+        failures: list[AirflowFailException] = []
+
+        def has_failed(lineage: TaskLineage) -> bool:
+            failures.extend(
+                self._follow_up(lineage, context) if outcome is not Outcome.FAIL else ()
+            )
+            return bool(failures)
+
         try:
             result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
@@ -185,43 +201,41 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             raise
         finally:
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
-            self._collected = collected = attempt.finish(outcome)
+            self._collected = collected = attempt.finish(outcome, has_failed)
             for name, value in own.items():
                 setattr(operator, name, value)
-            if outcome is Outcome.FAIL:
-                publish(attempt, collected, outcome, context)
-        try:
-            self._follow_up(attempt, context)
-        except BaseException:
-            outcome = Outcome.FAIL
-            raise
-        finally:
-            publish(attempt, collected, outcome, context)
+            publish(attempt, collected, Outcome.FAIL if failures else outcome, context)
+        if failures:
+            raise failures[0]
         return result
 
-    def _follow_up(self, attempt: Attempt, context: Context) -> None:
-        """Act on the partitions that a successful job touched.
+    def _follow_up(self, lineage: TaskLineage, context: Context) -> list[AirflowFailException]:
+        """Act on the partitions that a successful job touched; never raises.
 
-        :raise AirflowFailException: only if ``on_partition_mismatch`` is ``fail``
+        :return: the task's failure, if ``on_partition_mismatch`` is ``fail`` and there is a reason
         """
-        if attempt.lineage is None:
-            return
         from airflow_provider_sparklineage.operators import partition_check
 
         operator: Any = self
+        failures: list[AirflowFailException] = []
         try:
-            found = partition_check.checks(attempt.lineage, self.check_partitions_of)
-            partition_check.act(
+            found = partition_check.checks(lineage, self.check_partitions_of)
+            failures += partition_check.failures(found, self.on_partition_mismatch)
+            partition_check.tell(
                 found, self.on_partition_mismatch, self.on_partition_mismatch_callback
             )
-            if self.record_asset_partitions:
+            for glob in partition_check.unmatched_globs(lineage, self.check_partitions_of):
+                log.warning(
+                    "check_partitions_of names %r, and the job touched no such dataset, so nothing "
+                    "was checked for it.", glob,
+                )  # fmt: skip
+            if self.record_asset_partitions and not failures:
                 partition_check.record_asset_partitions(
-                    operator.outlets, attempt.lineage, self.record_asset_partitions, context
+                    operator.outlets, lineage, self.record_asset_partitions, context
                 )
-        except AirflowFailException:
-            raise
-        except Exception:
-            log.warning("Expected and observed partitions were not compared.", exc_info=True)
+        except (Exception, AirflowTaskTimeout):  # Spark has ended, as how is the task's outcome
+            log.warning("Following up on expected and observed partitions failed.", exc_info=True)
+        return failures
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""

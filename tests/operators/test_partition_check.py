@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
+import threading
 from collections import Counter
 from types import SimpleNamespace
 
 import pendulum
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Stats
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, Stats
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.execution_time.context import MacrosAccessor
 
-from airflow_provider_sparklineage.exceptions import DeclarationError
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.exceptions import DeclarationError, SettingsError
 from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
@@ -67,14 +71,14 @@ class OutletEvents(dict):
 
 @pytest.fixture
 def run(spark_submit, execute, context, counted):
-    def run(*days, exit=0, observations=None, **arguments):
+    def run(*days, exit=0, observations=None, events=None, **arguments):
         spark_submit.does("staging_chain", observations=observations or written(*days), exit=exit)
         task = SparkLineageSubmitOperator(
             task_id="revenue",
             application="job.py",
             **({"application_args": ["--out", OUTPUT]} | arguments),
         ).prepare_for_execution()
-        task.events = OutletEvents()
+        task.events = OutletEvents() if events is None else events
         of_run = {
             **context,
             "ds": "2024-05-06",
@@ -92,6 +96,7 @@ def run(spark_submit, execute, context, counted):
             task.error = error
         lineage = task.get_openlineage_facets_on_complete(None)
         task.check = lineage.run_facets["sparkLineage_partitionCheck"]
+        task.degradations = lineage.run_facets["sparkLineage_capture"].degradations
         return task
 
     return run
@@ -137,6 +142,29 @@ def test_the_task_fails_on_request_and_its_lineage_is_there(run):
     assert "/lake/revenue" in [d.name for d in lineage.outputs]
 
 
+def test_the_bundle_of_a_failed_check_is_kept_and_says_what_was_sent(run, captures, capsys):
+    task = run("2024-05-05", on_partition_mismatch="fail")
+    [manifest] = captures()
+    assert json.loads(manifest.read_text())["outcome"] == "FAIL"
+    capsys.readouterr()
+    assert cli.main(["merge", str(manifest.parent)]) == 0
+    event = json.loads(capsys.readouterr().out)
+    assert event["eventType"] == "FAIL"
+    sent = task.get_openlineage_facets_on_failure(None)
+    assert [d["name"] for d in event["outputs"]] == [d.name for d in sent.outputs]
+    said = event["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
+    assert sorted(said, key=str) == sorted(task.check.writes, key=str)
+    assert cli.main(["show", str(manifest.parent)]) == 0
+    assert "unexpected dt=2024-05-05" in capsys.readouterr().out
+
+
+def test_the_bundle_of_a_check_that_went_well_says_so(run, captures, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    run("2024-05-06", on_partition_mismatch="fail")
+    [manifest] = captures()
+    assert json.loads(manifest.read_text())["outcome"] == "COMPLETE"
+
+
 def test_ignored_it_is_only_in_the_event(run, caplog):
     task = run("2024-05-05", on_partition_mismatch="ignore")
     assert of_output(task)["status"] == "unexpected"
@@ -174,9 +202,68 @@ def test_a_callback_gets_the_mismatches(run, caplog):
     assert (mismatch.side, str(mismatch.dataset.name)) == ("write", "/lake/revenue")
     run("2024-05-06", on_partition_mismatch_callback=got.extend)
     assert len(got) == 1
-    task = run("2024-05-05", on_partition_mismatch_callback=lambda _: 1 / 0)
-    assert task.error is None
-    assert "on_partition_mismatch_callback failed." in warnings(caplog)
+
+
+@pytest.mark.parametrize(
+    ("callback", "said"),
+    [
+        pytest.param(lambda _: 1 / 0, "failed", id="raises"),
+        pytest.param(lambda _: sys.exit(3), "failed", id="exits"),
+        pytest.param(lambda _: threading.Event().wait(), "has not returned for 0 s", id="hangs"),
+        pytest.param(lambda: None, "failed", id="takes nothing"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["warn", "fail"])
+def test_a_callback_that_misbehaves_costs_no_task(run, caplog, monkeypatch, callback, said, policy):
+    monkeypatch.setattr(partition_check, "CALLBACK_S", 0.05)
+    task = run("2024-05-05", on_partition_mismatch=policy, on_partition_mismatch_callback=callback)
+    assert isinstance(task.error, AirflowFailException) == (policy == "fail")
+    assert any(f"on_partition_mismatch_callback {said}" in w for w in warnings(caplog))
+
+
+def test_the_timeout_of_the_task_ends_a_callback_and_not_the_task(run, caplog, monkeypatch):
+    def timed_out(*_):
+        raise AirflowTaskTimeout
+
+    monkeypatch.setattr(threading.Thread, "join", timed_out)
+    task = run(
+        "2024-05-05", on_partition_mismatch="fail", on_partition_mismatch_callback=lambda _: None
+    )
+    assert isinstance(task.error, AirflowFailException)
+    assert any("still running at the task's timeout" in w for w in warnings(caplog))
+
+
+def test_metrics_that_cannot_be_counted_do_not_hide_a_mismatch(run, caplog, monkeypatch):
+    monkeypatch.setattr(Stats, "incr", lambda *_, **__: 1 / 0, raising=False)
+    task = run("2024-05-05", on_partition_mismatch="fail")
+    assert isinstance(task.error, AirflowFailException)
+    assert any("were not counted" in w for w in warnings(caplog))
+
+
+def test_a_glob_of_no_dataset_is_said(run, caplog):
+    run("2024-05-05", on_partition_mismatch="fail", check_partitions_of=["/lake/revenues"])
+    assert any("'/lake/revenues', and the job touched no such" in w for w in warnings(caplog))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"on_partition_mismatch": "fial"},
+        {"on_partition_mismatch": None},
+        {"check_partitions_of": "write"},
+        {"check_partitions_of": ["Reads"]},
+        {"check_partitions_of": []},
+        {"check_partitions_of": [""]},
+        {"check_partitions_of": 1},
+        {"on_partition_mismatch_callback": "page_me"},
+        {"record_asset_partitions": "dt"},
+        {"record_asset_partitions": 1},
+    ],
+)
+def test_a_slip_in_an_argument_is_an_error_of_the_dag(wrong):
+    [name] = wrong
+    with pytest.raises(SettingsError, match=f"^{name}=.*it must be"):
+        SparkLineageSubmitOperator(task_id="revenue", application="job.py", **wrong)
 
 
 def test_a_job_that_failed_is_not_checked_besides(run, caplog):
@@ -224,6 +311,35 @@ def test_a_failed_check_records_nothing(run):
     )
     assert task.error is not None
     assert task.events == {}
+
+
+def test_partitions_that_are_not_certain_fail_nothing_and_are_not_recorded(run, caplog):
+    observations = written("2024-05-05")
+    observations[1]["writes"][0]["how"] = "listing"
+    task = run(
+        observations=observations,
+        outlets=[REVENUE],
+        record_asset_partitions=True,
+        on_partition_mismatch="fail",
+    )
+    assert task.error is None
+    assert of_output(task)["status"] == "unexpected"
+    assert task.events == {}
+    said = " ".join(warnings(caplog))
+    assert "meant to" in said
+    assert "not certain, so none is recorded" in said
+    [note] = [d for d in task.degradations if d.code == "partitions_inexact"]
+    assert "/lake/revenue were written is not certain" in note.message
+
+
+def test_an_airflow_that_records_no_partitions_is_said(run, caplog):
+    class OlderEvents(dict):
+        def __missing__(self, asset):
+            return SimpleNamespace()
+
+    task = run("2024-05-06", outlets=[REVENUE], record_asset_partitions=True, events=OlderEvents())
+    assert task.error is None
+    assert any("Airflow records partitions of assets from 3.3 on" in w for w in warnings(caplog))
 
 
 def test_too_many_keys_are_said_and_none_is_recorded(run, caplog, monkeypatch):

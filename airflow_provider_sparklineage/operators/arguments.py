@@ -1,0 +1,49 @@
+"""Arguments of the operator that can be wrong before anything is rendered: refused with the DAG."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from airflow_provider_sparklineage.exceptions import SettingsError
+
+POLICIES = ("warn", "ignore", "fail")
+_SIDES = ("reads", "writes")
+# A person who writes one of these means a side, and a glob of that name would match nothing.
+_MEANT_AS_SIDE = re.compile(r"(read|write|input|output)s?", re.IGNORECASE)
+
+
+def check(
+    on_partition_mismatch: object,
+    check_partitions_of: object,
+    callback: object,
+    record_asset_partitions: object,
+) -> None:
+    """Refuse what could only be a slip of the pen, where the author of the DAG sees it.
+
+    :raise SettingsError: naming the argument and what it may be
+    """
+    if on_partition_mismatch not in POLICIES:
+        said = repr(on_partition_mismatch)
+        msg = f"on_partition_mismatch={said}; it must be 'warn', 'ignore' or 'fail'."
+        raise SettingsError(msg)
+    of = check_partitions_of
+    chosen = [of] if isinstance(of, str) else of if isinstance(of, Collection) else []
+    is_usable = of is None or (chosen and all(isinstance(c, str) and c.strip() for c in chosen))
+    slips = [c for c in chosen if c not in _SIDES and _MEANT_AS_SIDE.fullmatch(str(c).strip())]
+    if slips or not is_usable:
+        msg = (
+            f"check_partitions_of={of!r}; it must be 'reads', 'writes', a glob of datasets such as "
+            "'*/lake/revenue', or a list of these."
+        )
+        raise SettingsError(msg)
+    if callback is not None and not callable(callback):
+        msg = f"on_partition_mismatch_callback={callback!r}; it must be a function."
+        raise SettingsError(msg)
+    key = record_asset_partitions
+    if not isinstance(key, bool) and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
+        msg = (
+            f"record_asset_partitions={key!r}; it must be True, False, or a format of keys such as "
+            "'{dt}|{region}'."
+        )
+        raise SettingsError(msg)
