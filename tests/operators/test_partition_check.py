@@ -15,6 +15,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTas
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.execution_time.context import MacrosAccessor
+from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.exceptions import DeclarationError, SettingsError
@@ -153,7 +154,8 @@ def test_the_bundle_of_a_failed_check_is_kept_and_says_what_was_sent(run, captur
     sent = task.get_openlineage_facets_on_failure(None)
     assert [d["name"] for d in event["outputs"]] == [d.name for d in sent.outputs]
     said = event["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
-    by_name = {entry["dataset"]["name"]: entry for entry in task.check.writes}
+    writes = Serde.to_dict(task.check)["writes"]
+    by_name = {entry["dataset"]["name"]: entry for entry in writes}
     assert {entry["dataset"]["name"]: entry for entry in said} == by_name
     assert cli.main(["show", str(manifest.parent)]) == 0
     assert "unexpected dt=2024-05-05" in capsys.readouterr().out
