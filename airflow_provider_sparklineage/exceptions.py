@@ -8,6 +8,7 @@
     │   └── ConnectionFieldsError  so has a field of the connection, or it is not there
     ├── DeclarationError     a declaration of what a task reads or writes cannot be understood
     ├── ListenerError        no usable listener jar for this Spark
+    ├── DriverElsewhereError the driver will not run where anything can be collected
     ├── CaptureError         a capture bundle cannot be made or read
     ├── ArchiveError         the archive could not be written or read in time
     ├── DocumentError        a stored event is none, damaged, or of a version that is too new
@@ -43,6 +44,10 @@ class DeclarationError(SparkLineageError):
 
 class ListenerError(SparkLineageError):
     """Raised when there is no listener jar that this Spark can load, or it cannot be fetched."""
+
+
+class DriverElsewhereError(SparkLineageError):
+    """Raised when the driver will run where nothing that it writes can be read."""
 
 
 class CaptureError(SparkLineageError):

@@ -15,7 +15,7 @@ import msgspec
 from airflow_provider_sparklineage.exceptions import CaptureError, UnusableInputError
 from airflow_provider_sparklineage.spark import capture
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
-from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, as_lines, read_events
+from airflow_provider_sparklineage.spark.events import SparkEvent, as_lines, read_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +83,7 @@ def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterato
     files = tuple(map(Path, paths))
     bundle = EventFiles(None, Manifest(application_run_id=""), files=files)
     run_id = _application(bundle, application)
-    yield EventFiles(None, Manifest(application_run_id=run_id), ReadReport(), files)
+    yield EventFiles(None, Manifest(application_run_id=run_id), files=files)
 
 
 def _application(files: EventFiles, wanted: str | None) -> str:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage import rules
 from airflow_provider_sparklineage.intermediates import Intermediates
+from airflow_provider_sparklineage.spark import distribution
+from airflow_provider_sparklineage.spark.transport import ExistingTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +134,16 @@ def _store(value: object) -> str:
     return text.rstrip("/")
 
 
+def _paths(value: object) -> tuple[str, ...]:
+    given = value if isinstance(value, list | tuple) else _text(value).split(",")
+    return tuple(text for item in given if (text := _text(item)))
+
+
+def _spark_version(value: object) -> tuple[str, str] | None:
+    text = _text(value)
+    return distribution.declared(text) if text else None
+
+
 def _partitioning(value: object) -> PartitionRules:
     return rules.load(json.dumps(value) if isinstance(value, list) else _text(value))
 
@@ -159,6 +171,10 @@ PATH = Kind("string", _path, "a path")
 URL = Kind("string", _url, "a URL that begins with http:// or https://")
 ABSOLUTE_PATH = Kind("string", _location, "an absolute path on the worker")
 STORE = Kind("string", _store, "a URL such as s3://bucket/lineage or file:///mnt/lineage")
+PATHS = Kind("string", _paths, "paths with commas between, or a list of them")
+SPARK_VERSION = Kind(
+    "string", _spark_version, "a version of Spark, such as 4.0.1 or 3.5.6-scala2.13"
+)
 PARTITIONING = Kind("string", _partitioning, "a YAML file of rules, or the rules")
 INTERMEDIATES = Kind(
     "string",
@@ -168,3 +184,4 @@ INTERMEDIATES = Kind(
 KEEP_CAPTURES = _choice(KeepCaptures)
 COLUMN_LINEAGE = _choice(ColumnLineageForm)
 BACKEND = _choice(BackendName)
+EXISTING_TRANSPORT = _choice(ExistingTransport)

@@ -88,12 +88,53 @@ OPTIONS = (
         "$SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
     ),
     Option(
+        "fetch_listener",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "Let a task whose worker has no listener jar fetch one into the cache, by Spark's own "
+        "resolver, before it submits.",
+    ),
+    Option(
+        "spark_version",
+        kinds.SPARK_VERSION,
+        "",
+        "3.5.6-scala2.13",
+        "Version of Spark that spark-submit runs. Empty: found from its files, or else from "
+        "`spark-submit --version`.",
+    ),
+    Option(
+        "listener_extensions",
+        kinds.PATHS,
+        "",
+        "/opt/spark/lineage/shop-visitors.jar",
+        "Jars on the worker that extend the listener with visitors of your own; they go where it "
+        "goes.",
+        in_operator=True,
+    ),
+    Option(
+        "existing_transport",
+        kinds.EXISTING_TRANSPORT,
+        "keep",
+        "collect_only",
+        "What becomes of a transport that a job has in `spark.openlineage.transport.*`: `keep`, "
+        "Spark sends there as well, or `collect_only`, only the task's own event is sent.",
+    ),
+    Option(
         "capture_location",
         kinds.ABSOLUTE_PATH,
         "",
         "/var/lib/airflow/sparklineage",
         "Directory on the worker for capture bundles, private to the worker's user. Empty: a "
         "directory of the user in the temporary folder.",
+    ),
+    Option(
+        "capture_location_shared",
+        kinds.BOOLEAN,
+        "False",
+        "True",
+        "The capture location is on a mount that drivers in the cluster have as well, at the same "
+        "path and writable: then their lineage is collected, too.",
     ),
     Option(
         "web_url",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         KeepCaptures,
     )
     from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.spark.transport import ExistingTransport
 
 
 class Origin(StrEnum):
@@ -100,7 +101,12 @@ class Settings:
     observe: bool
     backend: BackendName
     listener_jar: Path | None
+    fetch_listener: bool
+    spark_version: tuple[str, str] | None
+    listener_extensions: tuple[str, ...]
+    existing_transport: ExistingTransport
     capture_location: Path
+    capture_location_shared: bool
     web_url: str | None
     max_partitions: int
     max_locations: int

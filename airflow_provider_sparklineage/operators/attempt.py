@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,34 +26,31 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 
 from airflow_provider_sparklineage.degradations import DegradationCode
-from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SparkLineageError
+from airflow_provider_sparklineage.exceptions import (
+    CaptureError,
+    DriverElsewhereError,
+    ListenerError,
+    SparkLineageError,
+)
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.budget import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
+from airflow_provider_sparklineage.operators.injection import (
+    Read,
+    SubmitTarget,
+    injected,
+    read,
+)
 from airflow_provider_sparklineage.operators.masking import mask, masked
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.spark import (
-    capture,
-    choice,
-    class_path,
-    distribution,
-    driver_zip,
-    transport,
-)
+from airflow_provider_sparklineage.spark import capture, retention, transport
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
     ManifestDegradation,
 )
-from airflow_provider_sparklineage.spark.conf import (
-    Injection,
-    Observation,
-    can_observe,
-    inject,
-    injected_names,
-    refuse_connect,
-)
+from airflow_provider_sparklineage.spark.conf import injected_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,25 +60,15 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
-    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submission import Submission
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class SubmitTarget:
-    """Where the submission goes, as the operator's hook resolves it from the Spark connection."""
-
-    spark_binary: str
-    master: str
-    deploy_mode: str | None
-    properties_file: str | None
-
-    @property
-    def environment_is_private(self) -> bool:
-        """Whether ``env_vars`` stay such; on YARN and Kubernetes the hook makes conf of them."""
-        return "yarn" not in self.master and "k8s" not in self.master
+_REFUSALS: dict[type[Exception], DegradationCode] = {
+    ListenerError: DegradationCode.LISTENER_UNAVAILABLE,
+    DriverElsewhereError: DegradationCode.DRIVER_ELSEWHERE,
+    CaptureError: DegradationCode.CAPTURE_UNAVAILABLE,
+}
 
 
 class Attempt:
@@ -94,6 +81,8 @@ class Attempt:
         self._task = task
         self.spark_properties: dict[str, str] | None = None
         """All that the job is submitted with; None where that could not be found out."""
+        self.is_submitted = False
+        """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
         self._properties_file: Path | None = None
         self.lineage: TaskLineage | None = None
         """What was collected; None until then, and if it could not be."""
@@ -108,12 +97,6 @@ class Attempt:
         """
         manifest = manifest_of(context, settings)
         try:
-            if settings.capture_location.is_dir():
-                capture.sweep(
-                    settings.capture_location,
-                    older_than=settings.capture_retention,
-                    now=datetime.now(UTC),
-                )
             bundle = capture.create(settings.capture_location, manifest)
             return cls(settings, bundle, context.get("task"))
         except (CaptureError, OSError) as error:
@@ -128,87 +111,39 @@ class Attempt:
 
         :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
         """
-        read: Submission | None = None
+        before: Read | None = None
         try:
-            found = self._spark(submission, target)
-            read = self._read(submission, target, found)
-            mask(*transport.secrets(read))
-            if self.bundle.path is None:
-                return transport.without_secrets(read)
-            return self._injected(read, found, target, context)
+            before = read(submission, target, self.settings)
+            mask(*transport.secrets(before.submission))
+            if self.bundle.path is not None:
+                return self._injected(before, target, context)
         except Exception as error:
-            code = DegradationCode.INJECTION_FAILED
-            if isinstance(error, ListenerError):
-                code = DegradationCode.LISTENER_UNAVAILABLE
-            elif isinstance(error, _DriverElsewhereError):
-                code = DegradationCode.DRIVER_ELSEWHERE
             if self.settings.strict:
                 raise
-            log.debug("Injecting the listener failed.", exc_info=True)
-            said = (
-                str(error)
-                if isinstance(error, SparkLineageError)
-                else f"{type(error).__name__}: {error}"
-            )
-            if self.bundle.path is not None:  # else it is said why
-                self.degrade(code, said)
-            # The user's keys are protected all the same, unless it is unknown what else their file
-            # says.
-            return submission if read is None else transport.without_secrets(read)
+            self._refused(error)
+        # The user's keys are protected all the same, unless their file could not be read.
+        return submission if before is None else transport.without_secrets(before.submission)
 
-    def _spark(self, submission: Submission, target: SubmitTarget) -> SparkDistribution:
-        return choice.spark_of(target.spark_binary, distribution.environment(submission.env_vars))
+    def _refused(self, error: Exception) -> None:
+        log.debug("Injecting the listener failed.", exc_info=error)
+        if self.bundle.path is None:  # it is said why
+            return
+        code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
+        known = isinstance(error, SparkLineageError)
+        self.degrade(code, str(error) if known else f"{type(error).__name__}: {error}")
 
-    def _read(
-        self, submission: Submission, target: SubmitTarget, found: SparkDistribution
-    ) -> Submission:
-        """Read what the properties file says, or ``spark-defaults.conf`` where there is none."""
-        if target.properties_file:
-            said = distribution.read_properties(Path(target.properties_file))
-        else:
-            said = found.defaults(distribution.environment(submission.env_vars))
-        return replace(submission, file_properties=said)
-
-    def _injected(
-        self,
-        before: Submission,
-        found: SparkDistribution,
-        target: SubmitTarget,
-        context: Context,
-    ) -> Submission:
-        env = distribution.environment(before.env_vars)
-        self.spark_properties = {key: before.value(key) or "" for key in sorted(before.keys())}
-        deploy_mode = target.deploy_mode or before.value("spark.submit.deployMode")
-        if deploy_mode == "cluster":
-            msg = (
-                "The driver runs in the cluster and not on this worker, so its lineage cannot be "
-                "collected; use deploy_mode='client' where lineage is wanted."
-            )
-            raise _DriverElsewhereError(msg)
-        refuse_connect(before, target.master, env)
-        own = class_path.the_one(class_path.listeners(before, found), before, found)
-        jars: tuple[str, ...] = ()
-        if own is None:
-            jar = choice.jar_for(found, self.settings.listener_jar, env)
-            jars = (str(jar.absolute()),)
-        injection = Injection(
-            jars=jars,
-            events_path=self.bundle.events_path or Path(os.devnull),
-            application_run_id=self.bundle.manifest.application_run_id,
-            defaults=self._defaults(before, context),
-            submit_opts=env.get("SPARK_SUBMIT_OPTS", "") if target.environment_is_private else None,
-            observation=self._observation(before),
-        )
-        after = inject(before, injection)
+    def _injected(self, before: Read, target: SubmitTarget, context: Context) -> Submission:
+        said = before.submission
+        self.spark_properties = {key: said.value(key) or "" for key in sorted(said.keys())}
+        after = injected(before, target, self.bundle, self.settings, self._defaults(said, context))
+        for code, problem in after.degradations:
+            self.degrade(code, problem)
+        versions = {"spark": before.spark.version, "scala": before.spark.scala}
         self._note(
-            injected=injected_names(before, after),
-            versions={
-                **self.bundle.manifest.versions,
-                "spark": found.version,
-                "scala": found.scala,
-            },
+            injected=injected_names(said, after.submission),
+            versions={**self.bundle.manifest.versions, **versions},
         )
-        return after
+        return after.submission
 
     def declare(self, declared: Declared) -> None:
         """Note what the task says of its datasets."""
@@ -220,25 +155,6 @@ class Attempt:
         )
         for problem in declared.problems:
             self.degrade(DegradationCode.DECLARATION_UNUSABLE, problem)
-
-    def _observation(self, submission: Submission) -> Observation | None:
-        """Put the observer into the bundle; where that is not possible, lineage goes on without."""
-        bundle, path = self.bundle.path, self.bundle.observations_path
-        if not self.settings.observe or bundle is None or path is None:
-            return None
-        if not can_observe(submission):
-            self.degrade(
-                DegradationCode.OBSERVER_UNAVAILABLE,
-                "The application is no Python file, so the partitions that it reads and writes "
-                "could not be observed.",
-            )
-            return None
-        try:
-            observer = driver_zip.write(bundle)
-        except CaptureError as error:
-            self.degrade(DegradationCode.OBSERVER_UNAVAILABLE, str(error))
-            return None
-        return Observation(observer, path, self.bundle.manifest.application_run_id)
 
     def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
         """Identity of the application in OpenLineage: its job names, and the task as its parent."""
@@ -262,7 +178,7 @@ class Attempt:
         if submission.new_file is None:
             return None
         handle, name = tempfile.mkstemp(  # which makes it 0600
-            prefix=capture.PROPERTIES_PREFIX,
+            prefix=retention.PROPERTIES_PREFIX,
             dir=None if self.bundle.path is None else self.settings.capture_location,
         )
         self._properties_file = Path(name)
@@ -290,6 +206,37 @@ class Attempt:
             self._properties_file.unlink(missing_ok=True)
 
     # --- after ------------------------------------------------------------------------------------
+
+    def resumed(self) -> None:
+        """Go on with the bundle of the try that submitted the job, if it can be found.
+
+        That one's run is the parent of the application in its events.
+        """
+        earlier = None
+        with suppress(Exception):
+            earlier = retention.earlier_try(self.settings.capture_location, self.bundle.manifest)
+        if earlier is None:
+            self.degrade(
+                DegradationCode.SUBMISSION_RESUMED,
+                "The job had been submitted by an earlier try, whose capture bundle is not here, "
+                "so what it read and wrote is unknown. A capture_location on a mount that all "
+                "workers have keeps it.",
+            )
+            return
+        own, theirs = self.bundle, earlier.manifest
+        self.bundle = replace(earlier, manifest=own.manifest)
+        own.remove()
+        self._note(
+            application_run_id=theirs.application_run_id,
+            injected=theirs.injected,
+            versions={**theirs.versions, **own.manifest.versions},
+        )
+        number = theirs.task.try_number if theirs.task else 0
+        self.degrade(
+            DegradationCode.SUBMISSION_RESUMED,
+            f"The job had been submitted by try {number}, and what that try had set up to be "
+            "captured is what is said here.",
+        )
 
     def finish(
         self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool] = lambda _: False
@@ -374,10 +321,16 @@ class Attempt:
                 self.bundle.remove()
         except CaptureError as error:
             serious.append(str(error))
+        self.bundle.release()
         if serious:
             log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
         elif keep:
             log.info("Spark lineage was collected.%s", where)
+        retention.sweep_at_times(
+            self.settings.capture_location,
+            older_than=self.settings.capture_retention,
+            now=datetime.now(UTC),
+        )
 
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing."""
@@ -411,7 +364,3 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
         f"The collected events could not be merged ({type(error).__name__}: {error}); please "
         "report this with the capture bundle.",
     )
-
-
-class _DriverElsewhereError(SparkLineageError):
-    """Raised when the driver will not be a child of this worker."""

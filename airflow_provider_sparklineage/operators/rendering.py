@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.operators.masking import mask
+from airflow_provider_sparklineage.spark import transport
+from airflow_provider_sparklineage.spark.submission import Submission
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
 if TYPE_CHECKING:
@@ -46,6 +49,14 @@ def traces(
         except Exception:
             log.debug("The templates in %s could not be traced", name, exc_info=True)
     return tuple(traced)
+
+
+def hide_secrets(operator: Any) -> None:
+    """Register secrets of a transport among the rendered properties before Airflow shows them."""
+    conf = getattr(operator, "conf", None)
+    if isinstance(conf, dict):
+        texts = {str(key): str(value) for key, value in conf.items()}
+        mask(*transport.secrets(Submission(conf=texts)))
 
 
 def _read(template: object, extensions: tuple[str, ...], environment: Environment) -> object:

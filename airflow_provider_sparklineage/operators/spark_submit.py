@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TEMPLATED = ("reads", "writes")
-_INJECTED = ("conf", "jars", "py_files", "env_vars", "properties_file")
+_INJECTED = (
+    *("conf", "jars", "py_files", "env_vars", "properties_file"),
+    "_openlineage_inject_transport_info",  # the operator's own way, as an argument
+)
 
 
 # Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
@@ -70,6 +73,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         ``[sparklineage] strict`` if None.
     :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
+    :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
+        ``[sparklineage] listener_extensions`` if None.
     :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
         not be there.
     :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
@@ -96,6 +101,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
         record_asset_partitions: bool | str = False,
         column_lineage: str | None = None,
+        listener_extensions: Sequence[str] | None = None,
         lineage_conn_id: str = DEFAULT_CONN_ID,
         relay_spark_events: bool | None = None,
         **kwargs: Any,
@@ -118,6 +124,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self.on_partition_mismatch_callback = on_partition_mismatch_callback
         self.record_asset_partitions = record_asset_partitions
         self.column_lineage = column_lineage
+        self.listener_extensions = listener_extensions
         self.lineage_conn_id = lineage_conn_id
         self.relay_spark_events = relay_spark_events
         if reads or writes:  # which is unusual, and only then is anything imported
@@ -164,6 +171,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self._unrendered = ()
         templates = rendering.unrendered(self)
         render(parent, of_the_job, context, jinja_env, seen_oids)
+        rendering.hide_secrets(self)
         for name in ours:
             try:
                 render(parent, [name], context, jinja_env, seen_oids)
@@ -181,7 +189,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators.publishing import publish
 
         operator: Any = self
-        own = {name: getattr(operator, name) for name in _INJECTED}
+        own = {name: getattr(operator, name) for name in _INJECTED if hasattr(operator, name)}
         self._attempt = attempt = self._begin(context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
@@ -208,6 +216,20 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if failures:
             raise failures[0]
         return result
+
+    def submit_job(self, context: Context) -> Any:
+        """Submit, where Airflow would go on with what an earlier try submitted if it still runs."""
+        if self._attempt is not None:
+            self._attempt.is_submitted = True
+        return super().submit_job(context)  # type: ignore[misc]
+
+    def execute_resumable(self, context: Context) -> Any:
+        """Submit, or wait for the end of what an earlier try submitted."""
+        try:
+            return super().execute_resumable(context)  # type: ignore[misc]
+        finally:
+            if self._attempt is not None and not self._attempt.is_submitted:
+                self._attempt.resumed()
 
     def _follow_up(self, lineage: TaskLineage, context: Context) -> list[AirflowFailException]:
         """Act on the partitions that a successful job touched; never raises.
@@ -270,7 +292,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return attempt
 
     def _inject(self, attempt: Attempt, context: Context) -> None:
-        from airflow_provider_sparklineage.operators.attempt import SubmitTarget
+        from airflow_provider_sparklineage.operators import airflow_transport
+        from airflow_provider_sparklineage.operators.injection import SubmitTarget
         from airflow_provider_sparklineage.spark.submission import Submission
 
         operator: Any = self
@@ -280,6 +303,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             connection["master"],
             connection["deploy_mode"],
             operator.properties_file,
+            airflow_transport.properties(operator, context),
         )
         submission = Submission(
             conf=dict(operator.conf or {}),
@@ -451,6 +475,8 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] strict`` if None.
     :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
+    :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
+        ``[sparklineage] listener_extensions`` if None.
     :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
         not be there.
     :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;

@@ -19,9 +19,8 @@ import shutil
 import socket
 import stat
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ from airflow_provider_sparklineage.representation import (
     Limits,
     Representation,
 )
+from airflow_provider_sparklineage.spark import holds
 from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, read_events
 from airflow_provider_sparklineage.spark.observations import (
     ObservationRecord,
@@ -45,6 +45,8 @@ from airflow_provider_sparklineage.spark.observations import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from airflow_provider_sparklineage.spark.holds import Hold
 
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
@@ -69,7 +71,7 @@ class JobName(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """The process that makes a bundle, to tell a running try from one that was killed."""
+    """The process that makes a bundle: where to look if it never ended it."""
 
     host: str
     pid: int
@@ -152,6 +154,8 @@ class CaptureBundle:
     path: Path | None
     manifest: Manifest
     report: ReadReport = field(default_factory=ReadReport)
+    hold: Hold | None = field(default=None, compare=False, repr=False)
+    """What keeps others from deleting it, in the process that makes it."""
 
     @property
     def events_path(self) -> Path | None:
@@ -208,10 +212,16 @@ class CaptureBundle:
             msg = f"The manifest cannot be written to {self.path}: {error}"
             raise CaptureError(msg) from error
 
+    def release(self) -> None:
+        """Let others delete it when it is old enough."""
+        if self.hold is not None:
+            self.hold.release()
+
     def remove(self) -> None:
         """Delete the directory and what is in it."""
+        self.release()
         if self.path is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove(self.path)
 
 
 def create(location: Path, manifest: Manifest) -> CaptureBundle:
@@ -233,13 +243,18 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             "capture_location to a directory that the worker can write to."
         )
         raise CaptureError(msg) from error
-    bundle = CaptureBundle(path, manifest)
+    bundle = CaptureBundle(path, manifest, hold=holds.take(path))
     try:
         bundle.save()
     except CaptureError:
         bundle.remove()
         raise
     return bundle
+
+
+def remove(path: Path) -> None:
+    """Delete a bundle's directory and what is in it."""
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def this_worker() -> Worker:
@@ -278,49 +293,3 @@ def load(path: Path) -> CaptureBundle:
         msg = f"{file} is no manifest of a capture bundle: {error}."
         raise CaptureError(msg) from error
     return CaptureBundle(path, manifest)
-
-
-PROPERTIES_PREFIX = ".properties-"
-"""Start of the names of properties files for one submission; they can hold credentials."""
-
-# spark-submit reads its properties file when it starts, which takes seconds.
-_PROPERTIES_AGE = timedelta(hours=1)
-
-
-def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
-    """Delete what tries below ``location`` have left for longer than that; return how many bundles.
-
-    A bundle without an end is left alone while its worker lives, and wherever that cannot be told.
-    Properties files that a killed worker left go after an hour.
-    """
-    removed = 0
-    for file in location.glob(f"*/{MANIFEST}"):
-        with suppress(CaptureError, OSError):
-            bundle = load(file.parent)
-            ended = bundle.manifest.ended
-            if ended is None and _is_gone(bundle.manifest.worker):
-                ended = _modified(file)
-            if ended is not None and now - ended > older_than:
-                bundle.remove()
-                removed += 1
-    for file in location.glob(f"{PROPERTIES_PREFIX}*"):
-        with suppress(OSError):
-            if now - _modified(file) > _PROPERTIES_AGE:
-                file.unlink()
-    return removed
-
-
-def _modified(file: Path) -> datetime:
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
-
-
-def _is_gone(worker: Worker | None) -> bool:
-    if worker is None or worker.host != socket.gethostname():
-        return False
-    try:
-        os.kill(worker.pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it is there, and another user's
-        return False
-    return False

@@ -9,6 +9,7 @@ without a word.
 from __future__ import annotations
 
 import re
+import zipfile
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -119,6 +120,39 @@ def require_fit(name: str, identity: Identity, distribution: SparkDistribution) 
     if problem is not None:
         msg = f"The listener {name} {problem}."
         raise ListenerError(msg)
+
+
+def extensions(given: Iterable[str], own: Found | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tell which jars that extend the listener can be added to ``--jars``.
+
+    A jar that is not there would end the job, and one that is a listener would be a second one.
+
+    :param given: paths on this machine, or addresses that Spark knows
+    :param own: the job's own listener, if it has one
+    :return: those that can, and for each of the others a sentence with the mend
+    """
+    usable, problems = [], []
+    for name in given:
+        problem = _extension_problem(name, own)
+        if problem is None:
+            usable.append(name)
+        else:
+            problems.append(f"The listener's extension {name} {problem}.")
+    return tuple(usable), tuple(problems)
+
+
+def _extension_problem(name: str, own: Found | None) -> str | None:
+    if own is not None and own.place.is_systems:
+        return f"would not be seen by a listener on {own.place}; take {own.name} away from there"
+    path = local_path(name)
+    if path is None:
+        is_elsewhere = urlsplit(name).scheme not in ("", "file", "local")
+        return None if is_elsewhere else "does not exist; correct listener_extensions"
+    if jars.holds_listener(path):
+        return "is a listener itself; give it as listener_jar"
+    if not zipfile.is_zipfile(path):
+        return "is no readable jar; build it again"
+    return None
 
 
 def _connectors(submission: Submission) -> list[str]:

@@ -53,6 +53,8 @@ class FakeTaskInstance(SimpleNamespace):
         # As Airflow's database does: what comes back is JSON.
         self.xcoms[key] = json.loads(json.dumps(value))
 
+    stats_tags: dict[str, str] = {}  # noqa: RUF012  (a double, made once a test)
+
     def get_template_context(self):
         return {"ti": self, "dag_run": self.dag_run}
 

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import time
+from datetime import UTC, datetime
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -18,6 +19,7 @@ from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
     SparkLineageSubmitOperator,
 )
+from airflow_provider_sparklineage.spark import capture
 
 pytestmark = pytest.mark.airflow
 
@@ -381,22 +383,19 @@ def test_collecting_ends_when_its_time_is_up(spark_submit, execute, monkeypatch)
 
 
 def test_old_bundles_are_swept_and_running_ones_are_not(
-    spark_submit, execute, monkeypatch, captures
+    spark_submit, execute, monkeypatch, captures, tmp_path
 ):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_RETENTION", "0")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_RETENTION", "1")
+    running = capture.create(tmp_path / "captures", capture.Manifest(application_run_id="r"))
+    ended = capture.create(
+        tmp_path / "captures",
+        capture.Manifest(application_run_id="r", ended=datetime(2024, 5, 6, tzinfo=UTC)),
+    )
+    ended.release()
     execute(operator())
-    [ended] = captures()
-    running = ended.parent.with_name("running")
-    running.mkdir()
-    document = json.loads(ended.read_text())
-    del document["ended"]
-    (running / "manifest.json").write_text(json.dumps(document))
-    time.sleep(0.01)
-    execute(operator())
-    left = [m.parent.name for m in captures()]
-    assert ended.parent.name not in left
-    assert "running" in left
+    left = {m.parent for m in captures()}
+    assert ended.path not in left
+    assert running.path in left
 
 
 def test_the_bundle_is_private(spark_submit, execute, monkeypatch, captures):

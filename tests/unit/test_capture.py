@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -70,41 +69,6 @@ def test_events_that_cannot_be_read_are_an_error(tmp_path):
     bundle.events_path.mkdir()
     with pytest.raises(CaptureError, match="cannot be read"):
         list(bundle.events())
-
-
-def test_only_bundles_that_ended_long_ago_are_swept(tmp_path):
-    ended = {"old": NOW - timedelta(days=8), "new": NOW - timedelta(days=6), "running": None}
-    paths = {name: capture.create(tmp_path, manifest(ended=at)).path for name, at in ended.items()}
-    (tmp_path / "stranger").mkdir()
-    assert capture.sweep(tmp_path, older_than=timedelta(days=7), now=NOW) == 1
-    assert {name for name, path in paths.items() if path.exists()} == {"new", "running"}
-    assert (tmp_path / "stranger").exists()
-
-
-def test_what_a_killed_worker_left_is_swept_and_what_lives_is_not(tmp_path):
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    here = capture.this_worker()
-    workers = {
-        "gone": capture.Worker(here.host, gone.pid),
-        "alive": here,
-        "elsewhere": capture.Worker("elsewhere", gone.pid),
-    }
-    paths = {}
-    for name, worker in workers.items():
-        paths[name] = capture.create(tmp_path, manifest(worker=worker)).path
-        os.utime(paths[name] / "manifest.json", (0, 0))
-    capture.sweep(tmp_path, older_than=timedelta(days=7), now=NOW)
-    assert {name for name, path in paths.items() if path.exists()} == {"alive", "elsewhere"}
-
-
-def test_a_properties_file_that_a_killed_worker_left_is_swept(tmp_path):
-    old, new = tmp_path / ".properties-old", tmp_path / ".properties-new"
-    for file, age in ((old, timedelta(hours=2)), (new, timedelta(minutes=5))):
-        file.write_text("secret")
-        os.utime(file, ((NOW - age).timestamp(),) * 2)
-    capture.sweep(tmp_path, older_than=timedelta(days=7), now=NOW)
-    assert (old.exists(), new.exists()) == (False, True)
 
 
 def test_a_bundle_whose_manifest_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.settings import (
     given,
     resolve,
 )
+from airflow_provider_sparklineage.spark.transport import ExistingTransport
 from tests import write_options
 
 
@@ -61,7 +62,12 @@ def test_every_option_is_read():
         "observe": "no",
         "backend": "Generic",
         "listener_jar": "/a.jar",
+        "fetch_listener": "True",
+        "spark_version": "3.5.6-scala2.13",
+        "listener_extensions": "/a.jar, s3a://b.jar",
+        "existing_transport": "Collect_Only",
         "capture_location": "/captures",
+        "capture_location_shared": "True",
         "web_url": "http://marquez:3000/",
         "max_partitions": "7",
         "max_locations": "0",
@@ -86,7 +92,12 @@ def test_every_option_is_read():
         observe=False,
         backend=BackendName.GENERIC,
         listener_jar=Path("/a.jar"),
+        fetch_listener=True,
+        spark_version=("3.5.6", "2.13"),
+        listener_extensions=("/a.jar", "s3a://b.jar"),
+        existing_transport=ExistingTransport.COLLECT_ONLY,
         capture_location=Path("/captures"),
+        capture_location_shared=True,
         web_url="http://marquez:3000",
         max_partitions=7,
         max_locations=0,
@@ -112,6 +123,12 @@ def test_argument_wins_over_connection_over_configuration():
     settings = resolve(told, arguments(strict=True, observe=None), more)
     assert (settings.strict, settings.max_partitions, settings.max_locations) == (True, 7, 2)
     assert settings.observe is False
+
+
+def test_extensions_are_a_list_or_a_text():
+    listed = resolve(arguments(listener_extensions=["/a.jar", "/b.jar"]))
+    assert listed.listener_extensions == ("/a.jar", "/b.jar")
+    assert resolve(connection(listener_extensions="/a.jar,")).listener_extensions == ("/a.jar",)
 
 
 def test_it_is_known_where_a_value_comes_from():

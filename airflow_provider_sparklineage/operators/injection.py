@@ -1,0 +1,160 @@
+"""From a task's submission to the one with the listener in it: what is read, checked and added."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage.degradations import DegradationCode
+from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.spark import (
+    choice,
+    class_path,
+    distribution,
+    driver_place,
+    driver_zip,
+)
+from airflow_provider_sparklineage.spark.conf import (
+    Injection,
+    Observation,
+    can_observe,
+    inject,
+    refuse_connect,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.spark.capture import CaptureBundle
+    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submission import Submission
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SubmitTarget:
+    """Where the submission goes, as the operator's hook resolves it from the Spark connection.
+
+    :param transport: properties of Airflow's own transport, where the task is to give it to Spark
+    """
+
+    spark_binary: str
+    master: str
+    deploy_mode: str | None
+    properties_file: str | None
+    transport: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment_is_private(self) -> bool:
+        """Whether ``env_vars`` stay such; on YARN and Kubernetes the hook makes conf of them."""
+        return "yarn" not in self.master and "k8s" not in self.master
+
+
+class Read(NamedTuple):
+    """A submission with all that is known of it before anything is added."""
+
+    submission: Submission
+    spark: SparkDistribution
+    env: Mapping[str, str]
+
+
+class Injected(NamedTuple):
+    """A submission with the listener in it, and what could not be added."""
+
+    submission: Submission
+    degradations: tuple[tuple[DegradationCode, str], ...]
+
+
+def read(submission: Submission, target: SubmitTarget, settings: Settings) -> Read:
+    """Find the Spark that will run, and the properties that a submission has from a file.
+
+    :raise ListenerError: if there is no Spark, or it cannot be told what stands in which file
+    """
+    env = distribution.environment(submission.env_vars)
+    spark = choice.spark_of(target.spark_binary, env, settings.spark_version)
+    if target.properties_file:
+        said = distribution.read_properties(Path(target.properties_file))
+    else:
+        said = spark.defaults(env)
+    found = replace(submission, file_properties=said)
+    if not any(key.startswith("spark.openlineage.transport") for key in found.keys()):  # noqa: SIM118  (method)
+        found = found.with_conf(target.transport)
+    return Read(found, spark, env)
+
+
+def injected(
+    before: Read,
+    target: SubmitTarget,
+    bundle: CaptureBundle,
+    settings: Settings,
+    defaults: Mapping[str, str],
+) -> Injected:
+    """Add the listener, what extends it, and the observer, as far as they can be.
+
+    :param defaults: of the listener's properties
+    :raise DriverElsewhereError: if nothing can be collected where the driver will run
+    :raise ListenerError: if the job cannot carry the listener; names the mend
+    """
+    submission, spark, env = before
+    place = driver_place.place_of(submission, target.master, target.deploy_mode, env)
+    driver_place.require_reachable(place, shared=settings.capture_location_shared)
+    refuse_connect(submission, target.master, env)
+    own = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
+    jars: list[str] = []
+    if own is None:
+        jars.append(str(_jar(before, target, settings).absolute()))
+    extensions, problems = class_path.extensions(settings.listener_extensions, own)
+    jars += extensions
+    lacking = [(DegradationCode.EXTENSION_UNAVAILABLE, problem) for problem in problems]
+    if problems and settings.strict:
+        raise ListenerError(" ".join(problems))
+    observation, problem = _observation(submission, bundle, settings)
+    if problem is not None:
+        lacking.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
+    if place.is_remote:
+        share = settings.capture_location / "jars"
+        jars = [driver_place.reachable(place, jar, share) for jar in jars]
+    submit_opts = None
+    if target.environment_is_private and not place.is_remote:
+        submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
+    injection = Injection(
+        jars=tuple(jars),
+        events_path=bundle.events_path or Path(os.devnull),
+        application_run_id=bundle.manifest.application_run_id,
+        defaults=defaults,
+        existing_transport=settings.existing_transport,
+        submit_opts=submit_opts,
+        observation=observation,
+    )
+    return Injected(inject(submission, injection), tuple(lacking))
+
+
+def _jar(before: Read, target: SubmitTarget, settings: Settings) -> Path:
+    """Find the listener jar, or fetch it if the task may."""
+    if settings.fetch_listener and settings.listener_jar is None:
+        choice.fetch_for(before.spark, target.spark_binary, before.env, tell=log.info)
+    return choice.jar_for(before.spark, settings.listener_jar, before.env)
+
+
+def _observation(
+    submission: Submission, bundle: CaptureBundle, settings: Settings
+) -> tuple[Observation | None, str | None]:
+    """Put the observer into the bundle; where that is not possible, lineage goes on without."""
+    folder, path = bundle.path, bundle.observations_path
+    if not settings.observe or folder is None or path is None:
+        return None, None
+    if not can_observe(submission):
+        return None, (
+            "The application is no Python file, so the partitions that it reads and writes "
+            "could not be observed."
+        )
+    try:
+        observer = driver_zip.write(folder)
+    except CaptureError as error:
+        return None, str(error)
+    return Observation(observer, path, bundle.manifest.application_run_id), None

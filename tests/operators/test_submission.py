@@ -1,0 +1,370 @@
+"""What is submitted where something stands in the way: secrets, misfits, drivers elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+import zipfile
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+from airflow_provider_sparklineage.operators import airflow_transport
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.spark import capture
+from airflow_provider_sparklineage.spark.capture import Manifest, TaskIdentity
+from tests.conftest import golden
+from tests.unit.listener_jars import listener_jar, other_jar
+
+pytestmark = pytest.mark.airflow
+
+OL = "spark.openlineage."
+SECRET = "pl4nted-s3cr3t"
+KEYED = {
+    f"{OL}transport.type": "http",
+    f"{OL}transport.url": "http://marquez:5000",
+    f"{OL}transport.auth.type": "api_key",
+    f"{OL}transport.auth.apiKey": SECRET,
+    f"{OL}transport.headers.X-Tenant": f"tenant {SECRET}-header",
+}
+
+
+def operator(**kwargs):
+    return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+
+
+def degradations(task):
+    facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
+    return {d.code: d.message for d in facet.degradations}
+
+
+def argument(given, flag):
+    argv = given.argv
+    return argv[argv.index(flag) + 1] if flag in argv else None
+
+
+def injected(given):
+    return any(key.startswith(f"{OL}parent") for key in given.conf)
+
+
+# --- secrets --------------------------------------------------------------------------------------
+
+
+def lies_open(given, folder, task, caplog):
+    """Name the places in which a planted secret can be read by others than Spark."""
+    lineage = task.get_openlineage_facets_on_complete(None)
+    places = {
+        "arguments": json.dumps(given.argv),
+        "environment": json.dumps(given.env),
+        "log": caplog.text,
+        "event": repr(lineage),
+        **{str(f): f.read_text("latin-1") for f in folder.rglob("*") if f.is_file()},
+    }
+    return [name for name, text in places.items() if SECRET in text]
+
+
+def test_keys_of_the_users_transport_lie_open_nowhere(
+    spark_submit, execute, monkeypatch, tmp_path, caplog
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    caplog.set_level(logging.DEBUG)
+    spark_submit.does("staging_chain")
+    task = operator(conf=dict(KEYED))
+    execute(task)
+    given = spark_submit.given
+    [(file, (mode, text))] = given.files.items()
+    assert mode == "0o600"
+    assert f"{OL}transport.transports.user.auth.apiKey={SECRET}" in text.replace("\\", "")
+    assert argument(given, "--properties-file") == file
+    assert lies_open(given, tmp_path / "captures", task, caplog) == []
+    assert task.conf == KEYED  # and is as the author wrote it
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"AIRFLOW__SPARKLINEAGE__LISTENER_JAR": "/nowhere/openlineage-spark.jar"},
+        {"AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": "/proc/nowhere"},
+    ],
+    ids=["no listener", "no bundle"],
+)
+def test_where_lineage_is_refused_the_key_is_no_argument_either(
+    spark_submit, execute, monkeypatch, tmp_path, caplog, trouble
+):
+    for name, value in trouble.items():
+        monkeypatch.setenv(name, value)
+    task = operator(conf=dict(KEYED))
+    execute(task)
+    given = spark_submit.given
+    [(_mode, text)] = given.files.values()
+    assert f"{OL}transport.auth.apiKey={SECRET}" in text.replace("\\", "")  # as the user has it
+    assert lies_open(given, tmp_path / "captures", task, caplog) == []
+
+
+def test_collect_only_leaves_the_users_transport_out(spark_submit, execute, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__EXISTING_TRANSPORT", "collect_only")
+    execute(operator(conf=dict(KEYED)))
+    given = spark_submit.given
+    assert given.conf[f"{OL}transport.type"] == "file"
+    assert SECRET not in json.dumps(vars(given))
+
+
+def test_values_are_registered_with_airflows_masker(spark_submit, execute):
+    from airflow.sdk.log import redact
+
+    execute(operator(conf=dict(KEYED)))
+    assert SECRET not in str(redact(f"the job logs {SECRET} and tenant {SECRET}-header"))
+
+
+def test_rendered_fields_are_hidden_before_airflow_shows_them(spark_submit, context):
+    from airflow.sdk.log import redact
+
+    key = "r3nd3red-s3cr3t"
+    task = operator(conf={f"{OL}transport.auth.apiKey": "{{ params.key }}"})
+    task.render_template_fields({**context, "params": {"key": key}})
+    assert task.conf == {f"{OL}transport.auth.apiKey": key}
+    assert key not in str(redact(task.conf))
+
+
+@pytest.fixture
+def http_transport(monkeypatch):
+    """Let Airflow's own transport be one with a key and a header."""
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.transport.http import HttpConfig, HttpTransport
+
+    config = HttpConfig.from_dict(
+        {
+            "url": "http://marquez:5000",
+            "timeout": 0.5,
+            "auth": {"type": "api_key", "apiKey": SECRET},
+            "custom_headers": {"X-Tenant": f"{SECRET}-header"},
+        }
+    )
+    client = OpenLineageClient(transport=HttpTransport(config))
+    monkeypatch.setattr(get_openlineage_listener().adapter, "_client", client)
+
+
+def test_airflows_own_transport_goes_by_the_file_and_without_its_defects(
+    spark_submit, execute, http_transport, tmp_path, caplog
+):
+    task = operator(openlineage_inject_transport_info=True)
+    execute(task)
+    given = spark_submit.given
+    [(_mode, text)] = given.files.values()
+    said = text.replace("\\", "")
+    user = f"{OL}transport.transports.user."
+    assert f"{user}auth.apiKey={SECRET}\n" in said  # the listener adds Bearer itself
+    assert f"{user}headers.X-Tenant={SECRET}-header" in said
+    assert given.conf[f"{user}url"] == "http://marquez:5000"
+    assert f"{user}timeoutInMillis" not in given.conf  # half a second became 0 ms
+    assert lies_open(given, tmp_path / "captures", task, caplog) == []
+    assert task._openlineage_inject_transport_info is True
+
+
+def test_the_stock_operator_still_has_those_defects(spark_submit, execute, http_transport):
+    # When this fails, our own way round them may go.
+    revenue = SparkSubmitOperator(
+        task_id="revenue", application="job.py", openlineage_inject_transport_info=True
+    )
+    execute(revenue)
+    conf = spark_submit.given.conf
+    assert conf[f"{OL}transport.auth.apiKey"] == f"Bearer {SECRET}"
+    assert conf[f"{OL}transport.timeoutInMillis"] == "0"
+
+
+def test_properties_without_a_value_are_not_passed_on():
+    assert airflow_transport.mended({"a.endpoint": None, "a.timeoutInMillis": "5000"}) == {
+        "a.timeoutInMillis": "5000"
+    }
+
+
+# --- misfits --------------------------------------------------------------------------------------
+
+
+def test_a_listener_too_old_for_this_spark_is_not_injected(
+    spark_submit, execute, monkeypatch, tmp_path
+):
+    [core] = (spark_submit.home / "jars").iterdir()
+    core.rename(core.with_name("spark-core_2.13-4.2.0.jar"))
+    jar = listener_jar(tmp_path / "old" / "openlineage-spark_2.13-1.37.0.jar", version="1.37.0")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(jar))
+    task = operator()
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert "Spark 4.2.0 would not start; use 1.53.0" in degradations(task)["listener_unavailable"]
+
+
+def test_a_second_listener_is_not_injected(spark_submit, execute):
+    package = "io.openlineage:openlineage-spark_2.13:1.45.0"
+    task = operator(jars=str(spark_submit.jar), packages=package)
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert argument(spark_submit.given, "--jars") == str(spark_submit.jar)
+    assert "2 OpenLineage listeners" in degradations(task)["listener_unavailable"]
+
+
+def test_a_listener_of_the_users_is_the_only_one(spark_submit, execute):
+    package = "io.openlineage:openlineage-spark_2.13:1.45.0"
+    execute(operator(packages=package))
+    assert injected(spark_submit.given)
+    assert argument(spark_submit.given, "--jars") is None
+
+
+def test_a_declared_version_is_believed(spark_submit, execute, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__SPARK_VERSION", "3.5.6")
+    task = operator()
+    execute(task)
+    assert "Spark 3.5.6 runs on Scala 2.12" in degradations(task)["listener_unavailable"]
+
+
+def test_with_an_empty_cache_and_no_java_the_job_runs_without(
+    spark_submit, execute, monkeypatch, tmp_path
+):
+    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__FETCH_LISTENER", "True")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    task = operator()
+    execute(task)
+    said = degradations(task)["listener_unavailable"]
+    assert "cannot be fetched with Spark's resolver. There is no Java to run Spark with" in said
+
+
+# --- extensions of the listener -------------------------------------------------------------------
+
+
+def test_extensions_go_where_the_listener_goes(spark_submit, execute, tmp_path):
+    extension = other_jar(tmp_path / "openlineage-spark-shop-1.0.jar")
+    execute(operator(listener_extensions=[str(extension)]))
+    assert argument(spark_submit.given, "--jars") == f"{spark_submit.jar},{extension}"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path, "does not exist"),
+        (lambda path: listener_jar(path), "is a listener itself; give it as listener_jar"),
+        (lambda path: path.write_text("x") and path, "is no readable jar"),
+    ],
+    ids=["missing", "a listener", "damaged"],
+)
+def test_an_extension_that_would_end_the_job_is_left_out(
+    spark_submit, execute, tmp_path, make, said
+):
+    extension = make(tmp_path / "shop.jar")
+    task = operator(listener_extensions=[str(extension)])
+    execute(task)
+    assert argument(spark_submit.given, "--jars") == str(spark_submit.jar)
+    assert said in degradations(task)["extension_unavailable"]
+    with pytest.raises(Exception, match=said):
+        execute(operator(listener_extensions=[str(extension)], strict=True))
+
+
+def test_beside_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, execute, tmp_path):
+    own = listener_jar(spark_submit.home / "jars" / "openlineage-spark_2.13-1.53.0.jar")
+    extension = other_jar(tmp_path / "shop.jar")
+    task = operator(listener_extensions=[str(extension)])
+    execute(task)
+    assert injected(spark_submit.given)
+    assert argument(spark_submit.given, "--jars") is None
+    assert f"take {own} away from there" in degradations(task)["extension_unavailable"]
+
+
+# --- drivers elsewhere ----------------------------------------------------------------------------
+
+CLUSTER = {"spark.submit.deployMode": "cluster"}
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077")
+
+
+def test_where_the_driver_is_elsewhere_nothing_is_injected_and_the_event_says_what_lacks(
+    spark_submit, execute, cluster
+):
+    task = operator(conf=CLUSTER | KEYED)
+    execute(task)
+    given = spark_submit.given
+    assert not injected(given)
+    assert (argument(given, "--jars"), argument(given, "--py-files")) == (None, None)
+    said = degradations(task)["driver_elsewhere"]
+    assert "neither the datasets, the columns nor the partitions" in said
+    assert SECRET not in json.dumps(given.argv)
+
+
+def test_strict_refuses_a_driver_elsewhere_before_submitting(spark_submit, execute, cluster):
+    with pytest.raises(Exception, match="not on this worker"):
+        execute(operator(conf=dict(CLUSTER), strict=True))
+    assert not spark_submit.ran
+
+
+def test_on_a_shared_mount_a_driver_elsewhere_is_collected(
+    spark_submit, execute, cluster, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
+    spark_submit.does("staging_chain")
+    task = operator(conf=dict(CLUSTER))
+    execute(task)
+    given = spark_submit.given
+    shared = tmp_path / "captures" / "jars" / spark_submit.jar.name
+    assert argument(given, "--jars") == f"local://{shared}"
+    assert zipfile.is_zipfile(shared)
+    assert "SPARK_SUBMIT_OPTS" not in given.env
+    names = [d.name for d in task.get_openlineage_facets_on_complete(None).inputs]
+    assert names == ["/lake/customers", "/lake/orders", "/lake/rates"]
+
+
+class Store(dict):
+    """What a task keeps between its tries."""
+
+    def set(self, key, value):
+        self[key] = value
+
+    def delete(self, key):
+        self.pop(key, None)
+
+
+@pytest.fixture
+def resume(monkeypatch, execute, context):
+    """Execute a second try, of a job that a first one had submitted and that has ended."""
+    connection = {"conn_type": "spark", "host": "spark://host", "port": 7077}
+    connection["extra"] = {"deploy-mode": "cluster"}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    monkeypatch.setattr(SparkSubmitOperator, "get_job_status", lambda *_: "FINISHED")
+
+    def run(task):
+        context["ti"].try_number = 2
+        context["task_state_store"] = Store({task.external_id_key: "driver-20240506-0001"})
+        execute(task, context)
+
+    return run
+
+
+def test_what_an_earlier_try_submitted_is_said_to_be_unknown(spark_submit, resume):
+    task = operator()
+    resume(task)
+    assert not spark_submit.ran
+    assert "whose capture bundle is not here" in degradations(task)["submission_resumed"]
+
+
+def test_what_an_earlier_try_had_captured_is_told_by_the_one_that_resumed(
+    spark_submit, resume, monkeypatch, tmp_path, captures
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
+    application = str(uuid.uuid4())
+    identity = TaskIdentity("shop", "revenue", "manual", 1, -1)
+    first = capture.create(tmp_path / "captures", Manifest(application, task=identity))
+    recorded = golden("staging_chain").read_text()
+    of_recording = json.loads(recorded.splitlines()[0])["run"]["runId"]
+    first.events_path.write_text(recorded.replace(of_recording, application))
+    first.release()
+    task = operator()
+    resume(task)
+    lineage = task.get_openlineage_facets_on_complete(None)
+    assert [d.name for d in lineage.inputs] == ["/lake/customers", "/lake/orders", "/lake/rates"]
+    assert "submitted by try 1" in degradations(task)["submission_resumed"]
+    [manifest] = captures()  # a degraded one is kept: the first try's, as this one's
+    assert json.loads(manifest.read_text())["task"]["try_number"] == 2

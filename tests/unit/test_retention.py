@@ -1,0 +1,128 @@
+"""What is swept and what is not: never the bundle of a try that runs."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_provider_sparklineage.spark import capture, holds, retention
+from airflow_provider_sparklineage.spark.capture import Manifest, TaskIdentity
+
+NOW = datetime(2024, 5, 6, tzinfo=UTC)
+WEEK = timedelta(days=7)
+
+
+def bundle(location, ended=None, written=None):
+    """Make a bundle whose files were last written some time before now."""
+    made = capture.create(location, Manifest(application_run_id="r", ended=ended))
+    for file in made.path.iterdir():
+        os.utime(file, ((NOW - (written or timedelta())).timestamp(),) * 2)
+    return made
+
+
+def left(location):
+    return {path for path in location.iterdir() if path.is_dir()}
+
+
+def test_only_bundles_that_ended_long_ago_go(tmp_path):
+    old = bundle(tmp_path, ended=NOW - timedelta(days=8))
+    new = bundle(tmp_path, ended=NOW - timedelta(days=6))
+    for made in (old, new):
+        made.release()
+    (tmp_path / "stranger").mkdir()
+    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert left(tmp_path) == {new.path, tmp_path / "stranger"}
+
+
+def test_what_a_killed_worker_left_counts_from_its_last_write(tmp_path):
+    old = bundle(tmp_path, written=timedelta(days=8))
+    new = bundle(tmp_path, written=timedelta(days=6))
+    for made in (old, new):
+        made.release()  # as the system does for a killed process
+    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert left(tmp_path) == {new.path}
+
+
+def test_a_try_that_runs_is_left_alone_however_old_it_looks(tmp_path):
+    running = bundle(tmp_path, ended=NOW - timedelta(days=99), written=timedelta(days=99))
+    assert retention.sweep(tmp_path, older_than=timedelta(0), now=NOW) == 0
+    assert left(tmp_path) == {running.path}
+    running.release()
+    assert retention.sweep(tmp_path, older_than=timedelta(0), now=NOW) == 1
+
+
+def test_a_try_that_has_just_begun_is_left_alone(tmp_path):
+    begun = bundle(tmp_path, written=timedelta(minutes=5))
+    begun.release()
+    retention.sweep(tmp_path, older_than=timedelta(0), now=NOW)
+    assert left(tmp_path) == {begun.path}
+
+
+def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
+    torn = bundle(tmp_path, written=timedelta(days=8))
+    torn.release()
+    (torn.path / "manifest.json").unlink()
+    os.utime(torn.path / holds.LOCK, (0, 0))
+    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert left(tmp_path) == set()
+
+
+def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(holds.fcntl, "flock", no_locks)
+    bundle(tmp_path, ended=NOW - timedelta(days=8))
+    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
+
+
+def test_a_properties_file_that_a_killed_worker_left_goes_after_an_hour(tmp_path):
+    old, new = tmp_path / ".properties-old", tmp_path / ".properties-new"
+    for file, age in ((old, timedelta(hours=2)), (new, timedelta(minutes=5))):
+        file.write_text("secret")
+        os.utime(file, ((NOW - age).timestamp(),) * 2)
+    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(5, 0), (65, 1)])
+def test_of_many_tries_one_an_hour_sweeps(tmp_path, minutes, expected):
+    retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW)
+    os.utime(tmp_path / ".swept", (NOW.timestamp(),) * 2)
+    bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
+    later = NOW + timedelta(minutes=minutes)
+    assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=later) == expected
+
+
+def test_a_location_that_is_not_there_has_nothing_to_sweep(tmp_path):
+    assert retention.sweep_at_times(tmp_path / "x", older_than=WEEK, now=NOW) == 0
+
+
+# --- what an earlier try submitted -------------------------------------------------------------
+
+
+def of_try(number, task="revenue", map_index=-1):
+    task = TaskIdentity("shop", task, "manual", number, map_index)
+    return Manifest(application_run_id=f"run-{number}", task=task)
+
+
+def test_the_last_try_before_this_one_is_found_and_held(tmp_path):
+    for number in (1, 2, 3):
+        capture.create(tmp_path, of_try(number)).release()
+    for other in (of_try(2, task="costs"), of_try(2, map_index=0)):
+        capture.create(tmp_path, other).release()
+    found = retention.earlier_try(tmp_path, of_try(3))
+    assert found.manifest == of_try(2)
+    assert holds.take(found.path) is None
+    found.release()
+
+
+def test_a_try_that_still_runs_is_not_taken_over(tmp_path):
+    capture.create(tmp_path, of_try(1))
+    assert retention.earlier_try(tmp_path, of_try(2)) is None
+
+
+def test_a_first_try_has_none_before_it(tmp_path):
+    assert retention.earlier_try(tmp_path, of_try(1)) is None
