@@ -13,7 +13,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli import events, explanations, listener, schemas, settings
+from airflow_provider_sparklineage.cli import (
+    doctor,
+    events,
+    explanations,
+    listener,
+    schemas,
+    settings,
+)
 from airflow_provider_sparklineage.exceptions import (
     DocumentError,
     RulesError,
@@ -33,6 +40,7 @@ COMMANDS = (
     explanations.OF_TEMPLATES,
     schemas.COMMAND,
     listener.COMMAND,
+    doctor.OF_MACHINE,
 )
 """Commands of ``sparklineage``."""
 
@@ -42,6 +50,7 @@ AIRFLOW_COMMANDS = (
     settings.COMMAND,
     schemas.COMMAND,
     listener.COMMAND,
+    doctor.OF_AIRFLOW,
 )
 """Commands of ``airflow sparklineage``."""
 

@@ -1,0 +1,101 @@
+"""``doctor``: says what keeps lineage from arriving; under Airflow, Airflow's half as well."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.cli.commands import Argument, Command
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from airflow_provider_sparklineage.checks import Check
+    from airflow_provider_sparklineage.settings import Settings
+
+
+def _doctor_of_machine(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage import settings
+    from airflow_provider_sparklineage.options import OPTIONS, SECTION
+
+    # Airflow's own names for its configuration: what is tried here is what a worker would have.
+    prefix = f"AIRFLOW__{SECTION.upper()}__"
+    values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
+    resolved = settings.resolve(settings.Source(settings.Origin.CONFIGURATION, values))
+    return _say(_spark_half(args, resolved, args.spark_binary), args)
+
+
+def _doctor_of_airflow(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.operators import airflow_checks
+
+    found = airflow_checks.check(args.conn_id, args.spark_conn_id)
+    checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary)]
+    return _say(airflow_checks.masked_checks(checks), args)
+
+
+def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str) -> list[Check]:
+    from airflow_provider_sparklineage.doctor import spark, trial
+
+    checks, machine = spark.check(resolved, spark_binary, os.environ)
+    if args.spark_submit and machine is not None:
+        print("Running a Spark application …", file=sys.stderr)
+        checks.append(trial.run(machine, resolved.capture_location, os.environ))
+    elif args.spark_submit:
+        checks.append(trial.NOT_RUN)
+    return checks
+
+
+def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.checks import Status
+    from airflow_provider_sparklineage.doctor import report
+
+    if args.json:
+        print(json.dumps(report.document(checks), indent=2, ensure_ascii=False))
+    else:
+        report.print_checks(checks, sys.stdout)
+    return 1 if report.worst(checks) is Status.FAILED else 0
+
+
+_COMMON = (
+    Argument(
+        ("--spark-submit",),
+        {"action": "store_true", "help": "run a small Spark application and look at its lineage"},
+    ),
+    Argument(("--json",), {"action": "store_true", "help": "print the checks as JSON"}),
+)
+
+OF_MACHINE = Command(
+    "doctor",
+    "Check Java, Spark, the listener and the place for captures, and say what to mend",
+    _doctor_of_machine,
+    (
+        *_COMMON,
+        Argument(
+            ("--spark-binary",),
+            {"default": "spark-submit", "metavar": "NAME", "help": "as in the Spark connection"},
+        ),
+    ),
+)
+OF_AIRFLOW = Command(
+    "doctor",
+    "Check all that lineage needs, from Spark to the lineage backend, and say what to mend",
+    _doctor_of_airflow,
+    (
+        *_COMMON,
+        Argument(
+            ("--conn-id",),
+            {
+                "default": "sparklineage_default",
+                "metavar": "ID",
+                "help": "the operator's lineage_conn_id",
+            },
+        ),
+        Argument(
+            ("--spark-conn-id",),
+            {"default": "spark_default", "metavar": "ID", "help": "the operator's conn_id"},
+        ),
+    ),
+)

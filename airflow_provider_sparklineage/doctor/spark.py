@@ -1,0 +1,188 @@
+"""Checks of what a task needs on its worker: Java, Spark, the listener, a place for captures.
+
+Each asks what a task will ask, by the same functions, so that a set-up which passes is not refused
+later. Nothing is downloaded, and no JVM is started but for ``java -version``.
+"""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.checks import Check, Status
+from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.spark import (
+    capture,
+    choice,
+    class_path,
+    fetching,
+    jars,
+    java,
+    listener,
+)
+from airflow_provider_sparklineage.spark.capture import Manifest
+from airflow_provider_sparklineage.spark.conf import refuse_connect
+from airflow_provider_sparklineage.spark.submission import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+
+JAVA, SPARK, DEFAULTS = "Java", "spark-submit", "spark-defaults.conf"
+LISTENER, CAPTURES = "listener", "capture location"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was found on this machine, as far as a trial needs it.
+
+    :param jar: listener jar to add; None where Spark has one already
+    """
+
+    spark: SparkDistribution
+    spark_binary: str
+    defaults: Mapping[str, str]
+    jar: Path | None
+
+
+def check(
+    settings: Settings, spark_binary: str, env: Mapping[str, str]
+) -> tuple[list[Check], Machine | None]:
+    """Check this machine for the settings of a task.
+
+    :param spark_binary: as the Spark connection names it
+    :param env: environment of ``spark-submit``
+    :return: and what a trial can be run with; None if it could not be submitted with a listener
+    """
+    try:
+        spark = choice.spark_of(spark_binary, env)
+    except ListenerError as error:
+        found = [_java_alone(env), failed(SPARK, error)]
+        return [*found, check_captures(settings.capture_location)], None
+    where = f" in {spark.home}" if spark.home else ""
+    said = f"Spark {spark.version} on Scala {spark.scala}{where}."
+    checks = [_java(env, spark), Check(SPARK, Status.OK, said)]
+    machine = None
+    try:
+        defaults = spark.defaults(env)
+    except (ListenerError, OSError, ValueError) as error:
+        checks.append(failed(DEFAULTS, error))
+    else:
+        listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
+        checks += listener_checks
+    checks.append(check_captures(settings.capture_location))
+    if checks[0].status is Status.FAILED:
+        machine = None
+    return checks, machine
+
+
+def failed(name: str, error: Exception) -> Check:
+    """Make a failed check of an error whose text is a problem and its mend."""
+    text = str(error)
+    for end in ("; ", ". "):
+        problem, found, mend = text.partition(end)
+        if found:
+            return Check(name, Status.FAILED, f"{problem}.", mend[:1].upper() + mend[1:])
+    return Check(name, Status.FAILED, text)
+
+
+def _java_alone(env: Mapping[str, str]) -> Check:
+    found = java.find(env)
+    if found is None:
+        return Check(
+            JAVA,
+            Status.FAILED,
+            "There is no Java to run Spark with.",
+            "Install Java 17 or 21 and set JAVA_HOME to it, or put it on PATH.",
+        )
+    version = java.feature_version(found)
+    if version is None:
+        return Check(
+            JAVA,
+            Status.FAILED,
+            f"{found} does not run, or is no Java.",
+            "Set JAVA_HOME to an installed Java.",
+        )
+    return Check(JAVA, Status.OK, f"{found} is Java {version}.")
+
+
+def _java(env: Mapping[str, str], spark: SparkDistribution) -> Check:
+    if problem := java.problem(env, spark):
+        return failed(JAVA, ListenerError(problem))
+    return _java_alone(env)
+
+
+def _listener(
+    settings: Settings,
+    spark: SparkDistribution,
+    spark_binary: str,
+    defaults: Mapping[str, str],
+    env: Mapping[str, str],
+) -> tuple[list[Check], Machine | None]:
+    """Check that a listener would be added, or that the one that Spark has will do."""
+    submission = Submission(file_properties=defaults)
+    try:
+        refuse_connect(submission, "", env)
+        own = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
+        if own is not None:
+            said = f"Spark has the listener {own.name} ({own.place}); none is added."
+            return [Check(LISTENER, Status.OK, said)], Machine(spark, spark_binary, defaults, None)
+        jar = choice.jar_for(spark, settings.listener_jar, env)
+        checked = _checked_jar(jar, spark, in_cache=settings.listener_jar is None)
+    except (ListenerError, OSError) as error:
+        return [failed(LISTENER, error)], None
+    if checked.status is Status.FAILED:
+        return [checked], None
+    return [checked], Machine(spark, spark_binary, defaults, jar)
+
+
+def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Check:
+    version = jars.read(jar).identity.version
+    if version != listener.VERSION:
+        return Check(
+            LISTENER,
+            Status.WARNING,
+            f"{jar} is the listener {version or 'of an unknown version'}; this package is tested "
+            f"with {listener.VERSION}.",
+            f"Run `sparklineage fetch-listener`, which brings {listener.VERSION}, and leave "
+            "[sparklineage] listener_jar empty.",
+        )
+    if problem := fetching.digest_problem(jar, spark.scala):
+        return Check(
+            LISTENER,
+            Status.FAILED if in_cache else Status.WARNING,
+            f"It is not the jar that was published: {problem}.",
+            f"Delete {jar} and run `sparklineage fetch-listener`.",
+        )
+    return Check(LISTENER, Status.OK, f"{jar} is the listener {version}, and whole.")
+
+
+def check_captures(location: Path) -> Check:
+    """Make a capture bundle as a task does, and remove it."""
+    is_new = not location.exists()
+    try:
+        bundle = capture.create(location, Manifest(application_run_id="doctor"))
+    except CaptureError as error:
+        return failed(CAPTURES, error)
+    bundle.remove()
+    if is_new:
+        location.rmdir()
+        return Check(CAPTURES, Status.OK, f"{location} can be made for the first task.")
+    if location.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+        return Check(
+            CAPTURES,
+            Status.WARNING,
+            f"Others can list {location}: they see the names of DAGs and tasks, though not what "
+            "was captured.",
+            f"chmod 700 {location}",
+        )
+    return Check(CAPTURES, Status.OK, f"{location} is writable, and private.")
+
+
+def with_job(machine: Machine, submission: Submission) -> Submission:
+    """Give a submission what Spark's own file says."""
+    return replace(submission, file_properties=machine.defaults)

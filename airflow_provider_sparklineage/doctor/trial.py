@@ -1,0 +1,255 @@
+"""A small Spark application, run as a task would run it, and what came of its lineage."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from airflow_provider_sparklineage import show
+from airflow_provider_sparklineage.checks import Check, Status
+from airflow_provider_sparklineage.doctor.spark import failed, with_job
+from airflow_provider_sparklineage.exceptions import SparkLineageError
+from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.spark import capture, driver, driver_zip
+from airflow_provider_sparklineage.spark.capture import Manifest
+from airflow_provider_sparklineage.spark.conf import Injection, Observation, inject
+from airflow_provider_sparklineage.spark.submission import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.doctor.spark import Machine
+    from airflow_provider_sparklineage.spark.capture import CaptureBundle
+
+TRIAL = "trial"
+TIMEOUT_S = 180
+"""A driver on a busy machine takes half a minute; a master that is out of reach, for ever."""
+
+NOT_RUN = Check(
+    TRIAL,
+    Status.FAILED,
+    "No application was run, because it would have no listener.",
+    "Mend what failed above first.",
+)
+
+_DAYS = {"2024-05-06": "3\n4\n", "2024-05-07": "5\n"}
+
+# What a log says of why Spark did not run, or its listener did not, and the mend.
+_CAUSES = (
+    (r"UnsupportedClassVersionError.*", "Set JAVA_HOME to a newer Java."),
+    (r"JAVA_HOME is not set", "Install Java 17 or 21 and set JAVA_HOME to it."),
+    (
+        r"ClassNotFoundException: io\.openlineage.*",
+        "Spark did not load the listener: look for spark.jars or a wrapper around spark-submit "
+        "that replaces --jars.",
+    ),
+    (
+        r"(?:NoSuchMethodError|NoClassDefFoundError|IncompatibleClassChangeError).*",
+        "Classes of other versions are in the way: look at the jars in $SPARK_HOME/jars and in "
+        "spark-defaults.conf.",
+    ),
+    (r"Cannot run program \"python3?\".*", "Set PYSPARK_PYTHON to a Python on this machine."),
+    (r"UnknownHostException.*", "Set SPARK_LOCAL_IP to an address of this machine."),
+    (r"Connection refused.*|Failed to connect.*", "Mend what spark-defaults.conf connects to."),
+    (
+        r"ClassNotFoundException.*",
+        "A class that spark-defaults.conf names is not on Spark's class path.",
+    ),
+)
+
+
+def run(machine: Machine, location: Path, env: Mapping[str, str]) -> Check:
+    """Run the application on this machine with a listener and an observer, and merge its lineage.
+
+    Tables and the capture bundle are removed again.
+
+    :param location: for the capture bundle
+    :param env: environment of ``spark-submit``
+    """
+    begun = time.monotonic()
+    try:
+        bundle = capture.create(location, Manifest(application_run_id=str(uuid.uuid4())))
+    except SparkLineageError as error:
+        return failed(TRIAL, error)
+    try:
+        with tempfile.TemporaryDirectory(prefix="sparklineage-doctor-") as work:
+            _write_orders(Path(work))
+            code, log = _submit(machine, bundle, Path(work), env)
+            took = time.monotonic() - begun
+            return _judged(bundle, machine, code, log, took)
+    except SparkLineageError as error:
+        return failed(TRIAL, error)
+    except OSError as error:
+        return Check(TRIAL, Status.FAILED, f"The application could not be started ({error}).")
+    finally:
+        bundle.remove()
+
+
+def _write_orders(work: Path) -> None:
+    for day, amounts in _DAYS.items():
+        folder = work / "orders" / f"dt={day}"
+        folder.mkdir(parents=True)
+        (folder / "part-0.csv").write_text(f"amount\n{amounts}", encoding="utf-8")
+
+
+def _submit(
+    machine: Machine, bundle: CaptureBundle, work: Path, env: Mapping[str, str]
+) -> tuple[int | None, str]:
+    """Submit; give the exit code (None: it took too long) and the log."""
+    assert bundle.path is not None  # noqa: S101  (it was made)
+    assert bundle.events_path is not None  # noqa: S101
+    assert bundle.observations_path is not None  # noqa: S101
+    tag = bundle.manifest.application_run_id
+    application = Path(str(driver.__file__)).with_name("trial_application.py")
+    submission = inject(
+        with_job(machine, Submission(application=str(application))),
+        Injection(
+            (str(machine.jar.absolute()),) if machine.jar else (),
+            bundle.events_path,
+            tag,
+            defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
+            submit_opts=env.get("SPARK_SUBMIT_OPTS", ""),
+            observation=Observation(driver_zip.write(bundle.path), bundle.observations_path, tag),
+        ),
+    )
+    home = machine.spark.home
+    binary = home / "bin" / "spark-submit" if home else Path(machine.spark_binary)
+    command = [str(binary) if binary.is_file() else machine.spark_binary]
+    command += ["--master", "local[1]", "--name", "sparklineage doctor"]
+    conf = {**submission.conf, "spark.ui.enabled": "false"}
+    if submission.new_file is not None:
+        properties = work / "properties"
+        _write_properties(properties, submission.new_file)
+        command += ["--properties-file", str(properties)]
+    for key, value in conf.items():
+        command += ["--conf", f"{key}={value}"]
+    for flag, text in (("--jars", submission.jars), ("--py-files", submission.py_files)):
+        command += [flag, text] if text else []
+    command += [str(application), str(work)]
+    return _run(command, {**env, **submission.env_vars}, work)
+
+
+def _write_properties(path: Path, values: Mapping[str, str]) -> None:
+    import javaproperties
+
+    path.touch(mode=0o600)
+    with path.open("w", encoding="utf-8") as file:
+        javaproperties.dump(dict(values), file)
+
+
+def _run(command: list[str], env: Mapping[str, str], work: Path) -> tuple[int | None, str]:
+    log = work / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603  (the command that a task starts)
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=dict(env),
+            cwd=work,
+            start_new_session=True,  # spark-submit is a script that starts a JVM that starts Python
+        )
+        code: int | None
+        try:
+            code = process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return code, log.read_text(encoding="utf-8", errors="replace")
+
+
+# --- what came of it ------------------------------------------------------------------------------
+
+
+def _judged(
+    bundle: CaptureBundle, machine: Machine, code: int | None, log: str, took: float
+) -> Check:
+    if code is None:
+        return Check(
+            TRIAL,
+            Status.FAILED,
+            f"Spark {machine.spark.version} did not end within {TIMEOUT_S} seconds.",
+            _mend(log, "Run `spark-submit --master local[1]` by hand and see what it waits for."),
+        )
+    if code != 0:
+        return Check(
+            TRIAL,
+            Status.FAILED,
+            f"Spark {machine.spark.version} ended with {code}: {_last(log)}",
+            _mend(log, "Run `spark-submit --master local[1]` with any application by hand."),
+        )
+    manifest = msgspec.structs.replace(
+        bundle.manifest, ended=datetime.now(UTC), outcome="COMPLETE", injected=("py_files",)
+    )
+    bundle = capture.CaptureBundle(bundle.path, manifest)
+    event = merged_event(bundle, task_lineage(bundle))
+    return judged(event, machine, log, took)
+
+
+def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) -> Check:
+    """Judge the merged event of the application that has ended well.
+
+    :param log: of its driver
+    :param took: seconds
+    """
+    ran = f"Spark {machine.spark.version} ran an application in {took:.0f} s"
+    if not event["inputs"] and not event["outputs"]:
+        code = next((d["code"] for d in show.degradations(event)), "no_events")
+        disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
+        mend = "Take spark.openlineage.disabled out of spark-defaults.conf."
+        if not disabled:
+            mend = _mend(log, "Look in a job's log for messages of OpenLineageSparkListener.")
+        return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", mend)
+    lacking = _lacking(event)
+    if lacking:
+        reasons = " ".join(d["message"] for d in show.degradations(event))
+        said = f"{ran}, but its lineage lacks {', '.join(lacking)}. {reasons}".rstrip()
+        return Check(TRIAL, Status.WARNING, said, _mend(log, "Report this with the log of a job."))
+    said = f"{ran}, and its lineage is whole: tables, the partition that it read, the column."
+    return Check(TRIAL, Status.OK, said)
+
+
+def _lacking(event: Mapping[str, Any]) -> list[str]:
+    """Tell what the event ought to say and does not."""
+    lacking = []
+    read = [d for d in event["inputs"] if d["name"].endswith("/orders")]
+    written = [d for d in event["outputs"] if d["name"].endswith("/totals")]
+    if not read or not written:
+        lacking.append("a table")
+    if not any("2024-05-06" in str((d.get("inputFacets") or {}).get("subset")) for d in read):
+        lacking.append("the partition that was read")
+    fields = [
+        (d["facets"].get("columnLineage") or {}).get("fields", {}).get("total", {}) for d in written
+    ]
+    if not any(s["field"] == "amount" for f in fields for s in f.get("inputFields", ())):
+        lacking.append("the sources of a column")
+    return lacking
+
+
+def _mend(log: str, otherwise: str) -> str:
+    for pattern, mend in _CAUSES:
+        if found := re.search(pattern, log):
+            return f"{mend} (The log says: {found.group()[:200].strip()})"
+    return otherwise
+
+
+def _last(log: str) -> str:
+    """Give the line that most likely tells why: an exception's, else the last."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"(Exception|Error)\b.*: ", line)]
+    return (telling or lines or ["it said nothing"])[-1 if not telling else 0][:300]

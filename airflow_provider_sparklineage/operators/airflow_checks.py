@@ -1,0 +1,255 @@
+"""Checks of Airflow's half of a set-up: connections, the OpenLineage provider, the backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import conf as airflow_conf
+from airflow.providers.openlineage import conf as openlineage
+from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+
+from airflow_provider_sparklineage import settings
+from airflow_provider_sparklineage.backends import checks as backend
+from airflow_provider_sparklineage.checks import Check, Status
+from airflow_provider_sparklineage.connection import (
+    DEFAULT_CONN_ID,
+    api_key_of,
+    api_url,
+    http_transports,
+    source_of,
+)
+from airflow_provider_sparklineage.doctor.spark import failed
+from airflow_provider_sparklineage.exceptions import SparkLineageError
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.option_kinds import BackendName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from airflow_provider_sparklineage.connection import LineageConnection
+    from airflow_provider_sparklineage.settings import Settings
+
+CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connection"
+PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"
+
+_SHORT_S = 10
+"""Airflow's own default: a backend that is restarted is retried for as long."""
+
+
+class Found(NamedTuple):
+    """What was found.
+
+    :param settings: that a task would have; the defaults if they cannot be resolved
+    :param spark_binary: that the Spark connection names
+    """
+
+    checks: list[Check]
+    settings: Settings
+    spark_binary: str
+
+
+def check(conn_id: str, spark_conn_id: str) -> Found:
+    """Check what a task with these connections would meet.
+
+    :param conn_id: the operator's ``lineage_conn_id``
+    :param spark_conn_id: its ``conn_id``
+    """
+    checks, connection = _connection(conn_id)
+    try:
+        resolved = settings.resolve(source_of(connection), sources.configuration())
+    except SparkLineageError as error:
+        resolved = settings.resolve()
+        checks.append(failed(SETTINGS, error))
+    else:
+        checks.append(_settings(resolved))
+    checks += _transport(connection, resolved)
+    spark, spark_binary = _spark_connection(spark_conn_id)
+    return Found([*checks, spark], resolved, spark_binary)
+
+
+def masked_checks(checks: Iterable[Check]) -> list[Check]:
+    """Hide the secrets that Airflow knows."""
+    return [c._replace(message=masked(c.message), mend=masked(c.mend)) for c in checks]
+
+
+def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
+    try:
+        found = sources.connection(conn_id)
+    except SparkLineageError as error:
+        return [failed(CONNECTION, error)], None
+    if found is None:
+        said = f"There is no connection {DEFAULT_CONN_ID}, and none is needed."
+        return [Check(CONNECTION, Status.OK, said)], None
+    looks = f", looks at {found.backend_url}" if found.backend_url else ", names no backend"
+    return [Check(CONNECTION, Status.OK, f"{conn_id} is of type sparklineage{looks}.")], found
+
+
+def _settings(resolved: Settings) -> Check:
+    if resolved.disabled:
+        return Check(
+            SETTINGS,
+            Status.FAILED,
+            "[sparklineage] disabled is True: all tasks run without lineage.",
+            "Set AIRFLOW__SPARKLINEAGE__DISABLED=False, or remove it.",
+        )
+    return Check(SETTINGS, Status.OK, "All settings can be read.")
+
+
+# --- the OpenLineage provider ---------------------------------------------------------------------
+
+
+def _transport(connection: LineageConnection | None, resolved: Settings) -> list[Check]:
+    switched_off = _switched_off()
+    if switched_off is not None:
+        return [switched_off]
+    try:
+        transport, config_conn_id = sources.transport()
+    except SparkLineageError as error:
+        return [failed(PROVIDER, error)]
+    compared = backend.compare(connection, transport, config_conn_id)
+    if transport is None:
+        return [compared]
+    checks = [_provider(transport), _policy(), _time()]
+    endpoint = None
+    if connection is not None:
+        endpoint = backend.endpoint_of(connection, resolved.web_url)
+    if endpoint is None:
+        endpoint = _endpoint_of(transport, resolved.web_url)
+    if endpoint is not None:
+        checks += backend.check(endpoint, is_marquez=resolved.backend is BackendName.MARQUEZ)
+    return [*checks, compared]
+
+
+def _switched_off() -> Check | None:
+    if airflow_conf.getboolean("openlineage", "disabled", fallback=False):
+        return Check(
+            PROVIDER,
+            Status.FAILED,
+            "[openlineage] disabled is True: Airflow sends no lineage.",
+            "Set AIRFLOW__OPENLINEAGE__DISABLED=False, or remove it.",
+        )
+    if sources.why_not_sent() and not openlineage.is_disabled():
+        return Check(
+            PROVIDER,
+            Status.FAILED,
+            "Airflow's OpenLineage provider has a transport, but its listener is not there.",
+            "Look for `openlineage` in `airflow plugins`, and in the log for why it is not loaded.",
+        )
+    return None
+
+
+def _provider(transport: Mapping[str, Any]) -> Check:
+    kind = str(transport.get("type") or "")
+    if kind == "console":
+        return Check(
+            PROVIDER,
+            Status.WARNING,
+            "Airflow's transport is console: lineage goes into the logs of tasks and nowhere else.",
+            'Give it the backend: {"type": "http", "url": "http://marquez:5000"}.',
+        )
+    if kind == "noop":
+        return Check(
+            PROVIDER,
+            Status.FAILED,
+            "Airflow's transport is noop: no lineage is sent.",
+            'Give it the backend: {"type": "http", "url": "http://marquez:5000"}.',
+        )
+    where = f" to {transport['log_file_path']}" if kind == "file" else ""
+    said = f"It is active, and sends by its {kind or 'unnamed'} transport{where}."
+    return Check(PROVIDER, Status.OK, said)
+
+
+def _policy() -> Check:
+    """Ask whether events of our operator are sent, and with what it has collected."""
+    name = SparkLineageSubmitOperator.__name__
+    path = f"{SparkLineageSubmitOperator.__module__}.{name}"
+    if path in openlineage.disabled_operators():
+        return Check(
+            POLICY,
+            Status.FAILED,
+            f"[openlineage] disabled_for_operators names {name}: its events are not sent.",
+            f"Take {path} out of it.",
+        )
+    if openlineage.selective_enable():
+        return Check(
+            POLICY,
+            Status.WARNING,
+            "[openlineage] selective_enable is True: only tasks and DAGs that ask for it have "
+            "lineage.",
+            "Call enable_lineage(dag) of airflow.providers.openlineage.utils.selective_enable in "
+            "the DAG's file, or set selective_enable to False.",
+        )
+    task = SparkLineageSubmitOperator(task_id="doctor", application="")
+    policy = resolve_task_emission_policy(task, "doctor", "doctor")
+    if not (policy.emit and policy.extract_operator_metadata):
+        return Check(
+            POLICY,
+            Status.FAILED,
+            f"[openlineage] emission_policy keeps {name}'s lineage back.",
+            f"Add a rule with scope operator {path} that has emit and extract_operator_metadata.",
+        )
+    return Check(POLICY, Status.OK, f"Events of {name} are sent.")
+
+
+def _time() -> Check:
+    seconds = openlineage.execution_timeout()
+    if seconds < _SHORT_S:
+        return Check(
+            TIME,
+            Status.WARNING,
+            f"[openlineage] execution_timeout is {seconds} s: an event that takes longer, because "
+            "it is large or the backend slow, is lost without a word.",
+            f"Set AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT to {_SHORT_S} or more.",
+        )
+    overtime = airflow_conf.getint("core", "task_success_overtime", fallback=20)
+    if seconds > overtime:
+        return Check(
+            TIME,
+            Status.WARNING,
+            f"[openlineage] execution_timeout is {seconds} s, but Airflow ends the process of a "
+            f"successful task after {overtime} s.",
+            "Set AIRFLOW__CORE__TASK_SUCCESS_OVERTIME above execution_timeout.",
+        )
+    return Check(TIME, Status.OK, f"An event may take {seconds} s.")
+
+
+def _endpoint_of(transport: Mapping[str, Any], web_url: str | None) -> backend.Endpoint | None:
+    """Give what the first HTTP transport sends to, where no connection says what to look at."""
+    for found in http_transports(transport):
+        if url := api_url(str(found.get("url") or "")):
+            verify = found.get("verify") is not False
+            return backend.Endpoint(url, api_key_of(found), web_url, verify)
+    return None
+
+
+# --- the Spark connection -------------------------------------------------------------------------
+
+
+def _spark_connection(conn_id: str) -> tuple[Check, str]:
+    binary = "spark-submit"
+    try:
+        found = BaseHook.get_connection(conn_id)
+    except Exception as error:  # of whatever secrets backend Airflow was told to ask
+        return Check(
+            SPARK_CONNECTION,
+            Status.WARNING,
+            f"Connection {conn_id} cannot be read ({type(error).__name__}): the operator would "
+            "submit to yarn without a word.",
+            f"airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'",
+        ), binary
+    extra = found.extra_dejson
+    binary = str(extra.get("spark-binary") or binary)
+    master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
+    if extra.get("deploy-mode") == "cluster":
+        return Check(
+            SPARK_CONNECTION,
+            Status.WARNING,
+            f"{conn_id} submits to {master} in deploy mode cluster: the driver is not on the "
+            "worker, so no lineage is collected there.",
+            'Use "deploy-mode": "client" in its extra where lineage is wanted, or a '
+            "capture_location on a mount that worker and driver both see.",
+        ), binary
+    return Check(SPARK_CONNECTION, Status.OK, f"{conn_id} submits to {master}."), binary
