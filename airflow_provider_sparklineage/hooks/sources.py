@@ -98,8 +98,15 @@ def why_not_sent() -> str | None:
     """Tell why Airflow sends no lineage, and the mend; None if it does."""
     from airflow.providers.openlineage.api import is_openlineage_active
 
-    if is_openlineage_active():
-        return None
+    try:
+        if is_openlineage_active():
+            return None
+    except Exception as error:  # its configuration is no JSON, or JSON of something else
+        return (
+            "Airflow's OpenLineage provider cannot read its configuration "
+            f"({type(error).__name__}). Give [openlineage] transport a JSON object with a type, "
+            'e.g. {"type": "http", "url": "http://marquez:5000"}.'
+        )
     return (
         "Airflow's OpenLineage provider is disabled, or it has no transport. Put the transport "
         "into the extra of a connection and set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to its id, "

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.connection import (
     source_of,
 )
 from airflow_provider_sparklineage.doctor.spark import failed
-from airflow_provider_sparklineage.exceptions import SparkLineageError
+from airflow_provider_sparklineage.exceptions import SettingsError, SparkLineageError
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -131,7 +131,11 @@ def _switched_off() -> Check | None:
             "[openlineage] disabled is True: Airflow sends no lineage.",
             "Set AIRFLOW__OPENLINEAGE__DISABLED=False, or remove it.",
         )
-    if sources.why_not_sent() and not openlineage.is_disabled():
+    try:
+        has_transport = not openlineage.is_disabled()
+    except Exception:  # its configuration cannot be read
+        return failed(PROVIDER, SettingsError(sources.why_not_sent()))
+    if has_transport and sources.why_not_sent():
         return Check(
             PROVIDER,
             Status.FAILED,

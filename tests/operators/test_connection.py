@@ -99,6 +99,13 @@ def test_without_a_transport_the_job_is_the_stock_one_and_that_is_said_once(
     assert len([text for text in said if "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID" in text]) == 1
 
 
+@pytest.mark.parametrize("text", ["[1]", "{"])
+def test_a_transport_that_cannot_be_read_fails_no_task(spark_submit, execute, monkeypatch, text):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", text)
+    execute(operator())
+    assert spark_submit.ran
+
+
 def test_without_a_transport_a_strict_task_does_not_run(spark_submit, execute, without_transport):
     with pytest.raises(SettingsError, match="it has no transport"):
         execute(operator(strict=True))

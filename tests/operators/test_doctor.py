@@ -1,0 +1,293 @@
+"""``airflow sparklineage doctor``: Airflow's half, against a server on this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.checks import Status
+from airflow_provider_sparklineage.operators import airflow_checks
+from airflow_provider_sparklineage.operators.airflow_checks import (
+    CONNECTION,
+    POLICY,
+    PROVIDER,
+    SETTINGS,
+    SPARK_CONNECTION,
+    TIME,
+)
+
+pytestmark = pytest.mark.airflow
+
+READ, TRANSPORT = "backend, read", "transport"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers as Marquez does, and stores nothing."""
+
+    def do_GET(self):
+        key = "jobs" if "/jobs" in self.path else "namespaces"
+        self._answer(self.server.status, json.dumps({key: []}))
+
+    def do_POST(self):
+        self.server.posted.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self._answer(422, '{"errors": ["run must not be null"]}')
+
+    def _answer(self, status, body):
+        body = self.server.page or body
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html" if self.server.page else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def marquez():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.status, server.page, server.posted = 200, "", []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def connection(monkeypatch):
+    def add(conn_id="sparklineage_default", conn_type="sparklineage", **fields):
+        value = json.dumps({"conn_type": conn_type, **fields})
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", value)
+
+    return add
+
+
+@pytest.fixture
+def transport(monkeypatch):
+    def set_to(**transport):
+        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+
+    return set_to
+
+
+@pytest.fixture
+def found():
+    """Run Airflow's half, and give the checks by name."""
+
+    def run(conn_id="sparklineage_default", spark_conn_id="spark_default"):
+        return {c.name: c for c in airflow_checks.check(conn_id, spark_conn_id).checks}
+
+    return run
+
+
+def test_one_connection_and_one_setting_pass(marquez, connection, found, monkeypatch):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    connection(
+        host="127.0.0.1",
+        port=marquez.server_port,
+        extra={"transport": {"type": "http", "url": marquez.url}},
+    )
+    checks = found()
+    assert {name: c.status for name, c in checks.items() if c.status is not Status.OK} == {}
+    assert {CONNECTION, SETTINGS, PROVIDER, POLICY, TIME, READ, TRANSPORT} <= checks.keys()
+    assert marquez.posted == [b"{}"]  # the empty event that Marquez refuses
+
+
+def test_without_a_connection_the_transport_says_where_the_backend_is(marquez, transport, found):
+    transport(type="composite", transports=[{"type": "http", "url": marquez.url}])
+    checks = found()
+    assert checks[READ].status is Status.OK
+    assert checks[CONNECTION].status is Status.OK
+
+
+def test_a_connection_that_looks_elsewhere_is_a_warning(marquez, transport, connection, found):
+    transport(type="http", url="http://127.0.0.1:9")
+    connection(host="127.0.0.1", port=marquez.server_port)
+    check = found()[TRANSPORT]
+    assert check.status is Status.WARNING
+    assert "http://127.0.0.1:9" in check.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"conn_type": "http"}, "is of type"),
+        ({"extra": "{nonsense"}, "JSON"),
+        ({"extra": {"listner_jar": "/a.jar"}}, "listener_jar"),
+    ],
+    ids=["another type", "broken JSON", "misspelt option"],
+)
+def test_a_connection_that_cannot_be_meant_so_fails(connection, found, fields, says):
+    connection(**fields)
+    check = found()[CONNECTION]
+    assert check.status is Status.FAILED
+    assert says in f"{check.message} {check.mend}"
+
+
+def test_a_connection_that_is_named_and_missing_fails(found):
+    check = found("no_such_connection")[CONNECTION]
+    assert check.status is Status.FAILED
+    assert "airflow connections add no_such_connection" in check.mend
+
+
+def test_an_impossible_setting_fails(found, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "soon")
+    check = found()[SETTINGS]
+    assert check.status is Status.FAILED
+    assert "collect_timeout" in check.message
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "name", "status", "says"),
+    [
+        ("OPENLINEAGE__DISABLED", "True", PROVIDER, "failed", "disabled is True"),
+        ("OPENLINEAGE__TRANSPORT", "", TRANSPORT, "failed", "has no transport"),
+        ("OPENLINEAGE__TRANSPORT", '{"type": "console"}', PROVIDER, "warning", "is console"),
+        ("OPENLINEAGE__TRANSPORT", '{"type": "noop"}', PROVIDER, "failed", "is noop"),
+        ("OPENLINEAGE__TRANSPORT", "[1]", PROVIDER, "failed", "cannot read its configuration"),
+        ("OPENLINEAGE__TRANSPORT", "{", PROVIDER, "failed", "cannot read its configuration"),
+        (
+            "OPENLINEAGE__DISABLED_FOR_OPERATORS",
+            "airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator",
+            POLICY,
+            "failed",
+            "disabled_for_operators",
+        ),
+        ("OPENLINEAGE__SELECTIVE_ENABLE", "True", POLICY, "warning", "selective_enable"),
+        (
+            "OPENLINEAGE__EMISSION_POLICY",
+            '[{"scope": {}, "controls": {"extract_operator_metadata": false}}]',
+            POLICY,
+            "failed",
+            "emission_policy",
+        ),
+        ("OPENLINEAGE__EXECUTION_TIMEOUT", "3", TIME, "warning", "is 3 s"),
+        ("OPENLINEAGE__EXECUTION_TIMEOUT", "60", TIME, "warning", "after 20 s"),
+        ("SPARKLINEAGE__DISABLED", "True", SETTINGS, "failed", "without lineage"),
+    ],
+)
+def test_what_keeps_airflow_from_sending_is_told(
+    found, monkeypatch, option, value, name, status, says
+):
+    monkeypatch.setenv(f"AIRFLOW__{option}", value)
+    check = found()[name]
+    assert check.status == status
+    assert says in check.message
+    assert check.mend
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "says"),
+    [
+        (500, "", "500 to its own lists"),
+        (404, "", "no API of Marquez"),
+        (200, "<html>", "with a web page"),
+        (503, "", "does not reach it"),
+    ],
+)
+def test_a_backend_that_is_broken_or_no_marquez_fails(
+    marquez, transport, found, status, page, says
+):
+    transport(type="http", url=marquez.url)
+    marquez.status, marquez.page = status, page
+    check = found()[READ]
+    assert check.status is Status.FAILED
+    assert says in check.message
+    assert marquez.posted == []
+
+
+def test_another_backend_is_asked_for_an_answer_only(marquez, transport, found, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__BACKEND", "generic")
+    transport(type="http", url=marquez.url)
+    assert found()[READ].status is Status.OK
+    assert marquez.posted == []
+
+
+def test_a_spark_connection_that_is_missing_is_a_warning(found):
+    check = found(spark_conn_id="no_such_spark")[SPARK_CONNECTION]
+    assert check.status is Status.WARNING
+    assert "yarn" in check.message
+
+
+def test_a_driver_in_the_cluster_is_a_warning(connection, found):
+    connection("spark_far", "spark", host="yarn", extra={"deploy-mode": "cluster"})
+    check = found(spark_conn_id="spark_far")[SPARK_CONNECTION]
+    assert check.status is Status.WARNING
+    assert "deploy mode cluster" in check.message
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def doctor(capsys):
+    """Run the command as Airflow does; give exit code and document."""
+    [command] = [c for c in cli.AIRFLOW_COMMANDS if c.name == "doctor"]
+
+    def run(**args):
+        given = {"conn_id": "sparklineage_default", "spark_conn_id": "spark_default"}
+        code = command.run(SimpleNamespace(**{**given, "spark_submit": False, "json": True} | args))
+        out = capsys.readouterr().out
+        return code, json.loads(out[out.index("{\n") :])
+
+    return run
+
+
+def test_the_exit_code_is_that_of_the_worst_check(spark_submit, doctor, marquez, transport):
+    transport(type="http", url=marquez.url)
+    code, document = doctor()
+    assert (code, document["status"]) == (0, "warning")  # the double's listener is not published
+    marquez.status = 500
+    assert doctor()[0] == 1
+
+
+def test_secrets_are_in_no_check(spark_submit, doctor, connection, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    key = {"type": "api_key", "apiKey": "hunter2-hunter2"}
+    connection(
+        host="127.0.0.1",
+        port=9,
+        password="hunter2-hunter2",
+        extra={"transport": {"type": "http", "url": "http://127.0.0.1:9", "auth": key}},
+    )
+    _, document = doctor()
+    assert "hunter2" not in json.dumps(document)
+
+
+def test_a_spark_that_fails_is_told_with_its_own_words(spark_submit, doctor, monkeypatch):
+    spark_submit.does(exit=1)
+    code, document = doctor(spark_submit=True)
+    trial = document["checks"][-1]
+    assert (code, trial["name"], trial["status"]) == (1, "trial", "failed")
+    assert trial["message"] == "Spark 4.0.1 ended with 1: the job's own output"
+
+
+def test_a_listener_that_writes_nothing_is_told(spark_submit, doctor):
+    (spark_submit.home / "conf" / "spark-defaults.conf").write_text(
+        "spark.openlineage.disabled true\n"
+    )
+    code, document = doctor(spark_submit=True)
+    trial = document["checks"][-1]
+    assert (code, trial["status"]) == (1, "failed")
+    assert "no_events" in trial["message"]
+    assert "spark.openlineage.disabled" in trial["mend"]
+
+
+def test_the_trial_submits_as_a_task_does_and_leaves_nothing(spark_submit, doctor, tmp_path):
+    doctor(spark_submit=True)
+    given = spark_submit.given
+    assert given.argv[given.argv.index("--jars") + 1] == str(spark_submit.jar)
+    assert given.argv[given.argv.index("--master") + 1] == "local[1]"
+    assert given.conf["spark.extraListeners"].endswith("OpenLineageSparkListener")
+    assert given.conf["spark.sparklineage.observations"]
+    assert not any((tmp_path / "captures").glob("*"))

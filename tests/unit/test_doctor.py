@@ -1,0 +1,334 @@
+"""What the doctor finds on a machine, and how it says so."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import airflow_provider_sparklineage
+from airflow_provider_sparklineage.checks import Check, Status
+from airflow_provider_sparklineage.doctor import report, spark, trial
+from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.settings import Origin, Source, resolve
+from airflow_provider_sparklineage.spark import fetching, java, listener
+from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+from tests.conftest import Recorded
+
+SCHEMA = Path(airflow_provider_sparklineage.__file__).parent / "schemas" / "doctor.json"
+LISTENER_CLASS = "io/openlineage/spark/agent/OpenLineageSparkListener.class"
+
+
+class Machine:
+    """A machine on which lineage works, to be broken in one place."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder = folder
+        self.home = folder / "spark"
+        (self.home / "jars").mkdir(parents=True)
+        (self.home / "jars" / "spark-core_2.13-4.0.1.jar").touch()
+        (self.home / "conf").mkdir()
+        self.java = folder / "jdk" / "bin" / "java"
+        self.java.parent.mkdir(parents=True)
+        self.java.touch()
+        self.env = {
+            "SPARK_HOME": str(self.home),
+            "JAVA_HOME": str(folder / "jdk"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "PATH": "",
+        }
+        self.cached = fetching.cached("2.13", self.env)
+        self.cached.parent.mkdir(parents=True)
+        self.write_listener(self.cached)
+        self.captures = folder / "captures"
+        self.values = {"capture_location": str(self.captures)}
+        self.java_is = 17
+        # A jar of this version would be 43 MB, so the one here is taken for it.
+        self.is_published = True
+        monkeypatch.setattr(fetching, "is_cached", lambda *_: self.cached.is_file())
+        monkeypatch.setattr(java, "feature_version", lambda _: self.java_is)
+        monkeypatch.setattr(
+            fetching,
+            "digest_problem",
+            lambda jar, _: None if self.is_published else f"{jar} is not",
+        )
+
+    def write_listener(self, path, version=listener.VERSION, name=LISTENER_CLASS):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(name, b"")
+            archive.writestr(
+                "io/openlineage/spark/agent/version.properties", f"version={version}\n"
+            )
+
+    def check(self):
+        settings = resolve(Source(Origin.CONFIGURATION, self.values))
+        return spark.check(settings, "spark-submit", self.env)
+
+    def found(self, name):
+        checks, _ = self.check()
+        return next(check for check in checks if check.name == name)
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_a_machine_that_works_passes(machine):
+    checks, found = machine.check()
+    assert [(c.name, c.status) for c in checks] == [
+        (spark.JAVA, Status.OK),
+        (spark.SPARK, Status.OK),
+        (spark.LISTENER, Status.OK),
+        (spark.CAPTURES, Status.OK),
+    ]
+    assert all(c.mend == "" for c in checks)
+    assert (found.spark.version, found.jar) == ("4.0.1", machine.cached)
+
+
+def without_java(machine):
+    machine.java.unlink()
+
+
+def with_old_java(machine):
+    machine.java_is = 11
+
+
+def with_something_else_as_java(machine):
+    machine.java_is = None
+
+
+def without_spark(machine):
+    del machine.env["SPARK_HOME"]
+
+
+def without_listener(machine):
+    machine.cached.unlink()
+
+
+def with_a_missing_jar(machine):
+    machine.values["listener_jar"] = str(machine.folder / "missing.jar")
+
+
+def with_a_corrupt_jar(machine):
+    machine.cached.write_bytes(machine.cached.read_bytes()[:-20])
+
+
+def with_another_jar(machine):
+    machine.write_listener(machine.cached, name="org/postgresql/Driver.class")
+
+
+def with_another_digest(machine):
+    machine.is_published = False
+
+
+def with_the_other_scala(machine):
+    jar = machine.folder / "openlineage-spark_2.12-1.53.0.jar"
+    machine.write_listener(jar)
+    machine.values["listener_jar"] = str(jar)
+
+
+def with_two_listeners(machine):
+    (machine.home / "conf" / "spark-defaults.conf").write_text(
+        "spark.jars.packages io.openlineage:openlineage-spark_2.13:1.53.0,"
+        "io.openlineage:openlineage-spark_2.12:1.40.0\n"
+    )
+
+
+def with_connect(machine):
+    machine.env["SPARK_REMOTE"] = "sc://spark"
+
+
+def with_defaults_that_cannot_be_read(machine):
+    (machine.home / "conf" / "spark-defaults.conf").mkdir()
+
+
+def with_a_file_as_capture_location(machine):
+    machine.captures.touch()
+
+
+def with_a_capture_location_for_everybody(machine):
+    machine.captures.mkdir()
+    machine.captures.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "message", "mend"),
+    [
+        (without_java, spark.JAVA, "no Java to run Spark with", "nstall Java 17"),
+        (with_old_java, spark.JAVA, "is Java 11, but Spark 4.0.1 needs 17", "et JAVA_HOME"),
+        (with_something_else_as_java, spark.JAVA, "is no Java", "Set JAVA_HOME"),
+        (without_spark, spark.SPARK, "no spark-submit on the worker's PATH", "SPARK_HOME"),
+        (without_listener, spark.LISTENER, "is no OpenLineage listener", "fetch-listener"),
+        (with_a_missing_jar, spark.LISTENER, "missing.jar does not exist", "listener_jar"),
+        (with_a_corrupt_jar, spark.LISTENER, "not a readable OpenLineage", "fetch-listener"),
+        (with_another_jar, spark.LISTENER, "not a readable OpenLineage", "fetch-listener"),
+        (with_another_digest, spark.LISTENER, "not the jar that was published", "Delete"),
+        (with_the_other_scala, spark.LISTENER, "is for Scala 2.12", "openlineage-spark_2.13"),
+        (with_two_listeners, spark.LISTENER, "has 2 OpenLineage listeners", "eave one, or none"),
+        (with_connect, spark.LISTENER, "uses Spark Connect", "spark.api.mode=classic"),
+        (with_defaults_that_cannot_be_read, spark.DEFAULTS, "directory", ""),
+        (with_a_file_as_capture_location, spark.CAPTURES, "No capture bundle", "capture_location"),
+        (with_a_capture_location_for_everybody, spark.CAPTURES, "writable for others", "0700"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else None,
+)
+def test_what_is_broken_is_told_with_its_mend(machine, broken, name, message, mend):
+    broken(machine)
+    found = machine.found(name)
+    assert found.status is Status.FAILED
+    assert message in found.message
+    assert mend in found.mend
+
+
+@pytest.mark.parametrize("broken", [without_java, without_spark, without_listener, with_connect])
+def test_no_trial_is_run_that_could_not_collect_anything(machine, broken):
+    broken(machine)
+    assert machine.check()[1] is None
+
+
+def test_a_listener_that_was_not_tried_with_this_package_is_a_warning(machine):
+    jar = machine.folder / "listener.jar"
+    machine.write_listener(jar, version="1.54.0")
+    machine.values["listener_jar"] = str(jar)
+    found = machine.found(spark.LISTENER)
+    assert found.status is Status.WARNING
+    assert "1.54.0" in found.message
+    assert machine.check()[1].jar == jar
+
+
+def test_a_listener_of_sparks_own_needs_none_of_ours(machine):
+    machine.cached.unlink()
+    jar = machine.home / "jars" / "openlineage-spark_2.13-1.53.0.jar"
+    machine.write_listener(jar)
+    assert machine.found(spark.LISTENER).status is Status.OK
+    assert machine.check()[1].jar is None
+
+
+def test_a_capture_location_that_others_can_list_is_a_warning(machine):
+    machine.captures.mkdir()
+    machine.captures.chmod(0o755)
+    found = machine.found(spark.CAPTURES)
+    assert (found.status, found.mend) == (Status.WARNING, f"chmod 700 {machine.captures}")
+
+
+def test_nothing_is_left_behind(machine):
+    machine.check()
+    assert not machine.captures.exists()
+    machine.captures.mkdir(mode=0o700)
+    machine.check()
+    assert list(machine.captures.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "mend"),
+    [
+        (ListenerError("It is old; use a new one."), "It is old.", "Use a new one."),
+        (CaptureError("It is full. Empty it. Soon."), "It is full.", "Empty it. Soon."),
+        (OSError("disk"), "disk", ""),
+    ],
+)
+def test_an_error_is_taken_apart_into_problem_and_mend(error, message, mend):
+    assert spark.failed("x", error) == Check("x", Status.FAILED, message, mend)
+
+
+# --- the trial ------------------------------------------------------------------------------------
+
+
+def found_machine(**defaults):
+    return spark.Machine(SparkDistribution(None, "4.0.1", "2.13"), "spark-submit", defaults, None)
+
+
+def an_event(*, partition="2024-05-06", column="amount", degradations=()):
+    subset = {"partitions": [{"dimensions": {"dt": partition}}]}
+    fields = {"total": {"inputFields": [{"field": column}]}}
+    return {
+        "inputs": [{"name": "/w/orders", "inputFacets": {"subset": {"inputCondition": subset}}}],
+        "outputs": [{"name": "/w/totals", "facets": {"columnLineage": {"fields": fields}}}],
+        "run": {"facets": {"sparkLineage_capture": {"degradations": list(degradations)}}},
+    }
+
+
+def test_a_trial_whose_lineage_is_whole_passes():
+    check = trial.judged(an_event(), found_machine(), "", 12.3)
+    assert check.status is Status.OK
+    assert check.message.startswith("Spark 4.0.1 ran an application in 12 s, and its lineage is")
+
+
+@pytest.mark.parametrize(
+    ("event", "lacks"),
+    [
+        (an_event(partition="2024-05-07"), "lacks the partition that was read"),
+        (an_event(column="other"), "lacks the sources of a column"),
+        ({**an_event(), "outputs": []}, "lacks a table, the sources of a column"),
+    ],
+)
+def test_what_a_trial_lacks_is_a_warning(event, lacks):
+    check = trial.judged(event, found_machine(), "", 1)
+    assert check.status is Status.WARNING
+    assert lacks in check.message
+
+
+def test_a_trial_without_events_is_told_with_a_reason():
+    none = {"code": "no_events", "message": "The listener wrote no events."}
+    event = {**an_event(degradations=[none]), "inputs": [], "outputs": []}
+    switched_off = found_machine(**{"spark.openlineage.disabled": "true"})
+    check = trial.judged(event, switched_off, "", 1)
+    assert check.status is Status.FAILED
+    assert "no_events" in check.message
+    assert check.mend == "Take spark.openlineage.disabled out of spark-defaults.conf."
+    log = "ERROR java.lang.NoSuchMethodError: 'void org.apache.Foo.bar()'\n"
+    assert "Classes of other versions" in trial.judged(event, found_machine(), log, 1).mend
+
+
+@pytest.mark.parametrize(
+    ("log", "last"),
+    [
+        ("", "it said nothing"),
+        ("one\n\ntwo\n", "two"),
+        ("x\njava.lang.IllegalStateException: why\n\tat a.b.C\nbye\n", "IllegalStateException"),
+    ],
+)
+def test_the_telling_line_of_a_log_is_found(log, last):
+    assert last in trial._last(log)
+
+
+def test_a_recorded_application_without_the_tables_of_the_trial_lacks_them():
+    event = Recorded("staging_chain").event
+    assert trial.judged(event, found_machine(), "", 1).status is Status.WARNING
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+CHECKS = [
+    Check("Java", Status.OK, "It is Java 17."),
+    Check("listener", Status.WARNING, "It is [bold]old[/bold].", "Fetch\na \x1b[2Jnew one."),
+]
+
+
+def test_the_document_is_as_its_schema_says():
+    schema = json.loads(SCHEMA.read_text())
+    for checks in ([], CHECKS):
+        jsonschema.validate(report.document(checks), schema)
+    assert report.document(CHECKS)["status"] == "warning"
+
+
+def test_a_check_is_one_line_of_text():
+    out = io.StringIO()
+    report.print_checks(CHECKS, out)
+    assert out.getvalue().splitlines() == [
+        "ok       Java      It is Java 17.",
+        "warning  listener  It is [bold]old[/bold]. Fetch a \N{REPLACEMENT CHARACTER}[2Jnew one.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "worst"),
+    [([], "ok"), (["ok", "warning"], "warning"), (["failed", "warning", "ok"], "failed")],
+)
+def test_the_worst_check_decides(statuses, worst):
+    assert report.worst(Check("x", Status(s), "") for s in statuses) == worst
