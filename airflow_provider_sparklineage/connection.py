@@ -111,7 +111,7 @@ def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
             "has an extra that is no JSON object",
             'Write the extra as a JSON object, e.g. {"observe": false}.',
         )
-    return {key: value for key, value in said.items() if value is not None and value != ""}
+    return {key: value for key, value in said.items() if value not in (None, "", {})}
 
 
 def _transport(conn_id: str, said: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -51,7 +51,7 @@ def _field(option: Option) -> dict[str, Any]:
         schema["format"] = "password"
     default = f" By default {option.default}." if option.default else ""
     return {
-        "label": option.name.replace("_", " ").capitalize(),
+        "label": option.name.replace("_", " ").capitalize().replace(" url", " URL"),
         "description": f"{option.description.replace('`', '')}{default}",
         "schema": schema,
     }

@@ -80,6 +80,13 @@ OPTIONS = (
         "has them.",
     ),
     Option(
+        "web_url",
+        kinds.URL,
+        "",
+        "http://marquez:3000",
+        "Address of the backend's pages, for people. Empty: nothing links to them.",
+    ),
+    Option(
         "listener_jar",
         kinds.PATH,
         "",
@@ -135,13 +142,6 @@ OPTIONS = (
         "True",
         "The capture location is on a mount that drivers in the cluster have as well, at the same "
         "path and writable: then their lineage is collected, too.",
-    ),
-    Option(
-        "web_url",
-        kinds.URL,
-        "",
-        "http://marquez:3000",
-        "Address of the backend's pages, for people. Empty: nothing links to them.",
     ),
     Option(
         "max_partitions",

@@ -100,6 +100,7 @@ class Settings:
     strict: bool
     observe: bool
     backend: BackendName
+    web_url: str | None
     listener_jar: Path | None
     fetch_listener: bool
     spark_version: tuple[str, str] | None
@@ -107,7 +108,6 @@ class Settings:
     existing_transport: ExistingTransport
     capture_location: Path
     capture_location_shared: bool
-    web_url: str | None
     max_partitions: int
     max_locations: int
     max_event_bytes: int

@@ -143,4 +143,4 @@ def test_the_form_has_a_field_for_every_option_that_a_connection_may_have():
 def test_what_the_form_saves_of_empty_fields_sets_nothing():
     empty = dict.fromkeys(connection_type()["conn-fields"])
     assert connection(empty).values == {}
-    assert connection(empty).transport is None
+    assert connection({**empty, "transport": {}}).transport is None
