@@ -82,6 +82,15 @@ class FakeSparkSubmit:
         self.path = str(binary.parent)
         self.does()
 
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let it be found, with a listener, and captures beside it."""
+        monkeypatch.setenv("PATH", f"{self.path}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("SPARK_HOME", str(self.home))
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(self.jar))
+        captures = self.home.parent / "captures"
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(captures))
+        monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+
     def does(self, events: str | None = None, **told) -> None:
         """Tell the double whose events to write (and ``exit``, ``sleep``, ``bytes``)."""
         if events is not None:
@@ -102,11 +111,7 @@ class FakeSparkSubmit:
 @pytest.fixture
 def spark_submit(tmp_path, monkeypatch):
     fake = FakeSparkSubmit(tmp_path)
-    monkeypatch.setenv("PATH", f"{fake.path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("SPARK_HOME", str(fake.home))
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(fake.jar))
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(tmp_path / "captures"))
-    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+    fake.install(monkeypatch)
     return fake
 
 

@@ -148,6 +148,13 @@ def test_the_test_of_a_wrong_connection_gives_its_message(connection, extra, mes
     assert said.startswith(message)
 
 
+def test_a_connection_without_a_backend_has_nothing_to_test(connection):
+    connection({"transport": {"type": "console"}})
+    ok, said = SparkLineageHook().test_connection()
+    assert not ok
+    assert "give the host" in said
+
+
 def test_a_missing_connection_cannot_be_tested():
     ok, said = SparkLineageHook().test_connection()
     assert not ok

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
+import airflow as airflow_module
 import pytest
 
 from airflow_provider_sparklineage.get_provider_info import get_provider_info
+from airflow_provider_sparklineage.options import OPTIONS
 from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow
@@ -28,6 +32,51 @@ def test_airflow_knows_the_provider():
     [provider] = json.loads(done.stdout[done.stdout.index("[") :])
     assert provider["Provider"] == "airflow-provider-sparklineage"
     assert provider["Version"] == metadata.version("airflow-provider-sparklineage")
+
+
+def test_airflow_knows_the_connection_type_and_the_options():
+    # One process for several commands: starting one takes seconds.
+    code = (
+        "import sys; from airflow.__main__ import main\n"
+        "config = ['config', 'list', '--section', 'sparklineage', '--include-descriptions']\n"
+        "for argv in *(['providers', x] for x in ('hooks', 'behaviours', 'configs')), config:\n"
+        "    print('COMMAND', *argv); sys.argv = ['airflow', *argv]; main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "300"},
+    )
+    assert done.returncode == 0, done.stderr
+    said = dict(part.partition("\n")[::2] for part in done.stdout.split("COMMAND ")[1:])
+    [hook] = [line for line in said["providers hooks"].splitlines() if "sparklineage" in line]
+    assert "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook" in hook
+    assert "Spark Lineage" in hook
+    assert "sparklineage" in said["providers behaviours"].split()
+    assert "airflow-provider-sparklineage" in said["providers configs"]
+    listed = said["config list --section sparklineage --include-descriptions"]
+    for option in OPTIONS:
+        assert f"{option.name} = " in listed
+        assert option.description.split()[0] in listed
+
+
+def test_the_provider_info_is_as_airflows_schema_wants_it():
+    import jsonschema
+
+    schema = json.loads(
+        (Path(airflow_module.__file__).parent / "provider_info.schema.json").read_text()
+    )
+    info = get_provider_info()
+    jsonschema.validate(info, schema)
+    for entry in info["connection-types"]:
+        module, _, name = entry["hook-class-name"].rpartition(".")
+        hook = getattr(importlib.import_module(module), name)
+        assert (hook.conn_type, hook.hook_name) == (entry["connection-type"], entry["hook-name"])
+    for group in ("operators", "hooks"):
+        for entry in info[group]:
+            assert all(importlib.import_module(module) for module in entry["python-modules"])
 
 
 def test_the_commands_are_airflow_commands_too():
