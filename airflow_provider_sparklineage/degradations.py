@@ -91,6 +91,8 @@ class DegradationCode(StrEnum):
     """The lineage backend could not have taken something as it is; it was changed or left out."""
     LAST_KNOWN = "last_known"
     """Nothing is known of this try; what the last successful run read or wrote stands for it."""
+    NOT_SUBMITTED = "not_submitted"
+    """The try ended before its job was submitted; its datasets are those that were expected."""
     DECLARATION_UNUSABLE = "declaration_unusable"
     """A declaration of what is read or written cannot be understood; it was left out."""
     DECLARATION_UNBOUND = "declaration_unbound"
@@ -123,6 +125,7 @@ _NOTES = frozenset(
         DegradationCode.DETAIL_DROPPED,
         DegradationCode.BACKEND_REPAIRED,
         DegradationCode.LAST_KNOWN,
+        DegradationCode.NOT_SUBMITTED,
         DegradationCode.DECLARATION_UNBOUND,
     }
 )

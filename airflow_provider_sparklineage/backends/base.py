@@ -38,9 +38,9 @@ class Backend(ABC):
     """In the configuration."""
     title: ClassVar[str]
     """For people."""
-    versions_outputs_on_start: ClassVar[bool] = False
-    """Whether an output in a START event makes a version of the dataset: then START names only
-    outputs whose schema is known, because one without it would be a version of its own."""
+    versions_by_schema: ClassVar[bool] = False
+    """Whether an output is one more version of its dataset for each schema, no schema being one,
+    with which a run says it."""
 
     # --- events -----------------------------------------------------------------------------------
 

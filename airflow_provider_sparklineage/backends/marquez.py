@@ -43,7 +43,7 @@ class Marquez(Backend):
 
     name = "marquez"
     title = "Marquez"
-    versions_outputs_on_start = True
+    versions_by_schema = True
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
         """Replace characters of the namespace, and shorten what is too long, by a checksum.

@@ -6,13 +6,16 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.backends import backend_of
 from airflow_provider_sparklineage.datasets import Naming
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.intermediates import Intermediates
-from airflow_provider_sparklineage.lineage import columns, facets
+from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
+from airflow_provider_sparklineage.lineage import columns, facets, known
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks
+from airflow_provider_sparklineage.lineage.dataset import symlinks
+from airflow_provider_sparklineage.lineage.known import Completion
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.telling import Telling
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.expectations import Expectation
+    from airflow_provider_sparklineage.last_known import LastKnown
     from airflow_provider_sparklineage.representation import Limits
-    from airflow_provider_sparklineage.spark.capture import CaptureBundle
+    from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
     from airflow_provider_sparklineage.spark.events import ReadReport
 
 
@@ -66,7 +70,20 @@ def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: Fa
     ]
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
-    return replace(lineage, degradations=tuple(degradations))
+    lineage = replace(lineage, degradations=tuple(degradations))
+    if manifest.last_known is None:
+        return lineage
+    return completion(lineage, manifest).by(manifest.last_known)
+
+
+def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:
+    """Tell what of a try the last known lineage would have to stand in for."""
+    return Completion(
+        lineage,
+        manifest.declared_inputs,
+        manifest.declared_outputs,
+        versions_by_schema=backend_of(manifest.backend).versions_by_schema,
+    )
 
 
 def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
@@ -94,17 +111,20 @@ def declared_lineage(
     expectations: Iterable[Expectation],
     rules: PartitionRules,
     limits: Limits,
+    last_known: LastKnown = NOTHING_KNOWN,
 ) -> TaskLineage:
-    """Give the lineage of a task of which nothing was collected (yet): what is declared.
+    """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
 
     A path among the arguments has no side, so nothing is made of those before Spark has spoken.
     """
     said = [e for e in expectations if e.kind is Kind.DECLARED]
     telling = Telling(said, rules, limits)
+    reads = known.datasets(last_known.inputs, inputs)
+    writes = known.datasets(last_known.outputs, outputs)
     return TaskLineage(
         Outcome.COMPLETE,
-        tuple(telling.told(LineageDataset(n), Side.READ) for n in sorted(set(inputs))),
-        tuple(telling.told(LineageDataset(n), Side.WRITE) for n in sorted(set(outputs))),
+        tuple(telling.told(dataset, Side.READ) for dataset in reads),
+        tuple(telling.told(dataset, Side.WRITE) for dataset in writes),
     )
 
 

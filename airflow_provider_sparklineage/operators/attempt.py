@@ -32,9 +32,10 @@ from airflow_provider_sparklineage.exceptions import (
     ListenerError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.task import declared_lineage, task_lineage
+from airflow_provider_sparklineage.lineage.task import completion, declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.budget import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.injection import (
@@ -74,11 +75,18 @@ _REFUSALS: dict[type[Exception], DegradationCode] = {
 class Attempt:
     """Lineage of one try, from before the submission to the finished lineage."""
 
-    def __init__(self, settings: Settings, bundle: CaptureBundle, task: object = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        bundle: CaptureBundle,
+        task: object = None,
+        last_known: LastKnown = NOTHING_KNOWN,
+    ) -> None:
         self.settings = settings
         self.bundle = bundle
         self.budget = Budget()
         self._task = task
+        self._last_known = last_known
         self.spark_properties: dict[str, str] | None = None
         """All that the job is submitted with; None where that could not be found out."""
         self.is_submitted = False
@@ -90,19 +98,22 @@ class Attempt:
     # --- before -----------------------------------------------------------------------------------
 
     @classmethod
-    def begin(cls, context: Context, settings: Settings) -> Attempt:
+    def begin(
+        cls, context: Context, settings: Settings, last_known: LastKnown = NOTHING_KNOWN
+    ) -> Attempt:
         """Make the capture bundle of a try; if that fails, go on without one (or raise, if strict).
 
+        :param last_known: what stands in for what this try will not know of itself
         :raise CaptureError: if the bundle cannot be made and ``settings.strict``
         """
         manifest = manifest_of(context, settings)
         try:
             bundle = capture.create(settings.capture_location, manifest)
-            return cls(settings, bundle, context.get("task"))
+            return cls(settings, bundle, context.get("task"), last_known)
         except (CaptureError, OSError) as error:
             if settings.strict:
                 raise
-            attempt = cls(settings, CaptureBundle(None, manifest))
+            attempt = cls(settings, CaptureBundle(None, manifest), last_known=last_known)
             attempt.degrade(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
             return attempt
 
@@ -274,12 +285,20 @@ class Attempt:
     def _merged(self, outcome: Outcome) -> TaskLineage:
         self.budget.begin(self.settings.collect_timeout.total_seconds())
         self._note(ended=datetime.now(UTC), outcome=str(outcome))
-        return task_lineage(self.bundle, self.budget.expired)
+        return self._completed(task_lineage(self.bundle, self.budget.expired))
+
+    def _completed(self, lineage: TaskLineage) -> TaskLineage:
+        """Let what the last successful run touched stand in where this try has nothing to say."""
+        lacking = completion(lineage, self.bundle.manifest)
+        if self._last_known == NOTHING_KNOWN or not lacking.is_needed:
+            return lineage
+        self._note(last_known=self._last_known)
+        return lacking.by(self._last_known)
 
     def _rest(self, outcome: Outcome) -> tuple[TaskLineage, OpenLineageParts]:
         """Give what is left to say of a try that could not be merged; never raises."""
         try:
-            lineage = self._without(outcome)
+            lineage = self._completed(self._without(outcome))
             return lineage, self._parts(lineage)
         except (Exception, AirflowTaskTimeout):  # what is declared may be why
             log.debug("What is declared cannot be said.", exc_info=True)

@@ -15,6 +15,7 @@ from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
 from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.options import OPTIONS
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
+    from airflow_provider_sparklineage.operators.reporting import Prepared
     from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.templates import TracedText
 
@@ -134,6 +136,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         # None: rendering failed or has not happened, so what the fields hold is no one's data.
         self._traces: tuple[TracedText, ...] | None = None
         self._unrendered: tuple[str, ...] = ()
+        self._prepared: Prepared | None = None
+        self._ended_as: str | None = None
 
     def _depend_on_declared(self) -> None:
         """Make tasks upstream whose results are in declarations.
@@ -165,10 +169,11 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self._has_lineage():
             render(parent, of_the_job, context, jinja_env, seen_oids)
             return
-        from airflow_provider_sparklineage.operators import rendering
+        from airflow_provider_sparklineage.operators import rendering, reporting
 
         self._traces = None
         self._unrendered = ()
+        self._prepared = reporting.prepared(self._settings, context)
         templates = rendering.unrendered(self)
         render(parent, of_the_job, context, jinja_env, seen_oids)
         rendering.hide_secrets(self)
@@ -186,6 +191,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         if not self._has_lineage() or not self._is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.lineage.merge import Outcome
+        from airflow_provider_sparklineage.operators import reporting
         from airflow_provider_sparklineage.operators.publishing import publish
 
         operator: Any = self
@@ -212,6 +218,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             self._collected = collected = attempt.finish(outcome, has_failed)
             for name, value in own.items():
                 setattr(operator, name, value)
+            if attempt.budget.is_killed:
+                self._ended_as = reporting.ended_as(context["ti"])
             publish(attempt, collected, Outcome.FAIL if failures else outcome, context)
         if failures:
             raise failures[0]
@@ -276,7 +284,8 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
             if self.strict:
                 raise
             resolved, wrong = settings.resolve(), error
-        attempt = Attempt.begin(context, resolved)
+        known = self._prepared.known if self._prepared else NOTHING_KNOWN
+        attempt = Attempt.begin(context, resolved, known)
         try:
             if wrong is None:
                 self._inject(attempt, context)
@@ -363,7 +372,7 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         self,
     ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
         """Hook of Airflow's OpenLineage provider: what had been done until the try failed."""
-        return self._facets_at_end if self._has_lineage() else None
+        return self._facets_on_failure if self._has_lineage() else None
 
     def _settings(self) -> settings.Settings:
         arguments = {o.name: getattr(self, o.name) for o in OPTIONS if o.in_operator}
@@ -405,40 +414,32 @@ class SparkLineageMixin(metaclass=BaseOperatorMeta):
         return False
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
-        from airflow_provider_sparklineage.lineage import facets
-        from airflow_provider_sparklineage.lineage.task import declared_lineage
-        from airflow_provider_sparklineage.operators.masking import masked
+        from airflow_provider_sparklineage.operators import reporting
 
-        try:
-            resolved = self._settings()
-        except SettingsError:
-            resolved = settings.resolve()
-        declared = self._declared(resolved.partitioning)
-        lineage = declared_lineage(
-            declared.inputs,
-            declared.outputs,
-            declared.expectations,
-            resolved.partitioning,
-            resolved.limits,
-        )
-        said = facets.parts(lineage, representation=resolved.representation, mask=masked)
-        return _operator_lineage(said)
+        return reporting.operator_lineage(self._expected())
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
+        from airflow_provider_sparklineage.operators import reporting
+
         if self._collected is None:  # execute() did not get as far as submitting
-            return self._facets_on_start()
-        return _operator_lineage(self._collected)
+            return reporting.operator_lineage(self._expected(has_ended=True))
+        return reporting.operator_lineage(self._collected)
 
+    def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        from airflow_provider_sparklineage.operators import reporting
 
-def _operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
-    from airflow.providers.openlineage.extractors import OperatorLineage
+        if self._ended_as is not None:
+            msg = f"Airflow has ended this try as {self._ended_as}, and sent its event."
+            raise reporting.TryEndedError(msg)
+        return self._facets_at_end(task_instance)
 
-    return OperatorLineage(
-        inputs=parts.inputs,
-        outputs=parts.outputs,
-        run_facets=parts.run_facets,
-        job_facets=parts.job_facets,
-    )
+    def _expected(self, *, has_ended: bool = False) -> OpenLineageParts:
+        """Say what the try reads and writes, as far as that is known without its job."""
+        from airflow_provider_sparklineage.operators import reporting
+
+        prepared = self._prepared or reporting.prepared(self._settings, {})
+        declared = self._declared(prepared.settings.partitioning)
+        return reporting.expected(declared, prepared, has_ended=has_ended)
 
 
 class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):

@@ -30,6 +30,7 @@ from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import CaptureError
 from airflow_provider_sparklineage.expectations import Expectation
+from airflow_provider_sparklineage.last_known import LastKnown
 from airflow_provider_sparklineage.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     Limits,
@@ -119,6 +120,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     lineage_facet: bool = False
     backend: str = "generic"
     """The lineage backend that the event is for; one that is not known is taken for any."""
+    last_known: LastKnown | None = None
+    """What the last successful run read and wrote, if that is said of this one; see
+    :mod:`airflow_provider_sparklineage.lineage.known`."""
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import AIRFLOW_EVENTS
+from tests.operators.conftest import spark_submit
+
+__all__ = ["spark_submit"]  # a fixture of the operators' tests as well
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +67,14 @@ def spark_on_path(monkeypatch):
     """Let the tests' own spark-submit be found, as a worker started from its environment would."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("SPARK_HOME", raising=False)
+
+
+@pytest.fixture
+def task_runs(spark_submit, run_dag, events_of):
+    """Give runs of one task that a Marquez hears of: ``task_runs(MarquezModel(), "dag_id")``."""
+    from tests.dag_runs.states import Runs
+
+    def runs(marquez, name, prefix=""):
+        return Runs(marquez, name, spark_submit, run_dag, events_of, prefix)
+
+    return runs

@@ -1,0 +1,59 @@
+"""What the last successful run of a task read and wrote, as far as the next one may be told of it.
+
+Before a run has ended nobody knows what it touches, and backends that show the latest run would
+show nothing meanwhile. The datasets of the run before stand in for it, with what tells them apart:
+the facets that :data:`KEPT` names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEPT = ("dataSource", "lifecycleStateChange", "schema", "symlinks")
+"""Facets of a dataset by which backends identify it and its versions; none that is of one run."""
+
+
+class KnownDataset(msgspec.Struct, frozen=True):
+    """A dataset of the last successful run."""
+
+    namespace: str
+    name: str
+    facets: dict[str, msgspec.Raw] = {}
+
+
+class LastKnown(msgspec.Struct, frozen=True):
+    """What the last successful run read and wrote."""
+
+    run_id: str = ""
+    """OpenLineage run id of the task's try."""
+    inputs: tuple[KnownDataset, ...] = ()
+    outputs: tuple[KnownDataset, ...] = ()
+
+
+NOTHING_KNOWN = LastKnown()
+
+
+def of_event(event: Mapping[str, Any]) -> LastKnown:
+    """Take the datasets out of a merged event that was kept.
+
+    :param event: as :func:`airflow_provider_sparklineage.document.checked` gives it
+    """
+    return LastKnown(
+        str(event["run"].get("runId", "")),
+        tuple(map(_known, event.get("inputs") or ())),
+        tuple(map(_known, event.get("outputs") or ())),
+    )
+
+
+def _known(dataset: Mapping[str, Any]) -> KnownDataset:
+    facets = dataset.get("facets") or {}
+    return KnownDataset(
+        dataset["namespace"],
+        dataset["name"],
+        {key: msgspec.Raw(msgspec.json.encode(facets[key])) for key in KEPT if key in facets},
+    )

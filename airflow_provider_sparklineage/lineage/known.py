@@ -1,0 +1,121 @@
+"""The last known lineage where a try has none of its own: an event without datasets blanks graphs.
+
+Policy, case by case:
+
+- Of a side (inputs, outputs) of a failed try of which Spark said nothing, the datasets of the last
+  successful run are said beside those that are declared, and a degradation says so.
+- A declared output that a successful try did not touch has no schema. Where a backend makes a
+  version of a dataset for each schema that it meets in a run, it gets the facets with which START
+  has said it; otherwise the dataset would seem to have lost its columns.
+- Nothing that Spark said of this try is changed: outputs of failed actions stay bare names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks, with_declared
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown
+
+
+def datasets(
+    known: Iterable[KnownDataset], declared: Iterable[DatasetName]
+) -> tuple[LineageDataset, ...]:
+    """Give the datasets of the last successful run, and declared ones that are none of them."""
+    of_run = {(name := DatasetName(d.namespace, d.name)): _of(name, d) for d in known}
+    every = with_declared(of_run, declared)
+    return tuple(every[name] for name in sorted(every))
+
+
+def _of(name: DatasetName, known: KnownDataset) -> LineageDataset:
+    return LineageDataset(name, dict(known.facets))
+
+
+class Completion:
+    """What a try lacks that the last known lineage could stand in for.
+
+    :param declared_inputs: of the task; Spark said nothing of those that have no facets
+    :param declared_outputs: likewise
+    :param versions_by_schema: as :class:`~airflow_provider_sparklineage.backends.base.Backend` has
+        it
+    """
+
+    def __init__(
+        self,
+        lineage: TaskLineage,
+        declared_inputs: Collection[DatasetName],
+        declared_outputs: Collection[DatasetName],
+        *,
+        versions_by_schema: bool,
+    ) -> None:
+        self._lineage = lineage
+        has_failed = lineage.outcome is Outcome.FAIL
+        self._lacks_inputs = has_failed and _is_untold(lineage.inputs, declared_inputs)
+        self._lacks_outputs = has_failed and _is_untold(lineage.outputs, declared_outputs)
+        self._untouched = frozenset(
+            d.name
+            for d in lineage.outputs
+            if versions_by_schema and not has_failed and not d.facets
+        )
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is lacking."""
+        return self._lacks_inputs or self._lacks_outputs or bool(self._untouched)
+
+    def by(self, last: LastKnown) -> TaskLineage:
+        """Give the lineage completed by what the last successful run read and wrote."""
+        lineage = self._lineage
+        inputs, outputs = lineage.inputs, lineage.outputs
+        filled = []
+        if self._lacks_inputs and last.inputs:
+            inputs, filled = _beside(last.inputs, inputs), ["inputs"]
+        if self._lacks_outputs and last.outputs:
+            outputs = _beside(last.outputs, outputs)
+            filled.append("outputs")
+        if self._untouched:
+            outputs = self._with_facets(last)
+        note = Degradation(
+            DegradationCode.LAST_KNOWN,
+            f"Spark told no {' and no '.join(filled)} of this try. Those of the last successful "
+            f"run ({last.run_id}) are in the event, so that backends keep showing them.",
+        )
+        return replace(
+            lineage,
+            inputs=inputs,
+            outputs=outputs,
+            degradations=(*lineage.degradations, note) if filled else lineage.degradations,
+        )
+
+    def _with_facets(self, last: LastKnown) -> tuple[LineageDataset, ...]:
+        known = {DatasetName(d.namespace, d.name): dict(d.facets) for d in last.outputs}
+        return tuple(
+            replace(d, facets=known[d.name]) if d.name in self._untouched & known.keys() else d
+            for d in self._lineage.outputs
+        )
+
+
+def _is_untold(side: Iterable[LineageDataset], declared: Collection[DatasetName]) -> bool:
+    return all(not d.facets and d.name in declared for d in side)
+
+
+def _beside(
+    known: Iterable[KnownDataset], said: Iterable[LineageDataset]
+) -> tuple[LineageDataset, ...]:
+    """Add known datasets to declared ones, which keep what is expected of them."""
+    declared = {d.name: d for d in said}
+    every = {d.name: d for d in datasets(known, declared)}
+    for name, dataset in list(every.items()):
+        names = {name, *symlinks(dataset)} & declared.keys()
+        if names:
+            of = declared[min(names)]
+            every[name] = replace(of, name=name, facets=dataset.facets)
+    return tuple(every[name] for name in sorted(every))

@@ -1,0 +1,128 @@
+"""What Airflow's OpenLineage provider is told where nothing was collected (yet), and when nothing.
+
+START has the inputs and outputs of the last successful run, with what is declared of this one. An
+event without datasets would make a backend that shows the latest run show nothing, until the end of
+this one or, if it fails, of the next. The same is said at the end of a try whose job did not run.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.openlineage.extractors import OperatorLineage
+
+from airflow_provider_sparklineage import settings
+from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.task import declared_lineage
+from airflow_provider_sparklineage.operators import previous_run
+from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.spark.events import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the OpenLineage hooks need of Airflow.
+
+    It is asked for while the task's fields are rendered. The hooks run in a process that the
+    provider forks, in which ``airflow dags test`` and ``dag.test()`` answer nothing: the hook would
+    wait until the provider ends it, and the event would be lost.
+    """
+
+    settings: Settings
+    known: LastKnown = NOTHING_KNOWN
+
+
+def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
+    """Ask Airflow for settings and for the last successful run; never raises.
+
+    :param context: of the template fields; without a task instance nothing is known
+    """
+    try:
+        resolved = resolve()
+    except SettingsError:  # execute() says so
+        resolved = settings.resolve()
+    ti = context.get("ti")
+    archive = Archive(resolved.archive_url) if resolved.archive_url else None
+    known = previous_run.last_known(ti, archive) if ti is not None else NOTHING_KNOWN
+    return Prepared(resolved, known)
+
+
+class TryEndedError(BaseException):
+    """Raised in an OpenLineage hook to send no event: Airflow has ended the try, and has said so.
+
+    Not an ``Exception``: for those the provider sends the event without datasets.
+    """
+
+
+def expected(
+    declared: Declared, prepared: Prepared, *, has_ended: bool = False
+) -> OpenLineageParts:
+    """Say what a try is going to read and write, as far as that is known.
+
+    :param has_ended: whether the try is over, without its job having run
+    """
+    resolved = prepared.settings
+    lineage = declared_lineage(
+        declared.inputs,
+        declared.outputs,
+        declared.expectations,
+        resolved.partitioning,
+        resolved.limits,
+        prepared.known,
+    )
+    if not has_ended:
+        return facets.parts(lineage, representation=resolved.representation, mask=masked)
+    note = Degradation(
+        DegradationCode.NOT_SUBMITTED,
+        "The try ended before its job was submitted. The event has the datasets that are declared "
+        "and those of the last successful run, so that backends keep showing them.",
+    )
+    lineage = replace(lineage, degradations=(*lineage.degradations, note))
+    return facets.parts(lineage, ReadReport(), resolved.representation, masked)
+
+
+def operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
+    """Hand an event's parts to Airflow's OpenLineage provider."""
+    return OperatorLineage(
+        inputs=parts.inputs,
+        outputs=parts.outputs,
+        run_facets=parts.run_facets,
+        job_facets=parts.job_facets,
+    )
+
+
+_ENDED = frozenset({"success", "failed", "skipped", "removed"})
+
+
+def ended_as(ti: Any) -> str | None:
+    """Tell how Airflow has ended a try while its job ran, if it has; never raises.
+
+    A person may have marked the task. The API server sends an event of that, and the worker learns
+    it by being stopped, which looks like a failure of the job. Airflow's task runner tells a
+    failure of its own only after ``execute()``.
+    """
+    map_index = None if ti.map_index in (None, -1) else ti.map_index
+    try:
+        states = ti.get_task_states(
+            dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=map_index
+        )
+        state = str(next(iter(states[ti.run_id].values())))
+    except Exception:
+        log.debug("The task's state is not known.", exc_info=True)
+        return None
+    return state if state in _ENDED else None

@@ -1,0 +1,201 @@
+"""What a Marquez 0.51 shows after the events that it was sent: its rules, without its database.
+
+Written from what a real one did with each kind of event; ``tests/integration/test_marquez.py``
+holds a real one to the same expectations. The rules:
+
+1. A run is RUNNING from any event that is not terminal, also from one after a terminal event.
+2. An event without inputs (outputs) takes the inputs (outputs) of its job out of the graph at once.
+3. A terminal event puts those into the graph, and no others, that any event of its run has named.
+4. A run makes a version of an output for each (source, schema, lifecycle state) with which it says
+   it. COMPLETE makes the versions of its run current, in the order in which they were made.
+5. Facets of a dataset belong to a version: an output's to the one that the event makes, an input's
+   to the current one. The page shows the current version's; ``outputFacets`` are on no page.
+6. An edge between columns needs both columns in schemas of the run, and stays for ever.
+7. Names of symlinks lead to the dataset that said them first.
+8. A namespace of other characters than its own breaks all lists, for good.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Name = tuple[str, str]
+
+_NAMESPACE = re.compile(r"[a-zA-Z:;=/0-9_\-.@+]{1,1024}")
+_STATES = {"COMPLETE": "COMPLETED", "FAIL": "FAILED", "ABORT": "ABORTED"}
+
+
+class Job(NamedTuple):
+    """A job's page: names of what leads into it and out of it, and the state of its latest run."""
+
+    inputs: list[str]
+    outputs: list[str]
+    state: str
+
+
+class Page(NamedTuple):
+    """A dataset's page."""
+
+    columns: list[str]
+    partitions: str | None
+    """Summary of ``sparkLineage_partitions``."""
+    versions: int
+    edges: set[tuple[str, str, str]]
+    """Column, and the dataset and the column that it is of."""
+
+
+@dataclass
+class _Version:
+    key: tuple[Any, ...]
+    columns: list[str]
+    facets: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Dataset:
+    name: Name
+    versions: list[_Version] = field(default_factory=list)
+    current: _Version | None = None
+    edges: set[tuple[str, str, str]] = field(default_factory=set)
+
+
+@dataclass
+class _Run:
+    state: str = "NEW"
+    inputs: set[Name] = field(default_factory=set)
+    outputs: set[Name] = field(default_factory=set)
+    versions: list[tuple[_Dataset, _Version]] = field(default_factory=list)
+    input_columns: set[tuple[Name, str]] = field(default_factory=set)
+
+
+class PoisonedError(Exception):
+    """Raised by all lists once a namespace is stored that cannot be read again."""
+
+
+class MarquezModel:
+    """Takes events as ``POST /api/v1/lineage`` does, and shows what the web pages do."""
+
+    def __init__(self) -> None:
+        self._poisoned = False
+        self._jobs: dict[Name, tuple[set[Name], set[Name]]] = {}
+        self._latest: dict[Name, str] = {}
+        self._runs: dict[str, _Run] = {}
+        self._datasets: dict[Name, _Dataset] = {}
+        self._links: dict[Name, Name] = {}
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def receive(self, event: dict[str, Any]) -> None:
+        """Take a run event."""
+        job = (event["job"]["namespace"], event["job"]["name"])
+        run_id = event["run"]["runId"]
+        run = self._runs.setdefault(run_id, _Run())
+        self._latest[job] = run_id
+        run.state = _STATES.get(event["eventType"], "RUNNING")
+        inputs, outputs = self._jobs.setdefault(job, (set(), set()))
+        if not event.get("inputs"):
+            inputs.clear()
+        if not event.get("outputs"):
+            outputs.clear()
+        for dataset in event.get("inputs") or ():
+            self._read(run, dataset)
+        for dataset in event.get("outputs") or ():
+            self._written(run, run_id, dataset)
+        if run.state != "RUNNING":
+            inputs.clear()
+            inputs.update(run.inputs)
+            outputs.clear()
+            outputs.update(run.outputs)
+        if run.state == "COMPLETED":
+            for stored, version in run.versions:
+                stored.current = version
+
+    def _stored(self, said: dict[str, Any]) -> _Dataset:
+        name = (said["namespace"], said["name"])
+        facets = said.get("facets") or {}
+        links = (facets.get("symlinks") or {}).get("identifiers") or []
+        namespaces = [name[0], *(link["namespace"] for link in links)]
+        if not all(_NAMESPACE.fullmatch(n) for n in namespaces) or not name[1].strip():
+            self._poisoned = True
+        primary = self._links.get(name, name)
+        for link in links:
+            self._links.setdefault((link["namespace"], link["name"]), primary)
+        return self._datasets.setdefault(primary, _Dataset(primary))
+
+    def _read(self, run: _Run, said: dict[str, Any]) -> None:
+        stored = self._stored(said)
+        run.inputs.add(stored.name)
+        columns = _columns(said)
+        if stored.current is None:
+            stored.current = _Version((), columns)
+            stored.versions.append(stored.current)
+        stored.current.facets |= said.get("facets") or {}
+        stored.current.facets |= said.get("inputFacets") or {}
+        names = {stored.name, (said["namespace"], said["name"])}
+        run.input_columns |= {
+            (name, column) for name in names for column in (*columns, *stored.current.columns)
+        }
+
+    def _written(self, run: _Run, run_id: str, said: dict[str, Any]) -> None:
+        stored = self._stored(said)
+        run.outputs.add(stored.name)
+        facets = said.get("facets") or {}
+        columns = _columns(said)
+        key = (
+            (facets.get("dataSource") or {}).get("name"),
+            tuple(
+                (f["name"], f.get("type"), f.get("description"))
+                for f in (facets.get("schema") or {}).get("fields") or ()
+            ),
+            (facets.get("lifecycleStateChange") or {}).get("lifecycleStateChange"),
+            run_id,
+        )
+        version = next((v for v in stored.versions if v.key == key), None)
+        if version is None:
+            version = _Version(key, columns)
+            stored.versions.append(version)
+            run.versions.append((stored, version))
+        version.facets |= facets
+        fields = (facets.get("columnLineage") or {}).get("fields") or {}
+        stored.edges |= {
+            (column, source["name"], source["field"])
+            for column, of in fields.items()
+            if column in columns
+            for source in of["inputFields"]
+            if ((source["namespace"], source["name"]), source["field"]) in run.input_columns
+        }
+
+    # --- pages ------------------------------------------------------------------------------------
+
+    def job(self, namespace: str, name: str) -> Job:
+        """Show a job in the graph; without anything if it was never heard of."""
+        self._require_readable()
+        inputs, outputs = self._jobs.get((namespace, name), (set(), set()))
+        run = self._runs.get(self._latest.get((namespace, name), ""), _Run())
+        return Job(sorted(n for _, n in inputs), sorted(n for _, n in outputs), run.state)
+
+    def dataset(self, namespace: str, name: str) -> Page:
+        """Show a dataset's page."""
+        self._require_readable()
+        primary = self._links.get((namespace, name), (namespace, name))
+        stored = self._datasets[primary]
+        current = stored.current or _Version((), [])
+        partitions = current.facets.get("sparkLineage_partitions") or {}
+        return Page(
+            sorted(current.columns), partitions.get("summary"), len(stored.versions), stored.edges
+        )
+
+    def run_state(self, run_id: str) -> str:
+        """Show the state of a run."""
+        return self._runs[run_id].state
+
+    def _require_readable(self) -> None:
+        if self._poisoned:
+            raise PoisonedError
+
+
+def _columns(said: dict[str, Any]) -> list[str]:
+    schema = (said.get("facets") or {}).get("schema") or {}
+    return [f["name"] for f in schema.get("fields") or ()]

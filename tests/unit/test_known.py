@@ -1,0 +1,129 @@
+"""The last known lineage: what is kept of a run, and where it stands in for another's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown, of_event
+from airflow_provider_sparklineage.lineage import known
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.known import Completion
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
+
+
+def name(path):
+    return DatasetName("file", path)
+
+
+def raw(value):
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+SCHEMA = {"schema": raw({"fields": [{"name": "x"}]})}
+TABLE = {"symlinks": raw({"identifiers": [{"namespace": "hive", "name": "t", "type": "TABLE"}]})}
+LAST = LastKnown(
+    "run-1",
+    (KnownDataset("file", "/in", SCHEMA),),
+    (KnownDataset("file", "/out", SCHEMA | TABLE),),
+)
+IN, OUT = LineageDataset(name("/in"), SCHEMA), LineageDataset(name("/out"), SCHEMA | TABLE)
+
+
+def completed(lineage, *, declared=(), versions_by_schema=True):
+    declared = [name(path) for path in declared]
+    lacking = Completion(lineage, declared, declared, versions_by_schema=versions_by_schema)
+    return lacking.by(LAST) if lacking.is_needed else lineage
+
+
+def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
+    event = recorded("staging_chain").event
+    found = of_event(event)
+    assert found.run_id == event["run"]["runId"]
+    assert [d.name for d in found.inputs] == [d["name"] for d in event["inputs"]]
+    revenue = next(d for d in found.outputs if d.name == "/lake/revenue")
+    assert set(revenue.facets) == {"dataSource", "lifecycleStateChange", "schema"}
+    said = next(d for d in event["outputs"] if d["name"] == "/lake/revenue")
+    assert msgspec.json.decode(revenue.facets["schema"]) == said["facets"]["schema"]
+
+
+def test_what_is_known_survives_the_manifest(recorded):
+    found = of_event(recorded("staging_chain").event)
+    again = msgspec.json.decode(msgspec.json.encode(found), type=LastKnown)
+    assert msgspec.json.encode(again) == msgspec.json.encode(found)
+    assert again == found
+
+
+def test_declared_datasets_stand_beside_known_ones():
+    both = known.datasets(LAST.inputs, [name("/in"), name("/extra")])
+    assert both == (LineageDataset(name("/extra")), IN)
+
+
+def test_a_table_that_is_declared_is_the_dataset_with_its_symlink():
+    assert known.datasets(LAST.outputs, [DatasetName("hive", "t")]) == (OUT,)
+
+
+DECLARED = LineageDataset(name("/declared"))
+DONE = LineageDataset(name("/done"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("said", "inputs", "outputs", "told"),
+    [
+        pytest.param((), (IN,), (OUT,), "no inputs and no outputs", id="nothing was done"),
+        pytest.param(
+            (DECLARED,),
+            (DECLARED, IN),
+            (DECLARED, OUT),
+            "no inputs and no outputs",
+            id="declared only",
+        ),
+        pytest.param((DONE,), (DONE,), (DONE,), None, id="something was done"),
+    ],
+)
+def test_sides_of_a_failed_try_of_which_nothing_is_known(said, inputs, outputs, told):
+    lineage = TaskLineage(Outcome.FAIL, said, said)
+    made = completed(lineage, declared=["/declared"])
+    assert (made.inputs, made.outputs) == (inputs, outputs)
+    assert [str(d.code) for d in made.degradations] == (["last_known"] if told else [])
+    if told:
+        assert told in made.degradations[0].message
+        assert "run-1" in made.degradations[0].message
+
+
+def test_outputs_of_failed_actions_stay_bare_names():
+    bare = LineageDataset(name("/out"))
+    made = completed(TaskLineage(Outcome.FAIL, (DONE,), (bare,)))
+    assert made.outputs == (bare,)
+    assert made.degradations == ()
+
+
+def test_expectations_of_declared_datasets_are_kept():
+    table = LineageDataset(DatasetName("hive", "t"), locations=frozenset({"x"}))
+    lacking = Completion(
+        TaskLineage(Outcome.FAIL, (), (table,)), [], [table.name], versions_by_schema=True
+    )
+    [out] = lacking.by(LAST).outputs
+    assert out == replace(OUT, locations=frozenset({"x"}))
+
+
+def test_a_declared_output_that_was_not_touched_has_the_schema_of_start():
+    lineage = TaskLineage(Outcome.COMPLETE, (IN,), (LineageDataset(name("/out")), DONE))
+    assert completed(lineage, declared=["/out"]).outputs == (OUT, DONE)
+    assert completed(lineage, declared=["/out"], versions_by_schema=False) is lineage
+
+
+def test_a_successful_try_that_read_nothing_has_no_inputs():
+    lineage = TaskLineage(Outcome.COMPLETE, (), (DONE,))
+    assert completed(lineage) is lineage
+
+
+def test_a_replay_of_the_bundle_gives_the_same():
+    manifest = Manifest("00000000-0000-7000-8000-000000000000", outcome="FAIL", last_known=LAST)
+    made = task_lineage(CaptureBundle(None, manifest))
+    assert (made.inputs, made.outputs) == ((IN,), (OUT,))
