@@ -42,7 +42,7 @@ def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str)
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
         print("Running a Spark application …", file=sys.stderr)
-        checks.append(trial.run(machine, resolved.capture_location, os.environ))
+        checks.append(trial.run(machine, resolved, os.environ))
     elif args.spark_submit:
         checks.append(trial.NOT_RUN)
     return checks

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.distribution import SparkDistribution
 
 JAVA, SPARK, DEFAULTS = "Java", "spark-submit", "spark-defaults.conf"
-LISTENER, CAPTURES = "listener", "capture location"
+LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture location"
 
 
 @dataclass(frozen=True)
 class Machine:
     """What was found on this machine, as far as a trial needs it.
 
-    :param jar: listener jar to add; None where Spark has one already
+    :param jars: to add: the listener, unless Spark has one already, and what extends it
     """
 
     spark: SparkDistribution
     spark_binary: str
     defaults: Mapping[str, str]
-    jar: Path | None
+    jars: tuple[str, ...]
 
 
 def check(
@@ -59,7 +59,7 @@ def check(
     :return: and what a trial can be run with; None if it could not be submitted with a listener
     """
     try:
-        spark = choice.spark_of(spark_binary, env)
+        spark = choice.spark_of(spark_binary, env, settings.spark_version)
     except ListenerError as error:
         found = [_java_alone(env), failed(SPARK, error)]
         return [*found, check_captures(settings.capture_location)], None
@@ -125,19 +125,39 @@ def _listener(
 ) -> tuple[list[Check], Machine | None]:
     """Check that a listener would be added, or that the one that Spark has will do."""
     submission = Submission(file_properties=defaults)
+    jar: tuple[str, ...] = ()
     try:
         refuse_connect(submission, "", env)
         own = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
         if own is not None:
             said = f"Spark has the listener {own.name} ({own.place}); none is added."
-            return [Check(LISTENER, Status.OK, said)], Machine(spark, spark_binary, defaults, None)
-        jar = choice.jar_for(spark, settings.listener_jar, env)
-        checked = _checked_jar(jar, spark, in_cache=settings.listener_jar is None)
+            checked = Check(LISTENER, Status.OK, said)
+        elif _is_fetched_later(settings, spark, env):
+            return [_FETCHED_LATER], None
+        else:
+            path = choice.jar_for(spark, settings.listener_jar, env)
+            checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
+            jar = (str(path.absolute()),)
     except (ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
+    usable, problems = class_path.extensions(settings.listener_extensions, own)
+    checks = [checked, *(failed(EXTENSIONS, ListenerError(text)) for text in problems)]
     if checked.status is Status.FAILED:
-        return [checked], None
-    return [checked], Machine(spark, spark_binary, defaults, jar)
+        return checks, None
+    return checks, Machine(spark, spark_binary, defaults, (*jar, *usable))
+
+
+_FETCHED_LATER = Check(
+    LISTENER,
+    Status.WARNING,
+    "There is none in the cache; the first task fetches it, and waits for that.",
+    "Run `sparklineage fetch-listener` when the worker is made.",
+)
+
+
+def _is_fetched_later(settings: Settings, spark: SparkDistribution, env: Mapping[str, str]) -> bool:
+    may = settings.fetch_listener and settings.listener_jar is None
+    return may and not fetching.is_cached(spark.scala, env)
 
 
 def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Check:

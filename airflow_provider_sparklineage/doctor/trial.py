@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.doctor.spark import Machine
+    from airflow_provider_sparklineage.settings import Settings
     from airflow_provider_sparklineage.spark.capture import CaptureBundle
 
 TRIAL = "trial"
@@ -69,23 +70,24 @@ _CAUSES = (
 )
 
 
-def run(machine: Machine, location: Path, env: Mapping[str, str]) -> Check:
+def run(machine: Machine, settings: Settings, env: Mapping[str, str]) -> Check:
     """Run the application on this machine with a listener and an observer, and merge its lineage.
 
     Tables and the capture bundle are removed again.
 
-    :param location: for the capture bundle
+    :param settings: of a task; the bundle is made in its capture location
     :param env: environment of ``spark-submit``
     """
     begun = time.monotonic()
     try:
-        bundle = capture.create(location, Manifest(application_run_id=str(uuid.uuid4())))
+        manifest = Manifest(application_run_id=str(uuid.uuid4()))
+        bundle = capture.create(settings.capture_location, manifest)
     except SparkLineageError as error:
         return failed(TRIAL, error)
     try:
         with tempfile.TemporaryDirectory(prefix="sparklineage-doctor-") as work:
             _write_orders(Path(work))
-            code, log = _submit(machine, bundle, Path(work), env)
+            code, log = _submit(machine, settings, bundle, Path(work), env)
             took = time.monotonic() - begun
             return _judged(bundle, machine, code, log, took)
     except SparkLineageError as error:
@@ -104,7 +106,11 @@ def _write_orders(work: Path) -> None:
 
 
 def _submit(
-    machine: Machine, bundle: CaptureBundle, work: Path, env: Mapping[str, str]
+    machine: Machine,
+    settings: Settings,
+    bundle: CaptureBundle,
+    work: Path,
+    env: Mapping[str, str],
 ) -> tuple[int | None, str]:
     """Submit; give the exit code (None: it took too long) and the log."""
     assert bundle.path is not None  # noqa: S101  (it was made)
@@ -115,10 +121,11 @@ def _submit(
     submission = inject(
         with_job(machine, Submission(application=str(application))),
         Injection(
-            (str(machine.jar.absolute()),) if machine.jar else (),
+            machine.jars,
             bundle.events_path,
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
+            existing_transport=settings.existing_transport,
             submit_opts=env.get("SPARK_SUBMIT_OPTS", ""),
             observation=Observation(driver_zip.write(bundle.path), bundle.observations_path, tag),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import BaseHook
@@ -20,11 +21,17 @@ from airflow_provider_sparklineage.connection import (
     source_of,
 )
 from airflow_provider_sparklineage.doctor.spark import failed
-from airflow_provider_sparklineage.exceptions import SettingsError, SparkLineageError
+from airflow_provider_sparklineage.exceptions import (
+    DriverElsewhereError,
+    SettingsError,
+    SparkLineageError,
+)
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.option_kinds import BackendName
+from airflow_provider_sparklineage.spark import driver_place
+from airflow_provider_sparklineage.spark.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,7 +73,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     else:
         checks.append(_settings(resolved))
     checks += _transport(connection, resolved)
-    spark, spark_binary = _spark_connection(spark_conn_id)
+    spark, spark_binary = _spark_connection(spark_conn_id, resolved)
     return Found([*checks, spark], resolved, spark_binary)
 
 
@@ -232,7 +239,7 @@ def _endpoint_of(transport: Mapping[str, Any], web_url: str | None) -> backend.E
 # --- the Spark connection -------------------------------------------------------------------------
 
 
-def _spark_connection(conn_id: str) -> tuple[Check, str]:
+def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     binary = "spark-submit"
     try:
         found = BaseHook.get_connection(conn_id)
@@ -247,13 +254,10 @@ def _spark_connection(conn_id: str) -> tuple[Check, str]:
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
-    if extra.get("deploy-mode") == "cluster":
-        return Check(
-            SPARK_CONNECTION,
-            Status.WARNING,
-            f"{conn_id} submits to {master} in deploy mode cluster: the driver is not on the "
-            "worker, so no lineage is collected there.",
-            'Use "deploy-mode": "client" in its extra where lineage is wanted, or a '
-            "capture_location on a mount that worker and driver both see.",
-        ), binary
+    place = driver_place.place_of(Submission(), master, extra.get("deploy-mode"), os.environ)
+    try:
+        driver_place.require_reachable(place, shared=resolved.capture_location_shared)
+    except DriverElsewhereError as error:
+        problem = failed(SPARK_CONNECTION, error)
+        return problem._replace(status=Status.WARNING), binary
     return Check(SPARK_CONNECTION, Status.OK, f"{conn_id} submits to {master}."), binary

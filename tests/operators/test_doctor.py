@@ -223,7 +223,13 @@ def test_a_driver_in_the_cluster_is_a_warning(connection, found):
     connection("spark_far", "spark", host="yarn", extra={"deploy-mode": "cluster"})
     check = found(spark_conn_id="spark_far")[SPARK_CONNECTION]
     assert check.status is Status.WARNING
-    assert "deploy mode cluster" in check.message
+    assert "runs in a YARN cluster" in check.message
+
+
+def test_a_driver_in_the_cluster_that_shares_the_captures_is_well(connection, found, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
+    connection("spark_far", "spark", host="yarn", extra={"deploy-mode": "cluster"})
+    assert found(spark_conn_id="spark_far")[SPARK_CONNECTION].status is Status.OK
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def test_a_machine_that_works_passes(machine):
         (spark.CAPTURES, Status.OK),
     ]
     assert all(c.mend == "" for c in checks)
-    assert (found.spark.version, found.jar) == ("4.0.1", machine.cached)
+    assert (found.spark.version, found.jars) == ("4.0.1", (str(machine.cached),))
 
 
 def without_java(machine):
@@ -147,6 +147,10 @@ def with_defaults_that_cannot_be_read(machine):
     (machine.home / "conf" / "spark-defaults.conf").mkdir()
 
 
+def with_a_missing_extension(machine):
+    machine.values["listener_extensions"] = "/nowhere/visitors.jar"
+
+
 def with_a_file_as_capture_location(machine):
     machine.captures.touch()
 
@@ -172,6 +176,7 @@ def with_a_capture_location_for_everybody(machine):
         (with_two_listeners, spark.LISTENER, "has 2 OpenLineage listeners", "eave one, or none"),
         (with_connect, spark.LISTENER, "uses Spark Connect", "spark.api.mode=classic"),
         (with_defaults_that_cannot_be_read, spark.DEFAULTS, "directory", ""),
+        (with_a_missing_extension, spark.EXTENSIONS, "does not exist", "orrect listener_ext"),
         (with_a_file_as_capture_location, spark.CAPTURES, "No capture bundle", "capture_location"),
         (with_a_capture_location_for_everybody, spark.CAPTURES, "writable for others", "0700"),
     ],
@@ -198,7 +203,18 @@ def test_a_listener_that_was_not_tried_with_this_package_is_a_warning(machine):
     found = machine.found(spark.LISTENER)
     assert found.status is Status.WARNING
     assert "1.54.0" in found.message
-    assert machine.check()[1].jar == jar
+    assert machine.check()[1].jars == (str(jar),)
+
+
+def test_a_listener_that_the_first_task_may_fetch_is_a_warning(machine):
+    machine.cached.unlink()
+    machine.values["fetch_listener"] = "True"
+    assert machine.found(spark.LISTENER).status is Status.WARNING
+
+
+def test_spark_can_be_declared(machine):
+    machine.values["spark_version"] = "3.5.6-scala2.13"
+    assert "Spark 3.5.6 on Scala 2.13" in machine.found(spark.SPARK).message
 
 
 def test_a_listener_of_sparks_own_needs_none_of_ours(machine):
@@ -206,7 +222,7 @@ def test_a_listener_of_sparks_own_needs_none_of_ours(machine):
     jar = machine.home / "jars" / "openlineage-spark_2.13-1.53.0.jar"
     machine.write_listener(jar)
     assert machine.found(spark.LISTENER).status is Status.OK
-    assert machine.check()[1].jar is None
+    assert machine.check()[1].jars == ()
 
 
 def test_a_capture_location_that_others_can_list_is_a_warning(machine):
@@ -240,7 +256,7 @@ def test_an_error_is_taken_apart_into_problem_and_mend(error, message, mend):
 
 
 def found_machine(**defaults):
-    return spark.Machine(SparkDistribution(None, "4.0.1", "2.13"), "spark-submit", defaults, None)
+    return spark.Machine(SparkDistribution(None, "4.0.1", "2.13"), "spark-submit", defaults, ())
 
 
 def an_event(*, partition="2024-05-06", column="amount", degradations=()):
