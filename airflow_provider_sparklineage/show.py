@@ -50,7 +50,7 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
     if inputs or outputs:
         _print_datasets(out, "Inputs", inputs, labels)
         _print_datasets(out, "Outputs", outputs, labels)
-        _print_sources_of_partitions(out, event, labels)
+        _print_check(out, event, labels)
     else:
         out.print("\nNothing was read or written.")
     for output in outputs:
@@ -162,11 +162,31 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     return "; ".join(facts)
 
 
-def _print_sources_of_partitions(
-    out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]
-) -> None:
+def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
+    """Print which partitions a run touched, and which it was meant to."""
+    out = console(file)
+    colour = "green" if event["eventType"] == "COMPLETE" else "red"
+    out.rule(f"[bold]{escape(event['job']['name'])}[/]", align="left")
+    out.print(
+        f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {event['run']['runId']}"
+    )
+    check = partition_check(event)
+    if check:
+        out.print(escape(str(check.get("summary") or "")), soft_wrap=True)
+        _print_check(out, event, _labels(event))
+    else:
+        out.print("\nNothing was expected of any dataset, and none is known to be partitioned.")
+    out.print()
+
+
+def partition_check(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the event's facet on expected and observed partitions; empty if it has none."""
+    return (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
+
+
+def _print_check(out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> None:
     """Tell if partitions are the expected ones, and which template made each expected value."""
-    check = (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
+    check = partition_check(event)
     _print_statuses(out, check, labels)
     table = folding_table(4)
     for entry in (*(check.get("reads") or ()), *(check.get("writes") or ())):
@@ -213,12 +233,16 @@ def _print_statuses(
 
 
 def _difference(entry: Mapping[str, Any]) -> str:
-    """Say what is too much and what lacks, and what was expected; empty if all is well."""
-    said = [
-        f"{name} {entry[name]['summary']}" for name in ("unexpected", "missing") if name in entry
-    ]
-    if said and "expected" in entry:
-        said.append(f"expected {entry['expected']['summary']}")
+    """Say what was expected and what was observed; then what is too much, and what lacks."""
+    names = ("expected", "observed", "unexpected", "missing")
+    said = [f"{name} {entry[name]['summary']}" for name in names if name in entry]
+    if "expected" not in entry:
+        declared = [s for s in entry.get("from") or () if s.get("kind") == "declared"]
+        said = (
+            [f"expected {' or '.join(s['value'] for s in declared)}", *said] if declared else said
+        )
+    if entry.get("status") == "unobserved" and "observed" not in entry:
+        said.append("observed: not known")
     return "; ".join(said)
 
 

@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
 def _merge(args: argparse.Namespace) -> int:
@@ -87,16 +88,23 @@ def _columns(args: argparse.Namespace) -> int:
 
 
 def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Give the merged events of the input: of each bundle, and those in the files or of them."""
+    return events_of(args.input, args.application)
+
+
+def events_of(inputs: Sequence[str], application: str | None = None) -> list[dict[str, Any]]:
+    """Give the merged events of the input: of each bundle, and those in the files or of them.
+
+    :raise UnusableInputError: if there is no event in it
+    """
     from airflow_provider_sparklineage.document import checked
     from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
     from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 
     def merged(of: list[str]) -> dict[str, Any]:
-        with open_bundle(of, application=args.application) as bundle:
+        with open_bundle(of, application=application) as bundle:
             return merged_event(bundle, task_lineage(bundle))
 
-    with materialised(args.input) as paths:
+    with materialised(inputs) as paths:
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:

@@ -1,5 +1,7 @@
 """``explain``: of templates in a shell, of a DAG's task under ``airflow sparklineage``.
 
+Of both it tells, with ``--run``, what a run did instead: expected against observed partitions.
+
 For its macros it imports Airflow, once it runs.
 """
 
@@ -14,11 +16,62 @@ from airflow_provider_sparklineage.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from airflow_provider_sparklineage.operators.dry_run import Run
 
 
+def _explain_run(args: argparse.Namespace, job: str = "") -> int:
+    """Print expected and observed partitions of the runs in a bundle or a file of events.
+
+    :param job: the task that must be the run's; empty for any
+    """
+    from airflow_provider_sparklineage import show
+    from airflow_provider_sparklineage.cli.events import events_of
+
+    if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
+        msg = "Give --run by itself: what the run was, is in its bundle."
+        raise UnusableInputError(msg)
+    events = events_of([args.of_run])
+    if job and (others := {e["job"]["name"] for e in events if e["job"]["name"] != job}):
+        msg = f"{args.of_run} holds a run of {', '.join(sorted(others))}, and none of {job} alone."
+        raise UnusableInputError(msg)
+    if args.json:
+        documents = [_document_of(event, show.partition_check(event)) for event in events]
+        print(json.dumps(documents, indent=2, ensure_ascii=False))
+    else:
+        for event in events:
+            show.print_run(event, sys.stdout)
+    return 0
+
+
+def _document_of(event: dict[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "subject": event["job"]["name"],
+        "outcome": event["eventType"],
+        **{key: value for key, value in check.items() if not key.startswith("_")},
+    }
+
+
+_OF_A_RUN_TO_COME = (
+    "logical_date",
+    "data_interval_start",
+    "data_interval_end",
+    "partition_key",
+    "partition_date",
+    "rules",
+)
+
+
 def _explain_texts(args: argparse.Namespace) -> int:
+    if args.of_run and args.text:
+        msg = "Give templates to see what they mean, or --run to see what a run did."
+        raise UnusableInputError(msg)
+    if args.of_run:
+        return _explain_run(args)
+    if not args.text:
+        msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
+        raise UnusableInputError(msg)
     from airflow_provider_sparklineage import explain, rules
     from airflow_provider_sparklineage.datasets import Naming
     from airflow_provider_sparklineage.expectations import derivation
@@ -37,6 +90,8 @@ def _explain_texts(args: argparse.Namespace) -> int:
 
 
 def _explain_task(args: argparse.Namespace) -> int:
+    if args.of_run:
+        return _explain_run(args, f"{args.dag_id}.{args.task_id}")
     from airflow_provider_sparklineage import explain, rules, settings
     from airflow_provider_sparklineage.hooks.sources import configuration
     from airflow_provider_sparklineage.operators import dry_run
@@ -103,6 +158,14 @@ _RUN = (
     Argument(("--partition-key",), {"metavar": "KEY", "help": "key of the run of a partition"}),
     Argument(("--partition-date",), {"metavar": "TIME", "help": "date of the run of a partition"}),
     Argument(("--rules",), {"metavar": "FILE", "help": "YAML file of partitioning rules to go by"}),
+    Argument(
+        ("--run",),
+        {
+            "dest": "of_run",
+            "metavar": "BUNDLE_OR_FILE",
+            "help": "show what a run did: a capture bundle, or a file of events",
+        },
+    ),
     Argument(("--json",), {"action": "store_true", "help": "print the explanation as JSON"}),
 )
 
@@ -114,7 +177,7 @@ OF_TEMPLATES = Command(
         Argument(
             ("text",),
             {
-                "nargs": "+",
+                "nargs": "*",
                 "metavar": "TEMPLATE",
                 "help": (
                     "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "

@@ -219,6 +219,24 @@ class Extent:
         return f"{self.first} … {self.last} ({self.count} partitions)"
 
 
+def wanted(expected: Expected) -> str:
+    """Say what is expected in a few words: partitions, patterns, predicates or locations."""
+    if expected.choices:
+        said = []
+        for partitions, where in expected.choices:
+            parts = [extent(partitions).summary] if partitions is not None else []
+            said.append(" and ".join([*parts, *([where] if where else [])]))
+        return " or ".join(dict.fromkeys(said))
+    if expected.is_glob:
+        return ", ".join(
+            "/".join(f"{label}={value}" for label, value in partition.values)
+            for partition in sorted(expected.partitions or ())
+        )
+    if expected.partitions is None and expected.locations:
+        return ", ".join(sorted(expected.locations))
+    return extent(expected.partitions or ()).summary
+
+
 def extent(partitions: Iterable[Partition]) -> Extent:
     """Give the extent of partitions.
 

@@ -20,7 +20,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
-from airflow_provider_sparklineage.lineage.subsets import extent
+from airflow_provider_sparklineage.lineage.subsets import extent, wanted
 from airflow_provider_sparklineage.operators.declared import asset_name
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class PartitionCheck:
         if check.missing:
             parts.append(f"did not {self.side} {extent(check.missing).summary}")
         sources = [s for s in (expected.sources if expected else ()) if s.kind is not Kind.INFERRED]
-        wanted = extent(expected.partitions or ()).summary if expected else ""
         because = "; ".join(dict.fromkeys(f"{s.template} in {s.field}" for s in sources[:3]))
         said = f" ({because})" if because else ""
-        return f"{self.dataset.name}: {' and '.join(parts)}; expected {wanted}{said}."
+        what = wanted(expected) if expected else "nothing"
+        return f"{self.dataset.name}: {' and '.join(parts)}; expected {what}{said}."
 
 
 def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:

@@ -1,0 +1,165 @@
+"""``sparklineage explain --run``: what a run was meant to touch, and what it touched."""
+
+import dataclasses
+import io
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sparklineage import cli, show
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.spark.capture import CaptureBundle, JobName, Manifest
+from tests.conftest import golden
+
+OUTPUT = DatasetName("file", "/lake/revenue")
+# The time of the recorded events' writes, in ms.
+STARTED, ENDED = 1795230325898, 1795230345135
+
+
+def expected(day, **more):
+    source = Source(Kind.DECLARED, "writes[0]", "{{ ds }}", day, "dt", ("ds",), ("ds",))
+    partitions = (Partition.of([("dt", day)]),)
+    return Expectation(
+        Kind.DECLARED,
+        Side.WRITE,
+        OUTPUT,
+        **({"partitions": partitions} | more),
+        dimensions=(Dimension.of("dt"),),
+        sources=(source,),
+    )
+
+
+def query(*days):
+    layout = {
+        "base": "file:/lake/revenue",
+        "dimensions": [{"field": "dt", "type": "string"}],
+        "partitions": [[day] for day in days],
+    }
+    write = {
+        "node": "InsertIntoHadoopFsRelationCommand",
+        "path": "file:/lake/revenue",
+        "mode": "dynamic",
+        "how": "exact",
+        "layouts": [layout],
+    }
+    return {"kind": "query", "started": STARTED, "ended": ENDED, "writes": [write]}
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """Make the bundle of a run with an expectation and observed days; of none without days."""
+
+    def make(*days, wanted):
+        shutil.copy(golden("staging_chain"), tmp_path / "events.ndjson")
+        first = (tmp_path / "events.ndjson").read_text().splitlines()[0]
+        manifest = Manifest(
+            application_run_id=json.loads(first)["run"]["runId"],
+            job=JobName("airflow", "shop.revenue"),
+            expectations=(wanted,),
+        )
+        if days:
+            lines = [{"kind": "start"}, query(*days)]
+            text = "".join(f"{json.dumps(line)}\n" for line in lines)
+            (tmp_path / "observations.ndjson").write_text(text)
+        CaptureBundle(tmp_path, manifest).save()
+        return str(tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*argv):
+        code = cli.main(argv)
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
+
+    return run
+
+
+def words(done):
+    """Give what was printed without its columns."""
+    return " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("days", "wanted", "said"),
+    [
+        pytest.param(
+            ["2024-05-06"], expected("2024-05-06"),
+            "matched expected dt=2024-05-06; observed dt=2024-05-06", id="matched",
+        ),
+        pytest.param(
+            ["2024-05-05"], expected("2024-05-06"),
+            "unexpected expected dt=2024-05-06; observed dt=2024-05-05; unexpected dt=2024-05-05; "
+            "missing dt=2024-05-06", id="unexpected",
+        ),
+        pytest.param(
+            [], expected("2024-05-06"),
+            "matched expected dt=2024-05-06", id="by locations",
+        ),
+        pytest.param(
+            ["2024-05-06"], expected("dt > '2024'", partitions=None, where="amount > 1"),
+            "unobserved expected dt > '2024'; observed dt=2024-05-06", id="predicate",
+        ),
+    ],
+)  # fmt: skip
+def test_expected_observed_and_status_are_printed(run, bundle, days, wanted, said):
+    folder = bundle(*days, wanted=wanted)
+    done = run("explain", "--run", folder)
+    assert done.code == 0
+    assert f"revenue written {said} " in words(done)
+    assert "from {{ ds }}" in done.out
+    assert f"revenue written {said} " in words(run("show", folder))
+
+
+def test_what_was_not_observed_is_said(run, bundle):
+    staging = DatasetName("file", "/lake/staging/enriched_orders")
+    wanted = dataclasses.replace(expected("2024-05-06"), dataset=staging)
+    done = run("explain", "--run", bundle(wanted=wanted))
+    said = "enriched_orders written unobserved expected dt=2024-05-06; observed: not known"
+    assert said in words(done)
+
+
+def test_statuses_have_a_colour_where_there_is_a_terminal(bundle, run, monkeypatch):
+    folder = bundle("2024-05-05", wanted=expected("2024-05-06"))
+    event = json.loads(run("merge", folder).out)
+    file = io.StringIO()
+    monkeypatch.setattr(file, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show.print_run(event, file)
+    assert "\x1b[1;31munexpected" in file.getvalue()
+
+
+def test_the_check_is_printed_for_programs(run, bundle):
+    folder = bundle("2024-05-05", wanted=expected("2024-05-06"))
+    [document] = json.loads(run("explain", "--run", folder, "--json").out)
+    assert (document["subject"], document["status"]) == ("shop.revenue", "unexpected")
+    entries = {e["dataset"]["name"]: e for e in document["writes"]}
+    assert entries["/lake/revenue"]["missing"]["summary"] == "dt=2024-05-06"
+
+
+def test_a_run_of_which_nothing_was_expected_says_so(run):
+    done = run("explain", "--run", str(golden("writes_nothing")))
+    assert (done.code, "Nothing was expected" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--logical-date", "2024-05-06"],
+        ["/lake/t/dt=1", "--run", "."],
+        ["--run", ".", "--logical-date", "2024-05-06"],
+        ["--run", "/nowhere/at/all"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(run, arguments):
+    done = run("explain", *arguments)
+    assert done.code == 2
+    assert done.err.startswith("sparklineage: ")
