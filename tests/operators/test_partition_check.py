@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import pendulum
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, Stats
-from airflow.sdk import Asset
+from airflow.sdk import DAG, Asset
 from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.execution_time.context import MacrosAccessor
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.exceptions import DeclarationError, SettingsError
-from airflow_provider_sparklineage.expectations import DatasetSubset
+from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -36,6 +36,7 @@ STARTED = 1795230325898  # the recorded events' first write, in ms
 ENDED = 1795230345135
 DECLARED = DatasetSubset("/lake/revenue", {"dt": "{{ ds }}"})
 OUTPUT = "/lake/revenue/dt={{ ds }}"
+REVENUE = Asset("file:///lake/revenue")
 
 
 def written(*days):
@@ -72,24 +73,34 @@ class OutletEvents(dict):
 
 @pytest.fixture
 def run(spark_submit, execute, context, counted):
-    def run(*days, exit=0, observations=None, events=None, **arguments):
+    def run(*days, exit=0, observations=None, events=None, of=None, mapped=(), **arguments):
         spark_submit.does("staging_chain", observations=observations or written(*days), exit=exit)
-        task = SparkLineageSubmitOperator(
-            task_id="revenue",
-            application="job.py",
-            **({"application_args": ["--out", OUTPUT]} | arguments),
-        ).prepare_for_execution()
-        task.events = OutletEvents() if events is None else events
+        arguments = {"application_args": ["--out", OUTPUT]} | arguments
+        ti = context["ti"]
+        if mapped:
+            of_all = {"task_id": "revenue", "application": "job.py"}
+            with DAG("mapped", schedule=None):
+                task = SparkLineageSubmitOperator.partial(**of_all).expand(application_args=mapped)
+            ti = type(ti)(**{**vars(ti), "map_index": 1, "is_mapped": lambda: True})
+        else:
+            task = SparkLineageSubmitOperator(task_id="revenue", application="job.py", **arguments)
+        task = task.prepare_for_execution()
+        recorded = OutletEvents() if events is None else events
         of_run = {
             **context,
             "ds": "2024-05-06",
             "logical_date": pendulum.datetime(2024, 5, 6),
             "macros": MacrosAccessor(),
             "params": {},
+            "ti": ti,
+            "dag": task.dag if mapped else None,
             "task": task,
-            "outlet_events": task.events,
-        }
+            "outlet_events": recorded,
+        } | (of or {})
+        of_run = {name: value for name, value in of_run.items() if value is not None}
         task.render_template_fields(of_run)
+        task = of_run["task"]  # of a mapped one, the instance
+        task.events = recorded
         task.error = None
         try:
             execute(task, of_run)
@@ -281,9 +292,67 @@ def test_a_defect_in_the_comparison_costs_no_task(run, monkeypatch):
     assert run("2024-05-05", on_partition_mismatch="fail").error is None
 
 
-# --- asset partitions -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("of", "arguments"),
+    [
+        pytest.param({}, {}, id="a run of a date"),
+        pytest.param(
+            {"run_id": "backfill__2024-05-06T00:00:00+00:00"}, {}, id="a run of a backfill"
+        ),
+        pytest.param(
+            {"ds": None, "logical_date": None, "partition_key": "2024-05-06"},
+            {"application_args": [], "partition_key_dimensions": ["dt"]},
+            id="a run of a partition",
+        ),
+        pytest.param(
+            {"ds": None, "logical_date": None, "partition_key": "20240506"},
+            {"application_args": ["--out", "/lake/revenue/dt={{ partition_key }}"]},
+            id="a run of a partition, by a path",
+        ),
+        pytest.param(
+            {}, {"mapped": [["--out", "/lake/revenue/dt=1"], ["--out", OUTPUT]]}, id="mapped"
+        ),
+    ],
+)
+def test_every_kind_of_run_is_checked_alike(run, of, arguments):
+    assert of_output(run("2024-05-06", of=of, **arguments))["status"] == "matched"
+    assert of_output(run("2024-05-05", of=of, **arguments))["status"] == "unexpected"
 
-REVENUE = Asset("file:///lake/revenue")
+
+@pytest.mark.parametrize(
+    ("days", "status"),
+    [
+        (["2024-05-04", "2024-05-05", "2024-05-06"], "matched"),
+        (["2024-05-04", "2024-05-06"], "missing"),
+        (["2024-05-04", "2024-05-05", "2024-05-06", "2024-05-07"], "unexpected"),
+    ],
+)
+def test_a_range_is_checked_alike(run, days, status):
+    week = PartitionRange("dt", "{{ macros.ds_add(ds, -2) }}", "{{ macros.ds_add(ds, 1) }}")
+    task = run(*days, application_args=[], writes=[DatasetSubset("/lake/revenue", week)])
+    assert of_output(task)["status"] == status
+
+
+def test_each_try_is_checked_by_what_it_did_itself(run, captures):
+    both = [DatasetSubset("/lake/revenue", {"dt": ["2024-05-05", "2024-05-06"]})]
+    arguments = {
+        "application_args": [],
+        "writes": both,
+        "on_partition_mismatch": "fail",
+        "outlets": [REVENUE],
+        "record_asset_partitions": True,
+    }
+    first = run("2024-05-05", exit=1, **arguments)
+    assert not isinstance(first.error, AirflowFailException)  # or it would not be tried again
+    assert (of_output(first)["status"], first.events) == ("missing", {})
+    second = run("2024-05-05", "2024-05-06", **arguments)
+    assert (of_output(second)["status"], second.error) == ("matched", None)
+    assert second.events[REVENUE].keys == ["2024-05-05", "2024-05-06"]
+    [kept] = captures()
+    assert json.loads(kept.read_text())["outcome"] == "FAIL"
+
+
+# --- asset partitions -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""What a failed action may have half written: named, and not claimed."""
+
+import pytest
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.spark.events import ReadReport
+
+FAILED = DatasetName("file", "/lake/checked_orders")
+GOOD = DatasetName("file", "/lake/good_orders")
+
+
+def expectation(name, kind=Kind.PATH, side=None, **more):
+    partitions = (Partition.of([("dt", "2024-05-06")]),)
+    return Expectation(
+        kind, side, name, partitions=partitions, dimensions=(Dimension.of("dt"),), **more
+    )
+
+
+@pytest.fixture
+def merged(recorded):
+    """Merge the recorded job whose second write failed."""
+
+    def run(outcome, *expectations):
+        application = recorded("failing_action").application
+        return merge(application, outcome, expectations=expectations)
+
+    return run
+
+
+def note(lineage):
+    [found] = [d.message for d in lineage.degradations if d.dataset == FAILED]
+    return found
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [expectation(FAILED), expectation(FAILED, Kind.DECLARED, Side.WRITE)],
+    ids=["path", "declared"],
+)
+@pytest.mark.parametrize("outcome", Outcome)
+def test_partitions_that_may_be_half_written_are_named(merged, outcome, expected):
+    said = note(merged(outcome, expected))
+    assert said.endswith("is not claimed. It may have half written dt=2024-05-06.")
+
+
+def test_nothing_is_claimed_of_them(merged):
+    lineage = merged(Outcome.FAIL, expectation(FAILED), expectation(GOOD))
+    outputs = {d.name: d for d in lineage.outputs}
+    assert outputs[FAILED].check.status == "unobserved"
+    document = facets.run_event(
+        lineage,
+        ReadReport(),
+        run_id="018f4b33-3c00-7c1b-9334-33d444edfa00",
+        job_namespace="n",
+        job_name="j",
+        event_time="2024-05-06T00:00:00Z",
+    )
+    said = {d["name"]: d for d in document["outputs"]}
+    assert not said["/lake/checked_orders"].get("outputFacets")
+    assert "subset" in said["/lake/good_orders"]["outputFacets"]
+    check = document["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
+    [entry] = [e for e in check if e["dataset"]["name"] == "/lake/checked_orders"]
+    assert "condition" not in entry
+    assert entry["expected"]["summary"] == "dt=2024-05-06"
+
+
+def test_of_a_task_that_went_on_it_is_no_output(merged):
+    lineage = merged(Outcome.COMPLETE, expectation(FAILED))
+    assert [d.name for d in lineage.outputs] == [GOOD]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        [],
+        [expectation(FAILED, Kind.DECLARED, Side.READ)],
+        [expectation(FAILED, is_glob=True)],
+        [expectation(GOOD)],
+    ],
+    ids=["nothing", "read", "glob", "another"],
+)
+def test_where_nobody_knows_none_are_named(merged, expected):
+    assert note(merged(Outcome.FAIL, *expected)).endswith("is not claimed.")
