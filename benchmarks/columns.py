@@ -61,6 +61,18 @@ def reading() -> Result:
     return Result(name, min(ours) / min(plain), 5.0, figures)
 
 
+def growing() -> Result:
+    """Read a facet in the legacy form with twice the edges."""
+    once, twice = legacy(500, 1000), legacy(1000, 1000)
+    seconds = [
+        tuple(_seconds(lambda raw=raw: decode(raw, lambda name: name)) for raw in (once, twice))
+        for _ in range(RUNS)
+    ]
+    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    figures = f"500,000 edges in {once_s:.2f} s, 1,000,000 in {twice_s:.2f} s"
+    return Result("legacy 1000x1000 to compact / 500x1000", twice_s / once_s, 2.2, figures)
+
+
 def _seconds(action: Callable[[], object]) -> float:
     start = time.process_time()
     action()

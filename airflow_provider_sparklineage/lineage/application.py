@@ -179,12 +179,12 @@ class _Facets:
             value = bytes(raw)
             if value in _EMPTY:
                 continue
+            new = (moment, value)
             if name == _NOT_FROM_THE_END and moment[1] == _RANK["COMPLETE"]:
                 new = ((_LONG_AGO, moment[1]), value)
-            else:
-                new = (moment, value)
-            known = self._values.get(name, new)
-            self._values[name] = (min if name in self._earliest else max)(known, new)
+            known = self._values.get(name)
+            if known is None or (new < known if name in self._earliest else new > known):
+                self._values[name] = new
 
     def facets(self) -> dict[str, msgspec.Raw]:
         return {name: msgspec.Raw(self._values[name][1]) for name in sorted(self._values)}
@@ -198,14 +198,12 @@ class _Side:
         self._datasets: dict[DatasetName, _Dataset] = {}
 
     def add(self, datasets: list[EventDataset] | None, moment: _Moment) -> None:
-        by_name: dict[DatasetName, list[EventDataset]] = {}
         for dataset in datasets or ():
-            by_name.setdefault(DatasetName(dataset.namespace, dataset.name), []).append(dataset)
-        for name, entries in by_name.items():
+            name = DatasetName(dataset.namespace, dataset.name)
             known = self._datasets.get(name)
             if known is None:
                 known = self._datasets[name] = _Dataset(is_input=self._is_input)
-            known.add(entries, moment)
+            known.add(dataset, moment)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
         return tuple(self._datasets[name].dataset(name) for name in sorted(self._datasets))
@@ -219,14 +217,13 @@ class _Dataset:
         self._locations: set[str] = set()
         self._whole = False
 
-    def add(self, entries: list[EventDataset], moment: _Moment) -> None:
-        for entry in entries:
-            side = entry.input_facets if self._is_input else entry.output_facets
-            self._facets.add(entry.facets, moment)
-            self._side_facets.add(side, moment)
-            here = _locations(side)
-            self._whole = self._whole or here is None
-            self._locations |= here or set()
+    def add(self, entry: EventDataset, moment: _Moment) -> None:
+        side = entry.input_facets if self._is_input else entry.output_facets
+        self._facets.add(entry.facets, moment)
+        self._side_facets.add(side, moment)
+        here = _locations(side)
+        self._whole = self._whole or here is None
+        self._locations |= here or set()
 
     def dataset(self, name: DatasetName) -> ActionDataset:
         side = self._side_facets.facets()

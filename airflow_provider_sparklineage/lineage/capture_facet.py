@@ -98,7 +98,7 @@ def with_dropped(facet: RunFacet, dropped: Sequence[Degradation]) -> RunFacet:
     known = facet.degradations
     counts = Counter(facet.degradationCounts or (d.code for d in known))
     counts += Counter(str(d.code) for d in dropped)
-    entries = [*map(_entry, dropped), *known][:MAX_DEGRADATIONS]
+    entries = [*map(_entry, dropped[:MAX_DEGRADATIONS]), *known][:MAX_DEGRADATIONS]
     return attrs.evolve(facet, degradations=entries, degradationCounts=_counted(counts, entries))
 
 

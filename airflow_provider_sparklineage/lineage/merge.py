@@ -374,7 +374,7 @@ class _Merging:
             origin = self._history.origin(name, Read())
             lineage = origin.lineage if origin else ColumnLineage()
             # Its own columns are nobody's sources unless it is an input too.
-            nobody = self.dropped | ({name} - self.inputs.keys())
+            nobody = self.dropped if name in self.inputs else self.dropped | {name}
             lineage = columns.without_sources_in(lineage, nobody)
             sources = (origin.sources if origin else frozenset()) - nobody
             output = replace(dataset, columns=lineage, sources=sources)

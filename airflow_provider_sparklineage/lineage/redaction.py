@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import attrs
 
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.json_text import json_text
 from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.subset import (
     Binary,
@@ -180,6 +181,8 @@ def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageP
 
     :param mask: hides the secrets in a text
     """
+    if _is_clean(json_text(said).decode(), mask):
+        return said
     clean = _Cleaning(mask)
     return replace(
         said,
@@ -193,6 +196,11 @@ def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageP
 def cleaned(value: Any, mask: Callable[[str], str]) -> Any:
     """Do the same for facets, or lists of datasets, as JSON has them."""
     return _Cleaning(mask).value(value)
+
+
+def _is_clean(text: str, mask: Callable[[str], str]) -> bool:
+    """Whether nothing in a JSON text can be a secret or a user; no for texts that are escaped."""
+    return "\\" not in text and without_user(text) == text and mask(text) == text
 
 
 class _Cleaning:

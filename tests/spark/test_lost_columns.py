@@ -11,7 +11,6 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark import listener
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
 from tests import record_events
 from tests.openlineage_spec import validate_event
@@ -30,9 +29,8 @@ def work(spark, tmp_path_factory):
     work = tmp_path_factory.mktemp("lost")
     record_events.prepare_lake(spark, work).rename(work / "lake")
     application = record_events.APPLICATIONS / "lost_columns.py"
-    jar = listener.fetch(spark.distribution)
     connectors = ("iceberg",) if spark.package("iceberg") else ()
-    submissions.submit(spark, application, work, listener=jar, connectors=connectors)
+    submissions.submit(spark, application, work, listener=spark.listener, connectors=connectors)
     return work
 
 

@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.size import fitted_event
+from airflow_provider_sparklineage.lineage.size.measuring import at_most
 from airflow_provider_sparklineage.representation import Representation
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event
@@ -253,12 +254,15 @@ def test_a_start_event_has_no_facet_to_say_it_and_so_loses_nothing():
 # --- whoever has a bound --------------------------------------------------------------------------
 
 
+def whole_parts(lineage):
+    return facets.parts(lineage, ReadReport(), Representation(max_event_bytes=UNLIMITED))
+
+
 def whole_event(degradations=()):
-    parts = facets.parts(
-        replace(LARGE, degradations=degradations),
-        ReadReport(),
-        Representation(max_event_bytes=UNLIMITED),
-    )
+    return event_of(whole_parts(replace(LARGE, degradations=degradations)))
+
+
+def event_of(parts):
     return RunEvent(
         eventTime="2026-01-01T00:00:00+00:00",
         run=Run("00000000-0000-7000-8000-000000000000", facets=parts.run_facets),
@@ -333,6 +337,15 @@ def test_nothing_is_dropped_of_what_fits(lineage):
     whole = event(lineage, UNLIMITED)
     assert event(lineage, size(whole) + SLACK) == whole
     assert said(whole) == []
+
+
+@few
+@given(lineages, st.floats(allow_nan=False), st.text())
+def test_the_quick_bound_is_never_below_the_size(lineage, number, text):
+    parts = whole_parts(lineage)
+    for dataset in parts.outputs:
+        dataset.facets["other"] = {"number": number, text: [text, True, 1e16, {"a": text}]}
+    assert at_most(parts) >= size(event_of(parts))
 
 
 @few

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, with_dropped
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.size.measured_parts import MeasuredParts
-from airflow_provider_sparklineage.lineage.size.measuring import size_of
+from airflow_provider_sparklineage.lineage.size.measuring import at_most, size_of
 from airflow_provider_sparklineage.lineage.size.reductions import STEPS, whole
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def fitted(
     said: OpenLineageParts, max_bytes: int, option: str
 ) -> tuple[OpenLineageParts, tuple[Degradation, ...]]:
     """Drop what makes the parts of an event larger than they may be; see :func:`fitted_event`."""
+    if at_most(said) <= max_bytes:
+        return said, ()
     event = MeasuredParts(said)
     if event.bytes <= max_bytes:
         return said, ()

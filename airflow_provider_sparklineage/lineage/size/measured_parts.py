@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.lineage.size.measuring import Measuring, size_of
+from airflow_provider_sparklineage.lineage.size.measuring import ENVELOPE, Measuring, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.size.reductions import Reduced
 
-_ENVELOPE = 1024
-"""Bytes for what is around the datasets and facets: the event's run, job, time and producer."""
 _KEYS = 100
 """Bytes for the keys, braces and separators of a dataset, which are 70."""
 
@@ -40,7 +38,7 @@ class MeasuredParts:
         self._measured = Measuring().facet
         self._sizes = {place: self._measured(place.key, f) for place, f in self._facets.items()}
         names = [[d.namespace, d.name] for d in (*said.inputs, *said.outputs)]
-        self.bytes = _ENVELOPE + size_of(names) + _KEYS * len(names) + sum(self._sizes.values())
+        self.bytes = ENVELOPE + size_of(names) + _KEYS * len(names) + sum(self._sizes.values())
 
     def places(self, *keys: str, group: str = "") -> list[Place]:
         """Give the places of facets with these keys, or of all; the largest first."""

@@ -1,0 +1,43 @@
+"""Large inputs, made of recorded events by a seeded generator."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "spark-4.0" / "staging_chain.ndjson"
+ACTIONS = 2
+"""SQL actions of the recorded application."""
+
+
+def run_id() -> str:
+    """Give the run id of the recorded application."""
+    with GOLDEN.open() as events:
+        return str(json.loads(events.readline())["run"]["runId"])
+
+
+def amplified(copies: int, lakes: int | None = None, seed: int = 1) -> Iterator[bytes]:
+    """Give the lines of the recorded application, its actions repeated as runs of their own.
+
+    :param lakes: how many copies of the recorded datasets there are, from which each repetition
+        takes one at random; None: each has its own
+    """
+    lines = GOLDEN.read_text().splitlines()
+    application = run_id()
+    actions = [line for line in lines if json.loads(line)["run"]["runId"] != application]
+    runs = sorted({json.loads(line)["run"]["runId"] for line in actions})
+    chance = random.Random(seed)
+    yield f"{lines[0]}\n".encode()
+    for copy in range(copies):
+        lake = copy if lakes is None else chance.randrange(lakes)
+        for line in actions:
+            text = line.replace("/lake/", f"/lake{lake}/")
+            for number, run in enumerate(runs):
+                text = text.replace(run, f"00000000-0000-0000-{number:04x}-{copy:012x}")
+            yield f"{text}\n".encode()
+    yield f"{lines[-1]}\n".encode()

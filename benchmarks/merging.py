@@ -1,0 +1,96 @@
+"""What merging costs: against decoding the same bytes, as it grows, and in memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.lineage.facets import parts
+from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.spark.capture import EVENTS, CaptureBundle, Manifest
+from benchmarks.amplification import ACTIONS, amplified, run_id
+from benchmarks.results import Result
+from benchmarks.subsets import cpu_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RUNS = 3
+MEGABYTES = 200
+LAKES = 100
+
+
+def merge(folder: Path) -> None:
+    """Merge the events in a folder, to the parts of the event."""
+    bundle = CaptureBundle(folder, Manifest(application_run_id=run_id()))
+    parts(task_lineage(bundle), bundle.report)
+
+
+def merging(actions: int) -> Iterator[Result]:
+    """Merge so many SQL actions of one application, and twice as many.
+
+    They read and write 300 datasets. Decoding gives plain objects, all of which are there at once.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        once, twice = Path(name, "once"), Path(name, "twice")
+        for folder, count in ((once, actions), (twice, 2 * actions)):
+            folder.mkdir()
+            with (folder / EVENTS).open("wb") as file:
+                file.writelines(amplified(count // ACTIONS, LAKES))
+        lines = (once / EVENTS).read_bytes().splitlines()
+        merge_s, decode_s, twice_s = (
+            min(column)
+            for column in zip(
+                *(
+                    (
+                        cpu_seconds(lambda: merge(once)),
+                        cpu_seconds(lambda: [msgspec.json.decode(line) for line in lines]),
+                        cpu_seconds(lambda: merge(twice)),
+                    )
+                    for _ in range(RUNS)
+                ),
+                strict=True,
+            )
+        )
+    size = sum(map(len, lines)) / 1e6
+    figures = f"{len(lines)} events, {size:.1f} MB: {merge_s:.2f} s, decoded in {decode_s:.2f} s"
+    yield Result(f"merge {actions} actions / decode", merge_s / decode_s, 3.0, figures)
+    figures = f"{actions} actions in {merge_s:.2f} s, twice as many in {twice_s:.2f} s"
+    yield Result("merge twice the actions / once", twice_s / merge_s, 2.2, figures)
+
+
+# The peak of a program: `ru_maxrss` begins with that of the process that started it.
+_PEAK = """
+import re, sys
+from pathlib import Path
+if len(sys.argv) > 1:
+    from benchmarks.merging import merge
+    merge(Path(sys.argv[1]))
+print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+def remembering() -> Result:
+    """Merge a file of 200 MB; the peak of resident memory, above that of an empty interpreter."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, EVENTS)
+        of_one = sum(len(line) for line in amplified(1))
+        copies = MEGABYTES * 1_000_000 // of_one + 1
+        with path.open("wb") as file:
+            file.writelines(amplified(copies, LAKES))
+        size = path.stat().st_size / 1e6
+        bare, merged = _peak(), _peak(folder)
+    figures = f"{size:.0f} MB of events: {merged:.0f} MB, an empty interpreter {bare:.0f} MB"
+    return Result("peak memory of merging 200 MB", merged - bare, 150, figures, unit=" MB")
+
+
+def _peak(*arguments: str) -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, *arguments], check=True, capture_output=True, text=True
+    )
+    return int(done.stdout) / 1024
