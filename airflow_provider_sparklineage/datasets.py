@@ -261,3 +261,18 @@ def is_files(name: DatasetName) -> bool:
 def is_database(name: DatasetName) -> bool:
     """Whether a dataset is a table behind JDBC; of Derby, the listener says ``file:<path>``."""
     return name.namespace.partition(":")[0] in _DATABASES and not is_files(name)
+
+
+_SETTINGS = re.compile(r"[;?].*", re.DOTALL)
+_EMBEDDED = re.compile(r"(h2|hsqldb|sqlite):file:")
+
+
+def canonical(name: DatasetName) -> DatasetName:
+    """Give a table behind JDBC one name for all spellings of its URL.
+
+    Of databases that the listener does not know it takes the URL for the namespace, with all
+    settings but credentials.
+    """
+    if not is_database(name):
+        return name
+    return DatasetName(_EMBEDDED.sub(r"\1:", _SETTINGS.sub("", name.namespace)), name.name)

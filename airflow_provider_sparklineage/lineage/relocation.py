@@ -1,8 +1,10 @@
-"""Datasets that have another name than the listener gives them here: by rules, or by an input.
+"""Datasets that have another name than the listener gives them here.
 
 The listener trims the folders of a path that it takes for partitions. A rule with a layout can know
 of more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is renamed
 on every side and in column lineage, and what it was called is kept as a location.
+
+A table of a database has one name, whatever settings the URL has by which an action read it.
 
 Column lineage can also name a single file, where the inputs name its folder.
 """
@@ -13,6 +15,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.datasets import canonical, is_files
 from airflow_provider_sparklineage.lineage.application import united_locations
 
 if TYPE_CHECKING:
@@ -28,13 +31,14 @@ if TYPE_CHECKING:
 
 
 def relocated(application: SparkApplication, rules: PartitionRules) -> SparkApplication:
-    """Rename the datasets of an application that rules know; the same application if none does."""
+    """Rename the datasets of an application; the same application if all keep their names."""
     names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
     moved: dict[DatasetName, DatasetName] = {}
     for name in names:
         found = rules.resolve(name)
-        if found is not None and found[0] != name:
-            moved[name] = found[0]
+        known = found[0] if found is not None else canonical(name)
+        if known != name:
+            moved[name] = known
     if not moved:
         return application
     return replace(application, actions=tuple(_action(a, moved) for a in application.actions))
@@ -57,7 +61,7 @@ def _joined(
     for dataset in datasets:
         name = moved.get(dataset.name, dataset.name)
         locations = dataset.locations
-        if name != dataset.name:
+        if name != dataset.name and is_files(name):
             locations = locations or frozenset({dataset.name.name})
         known = found.get(name)
         if known is None:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming, untrimmed
+from airflow_provider_sparklineage.datasets import (
+    DatasetName,
+    Naming,
+    canonical,
+    is_database,
+    is_files,
+    untrimmed,
+)
 
 from_uri = Naming().name
 trim = Naming().trim
@@ -178,3 +185,35 @@ def test_an_untrimmed_name_is_the_place_itself():
     assert untrimmed("s3a://b//t/dt=a%2Fb/") == DatasetName("s3://b", "t/dt=a%2Fb")
     assert untrimmed("file:///t/dt=a%2Fb") == DatasetName("file", "/t/dt=a%2Fb")
     assert untrimmed("t/dt=1") is None
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        ("h2:/lake/people;MODE=PostgreSQL", "h2:/lake/people"),
+        ("h2:file:/lake/people;A=1;B=2", "h2:/lake/people"),
+        ("mysql://host:3306?useSSL=false", "mysql://host:3306"),
+        ("postgres://host:5432", "postgres://host:5432"),
+        ("file:/scratch/metastore_db", "file:/scratch/metastore_db"),
+        ("s3://bucket?x", "s3://bucket?x"),
+        ("file", "file"),
+    ],
+)
+def test_a_table_has_one_name_for_all_spellings_of_its_url(namespace, expected):
+    assert canonical(DatasetName(namespace, "t")) == DatasetName(expected, "t")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "kind"),
+    [
+        ("file", (True, False)),
+        ("s3://bucket", (True, False)),
+        ("file:/scratch/metastore_db", (False, True)),
+        ("oracle://host:1521", (False, True)),
+        ("kafka://host:9092", (False, False)),
+        ("bigquery", (False, False)),
+    ],
+)
+def test_files_and_databases_are_told_by_their_namespace(namespace, kind):
+    name = DatasetName(namespace, "t")
+    assert (is_files(name), is_database(name)) == kind
