@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from airflow_provider_sparklineage.inputs import open_bundle
+from airflow_provider_sparklineage.inputs import EventFiles, open_bundle
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 
@@ -66,6 +66,12 @@ RECORDED = [
     for file in sorted((GOLDEN / f"spark-{spark}").glob("*.ndjson"))
 ]
 """Every recorded case, as pairs of Spark and application."""
+OBSERVED = [
+    (s, case)
+    for s, case in RECORDED
+    if (golden(case, s).parent / "observed" / f"{case}.ndjson").exists()
+]
+"""Those of them with what the observer saw."""
 
 
 class Recorded:
@@ -75,6 +81,7 @@ class Recorded:
     """
 
     def __init__(self, case: str, spark: str = "4.0") -> None:
+        self.spark = spark
         self.path = golden(case, spark)
 
     @cached_property
@@ -95,6 +102,21 @@ class Recorded:
     @property
     def event(self) -> dict[str, Any]:
         return self._merged[1]
+
+    @cached_property
+    def observed(self) -> TaskLineage:
+        """The lineage with what the observer saw in the same run."""
+        with open_bundle([str(self.path)]) as bundle:
+            return task_lineage(_ObservedFiles(None, bundle.manifest, files=(self.path,)))
+
+
+class _ObservedFiles(EventFiles):
+    """Recorded events with the observations beside them."""
+
+    @property
+    def observations_path(self) -> Path:
+        [file] = self.files
+        return file.parent / "observed" / file.name
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -15,7 +15,11 @@
 - ``+`` before a source, or a line, that the event tells though it is not true;
 - ``#`` before a remark. What is not true, or not even said to be missing, needs one above.
 
-    python -m tests.lineage_text staging_chain      what is answered today, in all Sparks
+Where the observer looked, the partitions are those that it saw. The truths of that are in
+``tests/golden/lineage/observed``.
+
+    python -m tests.lineage_text staging_chain               what is answered today, in all Sparks
+    python -m tests.lineage_text --observed delta_tables     the same with what was observed
 """
 
 from __future__ import annotations
@@ -61,6 +65,8 @@ def lines_of(lineage: TaskLineage) -> list[str]:
 def _side(word: str, dataset: LineageDataset) -> str:
     name = short(dataset.name)
     parts = sorted(short(at).removeprefix(f"{name}/") for at in dataset.locations or ())
+    if dataset.subset is not None:
+        parts = sorted(map(str, dataset.subset.partitions))
     return " ".join([word, name, *parts])
 
 
@@ -141,6 +147,11 @@ if __name__ == "__main__":
     from tests.conftest import SPARKS, Recorded, golden
 
     for case in sys.argv[1:]:
-        there = [spark for spark in SPARKS if golden(case, spark).exists()]
-        answers = {spark: lines_of(Recorded(case, spark).lineage) for spark in there}
+        if case == "--observed":
+            continue
+        there = [Recorded(case, spark) for spark in SPARKS if golden(case, spark).exists()]
+        answers = {
+            of.spark: lines_of(of.observed if "--observed" in sys.argv else of.lineage)
+            for of in there
+        }
         print(f"# {case}", *told_by_several(answers), "", sep="\n")

@@ -2,7 +2,8 @@
 
 Each application is run by a real spark-submit on a fresh copy of a small lake; the listener's
 events go to a file, are freed of what belongs to the recording machine, and become
-`tests/golden/spark-<version>/<case>.ndjson`. Run ids and event times stay as they came. Beside
+`tests/golden/spark-<version>/<case>.ndjson`; of some, what the observer saw in the same run becomes
+`observed/<case>.ndjson` beside it. Run ids and event times stay as they came. Beside
 them, `versions.json` says with what they were recorded, and how each spark-submit ended.
 
     python -m tests.record_events                               every case
@@ -30,9 +31,10 @@ import tempfile
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.spark import choice, distribution, java
+from airflow_provider_sparklineage.spark import choice, distribution, driver_zip, java
+from airflow_provider_sparklineage.spark.conf import DELTA_TAG, OBSERVER
 from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).resolve().parent
 APPLICATIONS = TESTS / "applications"
 GOLDEN = TESTS / "golden"
+OBSERVED = "observed"
+"""Folder of what the observer said, beside the events of the same run."""
 
 # A run takes 15 to 60 seconds on two cores; the first one with --packages also downloads.
 TIMEOUT_SECONDS = 600
@@ -50,19 +54,22 @@ LOG_TAIL_LINES = 60
 
 # What was seen to work on which Spark (the newest Delta or Iceberg is not always what does). Cases
 # that need a connector are skipped where it has no entry.
+_H2 = "com.h2database:h2:2.2.224"
 CONNECTORS: Mapping[str, Mapping[str, str]] = {
     "3.5": {
         "delta": "io.delta:delta-spark_{scala}:3.3.2",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-3.5_{scala}:1.10.1",
     },
     "4.0": {
+        "h2": _H2,
         "delta": "io.delta:delta-spark_{scala}:4.0.0",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_{scala}:1.10.1",
     },
     # Of Iceberg there is no release for Spark 4.2: the one for 4.1 does not link with it.
-    "4.2": {"delta": "io.delta:delta-spark_{scala}:4.2.0"},
+    "4.2": {"h2": _H2, "delta": "io.delta:delta-spark_{scala}:4.2.0"},
 }
 CONNECTOR_CONF: Mapping[str, Mapping[str, str]] = {
+    "h2": {},
     "delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -91,36 +98,38 @@ class Case:
     name: str
     exit_code: int = 0
     connector: str | None = None
+    observed: bool = False
 
 
 CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
         Case("staging_chain"),
-        Case("partitioned_writes"),
+        Case("partitioned_writes", observed=True),
         Case("catalog_tables"),
         Case("schema_inference"),
-        Case("python_udf"),
+        Case("python_udf", observed=True),
         Case("failing_action", exit_code=1),
         Case("caught_failure"),
         Case("killed_driver", exit_code=-signal.SIGKILL),
         Case("writes_nothing"),
         Case("rdd_jobs"),
         Case("create_then_read"),
-        Case("append_then_read"),
+        Case("append_then_read", observed=True),
         Case("self_overwrite"),
         Case("union_diamond"),
-        Case("iceberg_merge", connector="iceberg"),
-        Case("delta_tables", connector="delta"),
+        Case("iceberg_merge", connector="iceberg", observed=True),
+        Case("delta_tables", connector="delta", observed=True),
         Case("two_sessions_threads"),
         Case("cached_view"),
         Case("sql_queries"),
         Case("frame_queries"),
         Case("jdbc_tables"),
+        Case("jdbc_urls", connector="h2"),
         Case("thirty_actions"),
         Case("rewritten_staging"),
         Case("read_while_written"),
-        Case("glob_reads"),
+        Case("glob_reads", observed=True),
         Case("awkward_names"),
         Case("random_columns"),
     )
@@ -287,8 +296,8 @@ def prepare_lake(spark: Spark, work: Path) -> Path:
     return lake
 
 
-def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Path) -> str:
-    """Run one case on its own copy of the lake; the normalised events."""
+def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Path) -> Recording:
+    """Run one case on its own copy of the lake."""
     lake, scratch = work / case.name / "lake", work / case.name / "scratch"
     shutil.copytree(prepared, lake)
     scratch.mkdir()
@@ -296,6 +305,11 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
 
     conf = spark_conf(lake, scratch) | listener_conf(case, events)
     options = ["--jars", str(listener)]
+    observations = scratch / "observations.ndjson"
+    if case.observed:
+        options += ["--py-files", str(driver_zip.write(scratch))]
+        conf |= {f"{OBSERVER}observations": str(observations)}
+        conf |= {DELTA_TAG: f"task/{case.name}", f"{OBSERVER}tag": f"task/{case.name}"}
     if case.connector is not None:
         options += ["--packages", str(spark.package(case.connector))]
         connector_conf = CONNECTOR_CONF[case.connector]
@@ -315,11 +329,21 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
         str(spark.python.parent.parent): "/opt/python",
         str(TESTS.parent): "/app",
     }
-    text = normalised(events.read_text(), roots, socket.gethostname())
-    if left := [name for name in names_of_this_machine() if name in text]:
+    recorded = Recording(
+        normalised(events.read_text(), roots, socket.gethostname()),
+        normalised(observations.read_text(), roots, socket.gethostname()) if case.observed else "",
+    )
+    if left := [name for name in names_of_this_machine() if name in "".join(recorded)]:
         message = f"{case.name}: left of this machine in the events: {left}"
         raise RecordingError(message)
-    return text
+    return recorded
+
+
+class Recording(NamedTuple):
+    """What the listener said of an application, and the observer if there was one."""
+
+    events: str
+    observations: str = ""
 
 
 def normalised(text: str, roots: Mapping[str, str], host: str) -> str:
@@ -357,7 +381,7 @@ def versions(spark: Spark, text: str) -> dict[str, str]:
     }
 
 
-def keep(spark: Spark, recorded: Mapping[str, str]) -> None:
+def keep(spark: Spark, recorded: Mapping[str, Recording]) -> None:
     """Write the recorded cases and `versions.json`.
 
     Recording some of the cases again leaves the others, which must have been recorded with the
@@ -365,18 +389,21 @@ def keep(spark: Spark, recorded: Mapping[str, str]) -> None:
     """
     folder = GOLDEN / f"spark-{spark.line}"
     file = folder / "versions.json"
-    made_with = versions(spark, next(iter(recorded.values())))
+    made_with = versions(spark, next(iter(recorded.values())).events)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
     before = json.loads(file.read_text()) if file.is_file() else {"cases": {}}
     cases = {name: of for name, of in before.pop("cases").items() if name in CASES}
-    if before != made_with and cases.keys() - recorded.keys():
+    same = all(made_with.get(name) == version for name, version in before.items())
+    if not same and cases.keys() - recorded.keys():
         message = f"{folder} was recorded with {before}, this is {made_with}; record every case"
         raise RecordingError(message)
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in recorded.items():
-        (folder / f"{name}.ndjson").write_text(text)
+    (folder / OBSERVED).mkdir(parents=True, exist_ok=True)
+    for name, recording in recorded.items():
+        (folder / f"{name}.ndjson").write_text(recording.events)
+        if recording.observations:
+            (folder / OBSERVED / f"{name}.ndjson").write_text(recording.observations)
         cases[name] = {"recorded": today, "exit_code": CASES[name].exit_code}
     document = {**made_with, "cases": dict(sorted(cases.items()))}
     file.write_text(json.dumps(document, indent=2) + "\n")
@@ -384,7 +411,7 @@ def keep(spark: Spark, recorded: Mapping[str, str]) -> None:
 
 def record(names: Sequence[str], spark: Spark, listener: Path) -> list[RecordingError]:
     """Record the named cases and keep what went as planned; what did not."""
-    recorded: dict[str, str] = {}
+    recorded: dict[str, Recording] = {}
     errors: list[RecordingError] = []
     with tempfile.TemporaryDirectory(prefix="record-events-") as folder:
         work = Path(folder).resolve()
@@ -398,14 +425,13 @@ def record(names: Sequence[str], spark: Spark, listener: Path) -> list[Recording
                 log.info("%s: skipped, no %s for this Spark", progress, connector)
                 continue
             try:
-                text = run_case(spark, CASES[name], listener, prepared, work)
+                recorded[name] = run_case(spark, CASES[name], listener, prepared, work)
             except RecordingError as error:
                 log.error("%s: not as planned", progress)  # noqa: TRY400 - told in full at the end
                 errors.append(error)
                 continue
-            size = len(text) // 1024
-            log.info("%s: %d events, %d KB", progress, len(text.splitlines()), size)
-            recorded[name] = text
+            events = recorded[name].events
+            log.info("%s: %d events, %d KB", progress, events.count("\n"), len(events) // 1024)
     if recorded:
         keep(spark, recorded)
     return errors

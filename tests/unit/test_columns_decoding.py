@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     decode,
     expand,
     metadata_columns_removed,
+    unsure_identities,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.spark.events import ReadReport, read_events
@@ -320,6 +321,17 @@ def test_a_metadata_column_is_none_where_the_schema_lacks_it(name):
 def test_a_users_own_column_is_never_taken_for_one(name):
     lineage = ColumnLineage({"x": {Column(A, name): (IDENTITY,)}})
     assert metadata_columns_removed(lineage, lambda _: False) == lineage
+
+
+def test_identity_of_a_jdbc_column_is_not_believed_unless_a_text_says_so():
+    def made(first):
+        said = Transformation("DIRECT", "IDENTITY", "b AS c")
+        edges = {Column(A, "a"): (first,), Column(A, "b"): (said,)}
+        return ColumnLineage({"x": edges}, {Column(A, "k"): (FILTERED,)})
+
+    silent = Transformation("DIRECT", "IDENTITY")
+    assert unsure_identities(made(silent), lambda _: False) == made(silent)
+    assert unsure_identities(made(silent), lambda _: True) == made(silent._replace(subtype=None))
 
 
 def test_files_stand_for_the_input_that_is_nearest_above_them():

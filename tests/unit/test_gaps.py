@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.projections import without_columns
+from airflow_provider_sparklineage.projections import changed, without_columns
 from airflow_provider_sparklineage.spark.observations import ObservationRecord, UdfRecord
 from airflow_provider_sparklineage.spark.touches import Observations, PythonFunction, tie
 
@@ -166,3 +166,36 @@ def test_outputs_without_column_lineage_say_what_points_at_why(recorded):
     assert lineageless(recorded, inputs=()) == (
         f"{start}: it knows of no dataset that was read for it."
     )
+
+
+def test_what_the_listener_does_not_look_into_is_said(recorded):
+    lineage = recorded("sql_queries").lineage
+    said = {
+        (d.dataset.name.rpartition("/")[2], d.column)
+        for d in lineage.degradations
+        if d.code == "subquery_unseen"
+    }
+    assert said == {("scalar_subquery", "converted"), ("scalar_subquery_in_filter", None)}
+    assert "FILTER clause" in messages(lineage, "column_incomplete")["eu_total"]
+
+
+@pytest.mark.parametrize("case", ["iceberg_merge", "delta_tables"])
+def test_columns_that_merge_and_update_set_are_said_to_be_incomplete(recorded, case):
+    said = messages(recorded(case).lineage, "column_incomplete")
+    assert said.keys() == {"amount"}
+    assert "is changed by a MERGE or UPDATE" in said["amount"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE t SET A = 1, b.c = 2", {"a", "c"}),
+        ("MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET t.v = s.v", {"v"}),
+        ("MERGE INTO t USING s ON t.k = s.k WHEN NOT MATCHED THEN INSERT *", set()),
+        ("SELECT 1", set()),
+        ("UPDATE t SET (", set()),
+        ("", set()),
+    ],
+)
+def test_the_columns_that_a_statement_sets_are_read(statement, expected):
+    assert changed(statement) == expected

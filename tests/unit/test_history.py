@@ -208,6 +208,9 @@ def test_an_append_after_a_whole_overwrite_leaves_it_internal():
         pytest.param(
             [write(size=10), write(2, size=10)], 20, False, id="partial overwrites may replace"
         ),
+        pytest.param(
+            [write(size=10), write(2, size=7)], 7, True, id="as much as the last overwrite"
+        ),
     ],
 )
 def test_sizes_prove_and_disprove(writes, found, internal):
@@ -224,3 +227,54 @@ def test_the_partition_that_was_written_is_in_what_is_read():
     made = history(write(locations=frozenset({"/table/dt=06"})))
     for location in ("/table/dt=06", "/table/dt=06/h=1", "/table/dt=*"):
         assert sources(made.origin(TABLE, Read(locations=frozenset({location})))) == {"a"}
+
+
+def test_a_size_that_is_found_settles_an_overwrite_for_good():
+    made = history(
+        write(1, lineage=other("p"), size=10),
+        write(2, lineage=other("q"), size=7),
+        write(3, lineage=other("r"), size=2, appends=True),
+    )
+    assert sources(made.origin(TABLE, Read(at(4), size=30))) == {"p", "q", "r"}
+    assert sources(made.origin(TABLE, Read(at(5), size=9))) == {"q", "r"}
+    assert sources(made.origin(TABLE, Read())) == {"q", "r"}
+    assert made.origin(TABLE, Read()).internal
+
+
+def day(number, seconds, **kwargs):
+    location = frozenset({f"/table/dt={number}"})
+    return write(seconds, locations=location, replaced=location, **kwargs)
+
+
+def read_of(*days, seconds=9, size=None):
+    return Read(at(seconds), size, frozenset(f"/table/dt={number}" for number in days) or None)
+
+
+@pytest.mark.parametrize(
+    ("read", "internal"),
+    [
+        pytest.param(read_of(1), True, id="one"),
+        pytest.param(read_of(1, 2), True, id="both"),
+        pytest.param(read_of(1, 3), False, id="one that was not written"),
+        pytest.param(read_of(2, seconds=1), False, id="one that was not written yet"),
+        pytest.param(read_of(), False, id="the whole"),
+        pytest.param(read_of(size=12), True, id="the whole, with no more in it"),
+        pytest.param(read_of(size=13), False, id="the whole, with more in it"),
+    ],
+)
+def test_locations_that_were_replaced_are_internal(read, internal):
+    made = history(day(1, 1, size=5), day(2, 2, size=7))
+    origin = made.origin(TABLE, read)
+    assert (origin is not None and origin.internal) is internal
+
+
+def test_a_location_that_was_replaced_twice_is_of_the_last_write():
+    made = history(day(1, 1, lineage=other("p")), day(1, 2, lineage=other("q")))
+    assert sources(made.origin(TABLE, read_of(1))) == {"q"}
+
+
+def test_an_overwritten_table_of_a_database_is_whole():
+    action = replace(ACTION, job_name="app.execute_save_into_data_source_command.t")
+    table = replace(OUTPUT, name=DatasetName("postgres://host:5432", "db.public.t"))
+    assert overwrites_whole(action, table, ColumnLineage(), [])
+    assert not overwrites_whole(action, OUTPUT, LINEAGE, ["a"])  # Delta says it of partitions too

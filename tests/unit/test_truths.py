@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from tests.conftest import GOLDEN, RECORDED, SPARKS
+from tests.conftest import GOLDEN, OBSERVED, RECORDED, SPARKS
 from tests.lineage_text import Truth, lines_of, told_by_several
 from tests.record_events import CASES, CONNECTORS
 
@@ -29,6 +29,13 @@ def test_what_is_true_and_not_told_is_said_to_be_missing(spark, case):
     assert list(truth.unsaid_gaps()) == []
 
 
+@pytest.mark.parametrize(("spark", "case"), OBSERVED)
+def test_the_lineage_with_observations_is_the_one_that_was_checked_by_hand(recorded, spark, case):
+    truth = Truth((TRUTHS / "observed" / f"{case}.txt").read_text(), spark)
+    assert lines_of(recorded(case, spark).observed) == sorted(truth.told)
+    assert list(truth.unsaid_gaps()) == []
+
+
 @pytest.mark.parametrize("spark", SPARKS)
 def test_every_application_is_recorded_where_its_connector_is(spark):
     here = {of for of, case in CASES.items() if case.connector in (None, *CONNECTORS[spark])}
@@ -36,7 +43,7 @@ def test_every_application_is_recorded_where_its_connector_is(spark):
 
 
 def test_what_is_told_though_untrue_or_lost_without_a_word_has_a_remark():
-    for file in TRUTHS.glob("*.txt"):
+    for file in TRUTHS.rglob("*.txt"):
         above = ""
         for line in file.read_text().splitlines():
             if re.search(r"^\+|(<-|,) [+!]", line):
