@@ -210,7 +210,7 @@ def written(dataset):
     return st.tuples(st.just(dataset), lineage)
 
 
-@settings(deadline=None, max_examples=25)  # each is an application of 40 actions
+@settings(deadline=None, max_examples=12)  # each is an application of 40 actions
 @given(
     st.lists(st.one_of(written(A), written(TMP), written(B)), min_size=1, max_size=6),
     st.booleans(),

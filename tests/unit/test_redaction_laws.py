@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.subset import (
 
 NAMES = ("password", "token_count", "api_key", "secret", "authorization", "passwd", "private_key")
 ORDERS = DatasetName("s3a://lake", "/orders")
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=20, deadline=None)
 
 # Long enough that no name or word of the specification has it by chance; whatever JSON escapes.
 ODD = st.sampled_from("#\"\\\n\t/żż\N{TURTLE}\x7f\x01'{}[],:x9")

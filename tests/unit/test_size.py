@@ -321,7 +321,7 @@ outputs = st.builds(
 lineages = st.lists(outputs, max_size=4, unique_by=lambda o: o.name).map(
     lambda found: TaskLineage(Outcome.COMPLETE, (), tuple(found))
 )
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=10, deadline=None)
 
 
 @few

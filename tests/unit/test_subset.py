@@ -164,7 +164,7 @@ def test_union_and_intersection_mean_what_they_say(a, b):
 
 
 @pytest.mark.parametrize("rows", [WHOLE_ROWS, HALF_ROWS], ids=["whole", "halves"])
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(outer=DECIDABLE, inner=DECIDABLE)
 def test_containment_never_contradicts_the_model(rows, outer, inner):
     is_inside = meaning(inner, rows) <= meaning(outer, rows)

@@ -932,7 +932,7 @@ MACROS = (
 LENIENT = environment(undefined=ChainableUndefined)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(STATEMENTS, min_size=1, max_size=4).map(lambda texts: MACROS + "".join(texts)))
 def test_another_date_changes_dated_characters_only(template):
     def frame(logical_date):
