@@ -256,6 +256,10 @@ def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
 
 
 def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partition]:
+    labels = [_label(entry, label) for label in part]
+    if len({label.casefold() for label in labels}) < len(labels):
+        msg = f"The partitions of {entry.dataset} name a column twice: {', '.join(labels)}."
+        raise DeclarationError(msg)
     choices = [_choices(entry, _label(entry, label), value) for label, value in part.items()]
     size = 1
     for choice in choices:

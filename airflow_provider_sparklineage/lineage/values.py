@@ -90,7 +90,9 @@ def spelled(value: str, form: str, dimension: Dimension | None) -> str:
     """
     if value == NULL:
         return value
-    moment = canonical(value, form)
+    moment = None if form else _day(value)
+    if moment is None:
+        moment = canonical(value, form)
     if moment is None and form:
         moment = canonical(value)
     transform = dimension.transform if dimension else IDENTITY
@@ -105,6 +107,19 @@ def spelled(value: str, form: str, dimension: Dimension | None) -> str:
         moment = _in_utc(moment)
         return _to_the_second(moment) if kind is ValueKind.TIMESTAMP else moment
     return _plain(value, kind)
+
+
+def _day(value: str) -> str | None:
+    """Spell a day as :func:`.canonical` does, without its cache: most partitions are days."""
+    if len(value) == 8 and value.isdecimal():
+        value = f"{value[:4]}-{value[4:6]}-{value[6:]}"
+    if len(value) != KEPT["day"] or value[4] != "-" or value[7] != "-" or not value.isascii():
+        return None
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return None
+    return value
 
 
 def _plain(value: str, kind: ValueKind) -> str:

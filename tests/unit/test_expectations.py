@@ -137,6 +137,7 @@ def test_declared_partitions(partitions, expected):
         {"dt": object()},
         {"dt": range(2)},
         {"a": ["1"] * 400, "b": ["1"] * 400},
+        {"dt": "1", "DT": "2"},
     ],
     ids=repr,
 )

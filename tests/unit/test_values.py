@@ -1,8 +1,13 @@
 """Values of partitions in one spelling, by type, format and transform."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage.values import has_zone, spelled
+from airflow_provider_sparklineage.moments import canonical
 from airflow_provider_sparklineage.partitioning import NULL, Dimension
 
 
@@ -72,3 +77,12 @@ def test_spellings(value, dimension, expected):
 )
 def test_zones_are_told(value, is_zoned):
     assert has_zone(spelled(value, "", of("timestamp"))) == is_zoned
+
+
+@given(st.text("0123456789-T W", max_size=10) | st.dates().map(str))
+def test_days_are_what_the_canonical_spelling_takes_for_days(text):
+    moment = canonical(text)
+    if moment is not None and len(moment) == 10:
+        assert spelled(text, "", of("date")) == moment
+    elif moment is None and not re.fullmatch(r"-?\d{1,7}", text):
+        assert spelled(text, "", of("date")) == text

@@ -1,0 +1,84 @@
+"""One day of four kinds of tables, read and written; what was expected of it is said by the tests.
+
+The first run lays out the sources for three days. Truth of each later run, for each of `path`,
+`delta`, `iceberg` and `table`
+  inputs   <kind>_orders, only 2024-05-06
+  outputs  <kind>_revenue, only 2024-05-06
+
+Paths and the catalog's table are partitioned by a text `dt`, Delta by a date `dt`, and Iceberg by
+`days(ts)`; `path_months` is read at the integer `month` 5, whose folder is `month=05`.
+"""
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+DAYS = ("2024-05-05", "2024-05-06", "2024-05-07")
+COLUMNS = "amount int, dt string, ts timestamp"
+
+
+def main(lake: Path) -> None:
+    """Lay out the sources, or do the day's work on them."""
+    spark = SparkSession.builder.getOrCreate()
+    if (lake / "path_orders").exists():
+        work(spark, lake)
+    else:
+        prepare(spark, lake)
+
+
+def prepare(spark: SparkSession, lake: Path) -> None:
+    """Write three days of each source."""
+    rows = ", ".join(f"({n}, '{d}', timestamp '{d} 10:00:00')" for n, d in enumerate(DAYS))
+    spark.sql(f"select * from values {rows} as t(amount, dt, ts)").createOrReplaceTempView("days")
+    days = spark.table("days").coalesce(1)
+    days.write.partitionBy("dt").parquet(f"{lake}/path_orders")
+    days.write.partitionBy("dt").parquet(f"{lake}/table_orders")
+    days.selectExpr("amount", "'05' as month").write.partitionBy("month").parquet(
+        f"{lake}/path_months"
+    )
+    days.selectExpr("amount", "cast(dt as date) as dt").write.format("delta").partitionBy(
+        "dt"
+    ).save(f"{lake}/delta_orders")
+    spark.sql(
+        "create table lakehouse.db.iceberg_orders (amount int, ts timestamp) using iceberg "
+        "partitioned by (days(ts))"
+    )
+    spark.sql("insert into lakehouse.db.iceberg_orders select amount, ts from days order by ts")
+    spark.sql(
+        "create table lakehouse.db.iceberg_revenue (amount int, ts timestamp) using iceberg "
+        "partitioned by (days(ts))"
+    )
+
+
+def work(spark: SparkSession, lake: Path) -> None:
+    """Read and write one day, table by table."""
+    day = "dt = '2024-05-06'"
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+
+    orders = spark.read.schema(COLUMNS).parquet(f"{lake}/path_orders").where(day)
+    orders.write.mode("overwrite").partitionBy("dt").parquet(f"{lake}/path_revenue")
+
+    spark.sql(
+        f"create table table_orders ({COLUMNS}) using parquet partitioned by (dt) "
+        f"location '{lake}/table_orders'"
+    )
+    spark.sql("msck repair table table_orders")
+    spark.sql(
+        "create table table_revenue (amount int, dt string) using parquet partitioned by (dt)"
+    )
+    spark.sql(f"insert into table_revenue select amount, dt from table_orders where {day}")
+
+    delta = spark.read.format("delta").load(f"{lake}/delta_orders").where(day)
+    delta.write.format("delta").mode("append").partitionBy("dt").save(f"{lake}/delta_revenue")
+
+    spark.sql(
+        "insert into lakehouse.db.iceberg_revenue select amount, ts from "
+        "lakehouse.db.iceberg_orders where ts >= '2024-05-06' and ts < '2024-05-07'"
+    )
+    months = spark.read.parquet(f"{lake}/path_months").where("month = 5").drop("month")
+    months.write.mode("overwrite").parquet(f"{lake}/path_report")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
