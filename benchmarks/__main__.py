@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from benchmarks import observer
 from benchmarks.columns import chaining, growing, reading
 from benchmarks.merging import merging, remembering
+from benchmarks.page import drawing, publishing
 from benchmarks.results import Result
 from benchmarks.subsets import folding, reconciling
 from benchmarks.tracing import tracing
@@ -58,10 +59,12 @@ def main() -> None:
         reading,
         growing,
         remembering,
+        lambda: publishing(1, best),
+        lambda: publishing(20, best),
         importing,
     )
     measured = chain(merging(20), merging(1000), (measure() for measure in cheap))
-    for result in chain(measured, observer.measured()):
+    for result in chain(measured, drawing(), observer.measured()):
         print(result, flush=True)
 
 

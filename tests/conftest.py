@@ -49,7 +49,7 @@ os.environ.update(
 )
 
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
-collect_ignore = [] if find_spec("airflow") else ["operators", "dag_runs"]
+collect_ignore = [] if find_spec("airflow") else ["operators", "dag_runs", "browser"]
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -121,7 +121,7 @@ class _ObservedFiles(EventFiles):
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no Airflow where its tests are deselected anyway: importing it takes seconds."""
-    is_airflow = collection_path.name in ("operators", "dag_runs")
+    is_airflow = collection_path.name in ("operators", "dag_runs", "browser")
     return True if is_airflow and "not airflow" in config.option.markexpr else None
 
 

@@ -41,8 +41,9 @@ def publish(attempt: Attempt, said: OpenLineageParts, outcome: Outcome, context:
     """
     try:
         event = _event(attempt, said, outcome)
-        _push(event, attempt, context)
-        _archive(Serde.to_dict(event), attempt)
+        document = Serde.to_dict(event)
+        _push(event, document, attempt, context)
+        _archive(document, attempt)
     except (Exception, AirflowTaskTimeout) as error:
         # Spark has ended, and how it ended is the task's outcome.
         log.warning(
@@ -64,7 +65,7 @@ def _event(attempt: Attempt, said: OpenLineageParts, outcome: Outcome) -> RunEve
     )
 
 
-def _push(event: RunEvent, attempt: Attempt, context: Context) -> None:
+def _push(event: RunEvent, document: dict[str, Any], attempt: Attempt, context: Context) -> None:
     max_bytes = attempt.settings.xcom_max_bytes
     if not max_bytes:
         return
@@ -72,7 +73,7 @@ def _push(event: RunEvent, attempt: Attempt, context: Context) -> None:
     def smaller(allowed: int) -> dict[str, Any]:
         return Serde.to_dict(fitted_event(event, allowed, _XCOM_OPTION)[0])
 
-    value = xcom.encode(Serde.to_dict(event), max_bytes, smaller)
+    value = xcom.encode(document, max_bytes, smaller)
     if value is None:
         log.warning(
             "The lineage of this try is not shown in Airflow: even without detail it is more than "

@@ -18,7 +18,8 @@ const STATUS = {
 };
 
 // Draw an event into an element, in place of what is in it.
-// links: { job: url, datasets: [{ namespace, name, url }] }, where the lineage backend shows them.
+// links: { backend, job: url, datasets: [{ namespace, name, url }] }, where the lineage backend
+// shows them.
 export function draw(root, event, links = {}) {
   performance.mark("sparklineage:draw");
   const model = modelOf(event);
@@ -28,7 +29,7 @@ export function draw(root, event, links = {}) {
   const flow = new Flow(model, pages);
   const columns = new ColumnView(model, (keys) => flow.highlight(keys));
   root.replaceChildren(
-    header(model, links.job),
+    header(model, links),
     flow.element,
     partitions(model),
     columns.count ? columns.element : "",
@@ -43,7 +44,7 @@ export function say(root, sentence) {
   root.replaceChildren(make("p.sentence", { role: "status" }, sentence));
 }
 
-function header(model, jobUrl) {
+function header(model, links) {
   const state = make(`span.state.${model.state === "COMPLETE" ? "good" : "bad"}`, {}, model.state);
   const facts = [
     model.time,
@@ -54,7 +55,7 @@ function header(model, jobUrl) {
   return make(
     "header",
     {},
-    make("h2", {}, name(model.job), state, jobUrl ? link("in Marquez", jobUrl) : ""),
+    make("h2", {}, name(model.job), state, links.job ? link(`in ${links.backend}`, links.job) : ""),
     model.summary ? make("p.summary", {}, model.summary) : "",
     make("p.facts", {}, facts.join(" · "))
   );

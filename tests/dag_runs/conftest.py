@@ -31,18 +31,18 @@ def airflow_db():
 @pytest.fixture
 def run_dag(airflow_db):
     """Run a DAG as ``airflow dags test`` does; the DAG must be in the database for that."""
+    return run_as_dags_test
 
-    def run(dag, logical_date):
-        from airflow.models.serialized_dag import SerializedDagModel
-        from airflow.serialization.definitions.dag import SerializedDAG
-        from airflow.serialization.serialized_objects import LazyDeserializedDAG
 
-        lazy = LazyDeserializedDAG.from_dag(dag)
-        SerializedDAG.bulk_write_to_db("dags-folder", None, [lazy])
-        SerializedDagModel.write_dag(lazy, bundle_name="dags-folder")
-        return dag.test(logical_date=logical_date)
+def run_as_dags_test(dag, logical_date):
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.serialization.definitions.dag import SerializedDAG
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
 
-    return run
+    lazy = LazyDeserializedDAG.from_dag(dag)
+    SerializedDAG.bulk_write_to_db("dags-folder", None, [lazy])
+    SerializedDagModel.write_dag(lazy, bundle_name="dags-folder")
+    return dag.test(logical_date=logical_date)
 
 
 @pytest.fixture

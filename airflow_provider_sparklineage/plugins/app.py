@@ -1,0 +1,56 @@
+"""What the tab asks for: its own files, and the lineage of a task instance.
+
+Lineage is behind Airflow's session: 401 without one, 403 for a user who may not read the XComs of
+the DAG. The files of the page say nothing of anybody's data and need no session.
+"""
+
+from __future__ import annotations
+
+# FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
+from typing import Annotated, Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep  # noqa: TC002
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from fastapi import Depends, FastAPI, HTTPException, Query, Response
+
+from airflow_provider_sparklineage import page
+from airflow_provider_sparklineage.plugins import task_lineage
+from airflow_provider_sparklineage.spark.capture import TaskIdentity
+
+
+def make_app() -> FastAPI:
+    """Make the application that Airflow's API server mounts."""
+    # Without pages of its own, which would be public.
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.get("/page/{file}")(_file)
+    app.get(
+        "/api/dags/{dag_id}/lineage",
+        dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.XCOM))],
+    )(_lineage)
+    return app
+
+
+def _file(file: str) -> Response:
+    if file not in page.FILES:
+        raise HTTPException(404)
+    # Asked for anew each time: files of two versions must not meet on one page.
+    return Response(page.content(file), 200, {"Cache-Control": "no-cache"}, page.FILES[file])
+
+
+def _lineage(
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    session: SessionDep,
+    response: Response,
+    map_index: Annotated[int, Query(ge=-1)] = -1,
+    try_number: Annotated[int | None, Query(ge=1)] = None,
+) -> dict[str, Any]:
+    # Another user at the same machine must not find it in the browser's cache.
+    response.headers["Cache-Control"] = "no-store"
+    wanted = TaskIdentity(dag_id, task_id, run_id, try_number or 0, map_index)
+    answer = task_lineage.of(wanted, session)
+    if answer is None:
+        raise HTTPException(404, "There is no such task instance.")
+    return answer._asdict()

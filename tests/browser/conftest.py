@@ -1,0 +1,260 @@
+"""A real browser on a real Airflow API server, whose database holds runs of this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from airflow_provider_sparklineage.archive import Archive
+from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
+from tests.dag_runs.conftest import airflow_db, run_as_dags_test
+from tests.operators.conftest import FakeSparkSubmit
+
+__all__ = ["airflow_db"]  # a fixture of the DAG runs as well
+
+ADMIN = "admin"
+PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
+CHROMIUM = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+]
+DAY = datetime(2024, 5, 6, tzinfo=UTC)
+START_TIMEOUT_S = 180  # of an API server on a machine that has other work
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what is in this folder, and nothing else."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.airflow)
+            # Airflow's database connections outlive a test; it forks to send events.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"))
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Start Debian's Chromium, once for all tests."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.fail("There is no Chromium; on Debian: apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(chromium):
+    """Open pages that must not complain: what their console says is an error of the test."""
+    opened = []
+
+    def new(context=None, **settings):
+        context = context or chromium.new_context(
+            viewport={"width": 1280, "height": 900}, **settings
+        )
+        page = context.new_page()
+        complaints = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None,
+        )
+        opened.append((context, complaints))
+        return page
+
+    yield new
+    for context, complaints in opened:
+        context.close()
+        assert complaints == []
+
+
+class Server:
+    """A running API server, and what its database holds."""
+
+    def __init__(self, url: str, archive: Archive, run_ids: dict[str, str]) -> None:
+        self.url = url
+        self.archive = archive
+        self.run_ids = run_ids
+
+    def get(self, path: str, token: str | None = None) -> tuple[int, dict]:
+        """Ask as a program does; gives status and JSON."""
+        request = urllib.request.Request(self.url + path)
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read() or b"{}")
+
+    def token(self, user: str) -> str:
+        """Log in as a program does."""
+        body = json.dumps({"username": user, "password": PASSWORDS[user]}).encode()
+        request = urllib.request.Request(
+            f"{self.url}/auth/token", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)["access_token"]
+
+    def lineage(self, task_id: str, dag_id: str = "lineage_shown", **query) -> str:
+        """Path of the lineage of a task instance."""
+        query = {"run_id": self.run_ids[dag_id], "task_id": task_id, **query}
+        said = "&".join(f"{k}={urllib.parse.quote(str(v))}" for k, v in query.items())
+        return f"/sparklineage/api/dags/{dag_id}/lineage?{said}"
+
+    def tab(self, task_id: str, dag_id: str = "lineage_shown") -> str:
+        """URL of the tab on a task instance."""
+        run_id = urllib.parse.quote(self.run_ids[dag_id])
+        return f"{self.url}/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/plugin/spark-lineage"
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory):
+    return Archive(f"file://{tmp_path_factory.mktemp('browser')}/archive")
+
+
+@pytest.fixture(scope="session")
+def run_ids(airflow_db, archive, tmp_path_factory):
+    """Run the DAGs with the operator itself, around a spark-submit that replays a recorded job."""
+    fake = FakeSparkSubmit(tmp_path_factory.mktemp("spark-submit"))
+    with pytest.MonkeyPatch.context() as patch:
+        fake.install(patch)
+        patch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", archive.url)
+        # The first try of the first task fails, its second one and all others do not.
+        fake.does(events="staging_chain", exit=1)
+        dags = (
+            shown_dag(lambda _context: fake.does(events="staging_chain")),
+            denied_dag(),
+        )
+        runs = [run_as_dags_test(dag, DAY) for dag in dags]
+    assert [run.state for run in runs] == ["success", "success"]
+    return {run.dag_id: run.run_id for run in runs}
+
+
+def shown_dag(on_retry):
+    from airflow.sdk import DAG
+
+    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+    with DAG("lineage_shown", schedule=None, start_date=DAY) as dag:
+        revenue = SparkLineageSubmitOperator(
+            task_id="revenue",
+            application="staging_chain.py",
+            writes=["/lake/revenue/dt={{ ds }}"],
+            retries=1,
+            retry_delay=timedelta(0),
+            on_retry_callback=on_retry,
+        )
+        mapped = SparkLineageSubmitOperator.partial(
+            task_id="mapped", application="staging_chain.py"
+        ).expand(application_args=[["a"], ["b"]])
+        plain = SparkLineageSubmitOperator(task_id="plain", application="job.py", lineage=False)
+        revenue >> mapped >> plain
+    return dag
+
+
+def denied_dag():
+    from airflow.sdk import DAG
+
+    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+    with DAG(DENIED_DAG, schedule=None, start_date=DAY) as dag:
+        SparkLineageSubmitOperator(task_id="revenue", application="staging_chain.py")
+    return dag
+
+
+@pytest.fixture(scope="session")
+def server(run_ids, archive, tmp_path_factory):
+    """Start an API server on the database of this process."""
+    folder = tmp_path_factory.mktemp("server")
+    passwords = folder / "passwords.json"
+    passwords.write_text(json.dumps(PASSWORDS))
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    environment = os.environ | {
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of this test that is long enough for HS512 " * 2,
+        "AIRFLOW__CORE__AUTH_MANAGER": "tests.browser.auth_manager.OneDagDenied",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{DENIED_USER}:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__SPARKLINEAGE__ARCHIVE_URL": archive.url,
+        "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez.example:3000",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = [sys.executable, "-m", "airflow", "api-server", "--port", str(port), "--workers", "1"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1"],
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        await_answer(process, f"{url}/api/v2/version", folder / "log")
+        yield Server(url, archive, run_ids)
+    finally:
+        # All of its processes, which are in a group of their own.
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def await_answer(process, url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.5)
+    pytest.fail(f"The API server did not start:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="session")
+def session(chromium, server):
+    """Log in as a person does, once for each user; gives the cookies to open pages with."""
+
+    @cache
+    def logged_in(user):
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(f"{server.url}/auth/login")
+        page.get_by_label("Username").fill(user)
+        page.get_by_label("Password").fill(PASSWORDS[user])
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(lambda address: "/auth/" not in address)
+        state = context.storage_state()
+        context.close()
+        return state
+
+    return logged_in
