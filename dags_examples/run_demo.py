@@ -38,6 +38,7 @@ DEMO = DAGS.parent / "build" / "demo"
 EVENTS = DEMO / "lineage.ndjson"
 CAPTURES = DEMO / "captures"
 LAKE = DEMO / "lake"
+PAGE = DEMO / "lineage.html"
 LOG = DEMO / "demo.log"
 
 DAYS = (datetime(2013, 1, 7, tzinfo=UTC), datetime(2013, 1, 8, tzinfo=UTC))
@@ -105,6 +106,7 @@ def main() -> int:
             stop_children()
         terminal.write(
             f"\nThe demo took {time.monotonic() - started:.0f} s.\n"
+            f"  the lineage as a page  {short(PAGE)}\n"
             f"  all events of Airflow  {short(EVENTS)}\n"
             f"  what Spark reported    {short(CAPTURES)}\n"
             f"  the tables             {short(LAKE)}\n"
@@ -250,10 +252,11 @@ def stop_children() -> None:
 
 
 def show(terminal: TextIO) -> int:
-    """Print the lineage of each task's last run; return the command's exit code."""
+    """Print the lineage of each task's last run, and write it as a page; return the exit code."""
     terminal.write("\n")
     terminal.flush()
     command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", str(EVENTS)]
+    subprocess.run([*command, "--html", str(PAGE)], check=True)  # noqa: S603 — our own command
     return subprocess.run(  # noqa: S603 — our own command
         command, stdout=terminal, stderr=terminal, check=False
     ).returncode
