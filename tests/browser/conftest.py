@@ -1,4 +1,4 @@
-"""A real browser on a real Airflow API server, whose database holds runs of this process."""
+"""A real browser on a real Airflow API server, whose database holds runs of the operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +21,7 @@ from playwright.sync_api import sync_playwright
 
 from airflow_provider_sparklineage.archive import Archive
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
-from tests.dag_runs.conftest import airflow_db, run_as_dags_test
-from tests.operators.conftest import FakeSparkSubmit
-
-__all__ = ["airflow_db"]  # a fixture of the DAG runs as well
+from tests.browser.dag_runs import SHOWN_DAG
 
 ADMIN = "admin"
 PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
@@ -35,7 +31,6 @@ CHROMIUM = [
     "--disable-gpu",
     "--disable-background-networking",
 ]
-DAY = datetime(2024, 5, 6, tzinfo=UTC)
 START_TIMEOUT_S = 180  # of an API server on a machine that has other work
 
 
@@ -117,13 +112,13 @@ class Server:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)["access_token"]
 
-    def lineage(self, task_id: str, dag_id: str = "lineage_shown", **query) -> str:
+    def lineage(self, task_id: str, dag_id: str = SHOWN_DAG, **query) -> str:
         """Path of the lineage of a task instance."""
         query = {"run_id": self.run_ids[dag_id], "task_id": task_id, **query}
         said = "&".join(f"{k}={urllib.parse.quote(str(v))}" for k, v in query.items())
         return f"/sparklineage/api/dags/{dag_id}/lineage?{said}"
 
-    def tab(self, task_id: str, dag_id: str = "lineage_shown") -> str:
+    def tab(self, task_id: str, dag_id: str = SHOWN_DAG) -> str:
         """URL of the tab on a task instance."""
         run_id = urllib.parse.quote(self.run_ids[dag_id])
         return f"{self.url}/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/plugin/spark-lineage"
@@ -135,71 +130,49 @@ def archive(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def run_ids(airflow_db, archive, tmp_path_factory):
-    """Run the DAGs with the operator itself, around a spark-submit that replays a recorded job."""
-    fake = FakeSparkSubmit(tmp_path_factory.mktemp("spark-submit"))
-    with pytest.MonkeyPatch.context() as patch:
-        fake.install(patch)
-        patch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", archive.url)
-        # The first try of the first task fails, its second one and all others do not.
-        fake.does(events="staging_chain", exit=1)
-        dags = (
-            shown_dag(lambda _context: fake.does(events="staging_chain")),
-            denied_dag(),
-        )
-        runs = [run_as_dags_test(dag, DAY) for dag in dags]
-    assert [run.state for run in runs] == ["success", "success"]
-    return {run.dag_id: run.run_id for run in runs}
-
-
-def shown_dag(on_retry):
-    from airflow.sdk import DAG
-
-    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-
-    with DAG("lineage_shown", schedule=None, start_date=DAY) as dag:
-        revenue = SparkLineageSubmitOperator(
-            task_id="revenue",
-            application="staging_chain.py",
-            writes=["/lake/revenue/dt={{ ds }}"],
-            retries=1,
-            retry_delay=timedelta(0),
-            on_retry_callback=on_retry,
-        )
-        mapped = SparkLineageSubmitOperator.partial(
-            task_id="mapped", application="staging_chain.py"
-        ).expand(application_args=[["a"], ["b"]])
-        plain = SparkLineageSubmitOperator(task_id="plain", application="job.py", lineage=False)
-        revenue >> mapped >> plain
-    return dag
-
-
-def denied_dag():
-    from airflow.sdk import DAG
-
-    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-
-    with DAG(DENIED_DAG, schedule=None, start_date=DAY) as dag:
-        SparkLineageSubmitOperator(task_id="revenue", application="staging_chain.py")
-    return dag
+def environment(archive):
+    """Name the Airflow of these tests, for processes of their own."""
+    return os.environ | {
+        "AIRFLOW__SPARKLINEAGE__ARCHIVE_URL": archive.url,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
 
 
 @pytest.fixture(scope="session")
-def server(run_ids, archive, tmp_path_factory):
-    """Start an API server on the database of this process."""
+def run_ids(environment, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spark-submit")
+    command = [sys.executable, "-m", "tests.browser.dag_runs", str(folder)]
+    done = subprocess.run(
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=START_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    runs = json.loads(done.stdout.splitlines()[-1])
+    assert {dag: state for dag, (_, state) in runs.items()} == {
+        SHOWN_DAG: "success",
+        DENIED_DAG: "success",
+    }
+    return {dag: run_id for dag, (run_id, _) in runs.items()}
+
+
+@pytest.fixture(scope="session")
+def server(run_ids, environment, archive, tmp_path_factory):
+    """Start an API server on the database of those runs."""
     folder = tmp_path_factory.mktemp("server")
     passwords = folder / "passwords.json"
     passwords.write_text(json.dumps(PASSWORDS))
     url = f"http://127.0.0.1:{(port := free_port())}"
-    environment = os.environ | {
+    environment = environment | {
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of this test that is long enough for HS512 " * 2,
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.browser.auth_manager.OneDagDenied",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{DENIED_USER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-        "AIRFLOW__SPARKLINEAGE__ARCHIVE_URL": archive.url,
         "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez.example:3000",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     command = [sys.executable, "-m", "airflow", "api-server", "--port", str(port), "--workers", "1"]
     with (folder / "log").open("wb") as log:
