@@ -40,6 +40,8 @@ def test_the_lineage_with_observations_is_the_one_that_was_checked_by_hand(recor
 def test_every_application_is_recorded_where_its_connector_is(spark):
     here = {of for of, case in CASES.items() if case.connector in (None, *CONNECTORS[spark])}
     assert {case for of, case in RECORDED if of == spark} == here
+    watched = {of for of in here if CASES[of].observed}
+    assert {case for of, case in OBSERVED if of == spark} == watched
 
 
 def test_what_is_told_though_untrue_or_lost_without_a_word_has_a_remark():
