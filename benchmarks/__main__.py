@@ -18,7 +18,7 @@ from benchmarks.columns import chaining, growing, reading
 from benchmarks.merging import merging, remembering
 from benchmarks.page import drawing, publishing
 from benchmarks.results import Result
-from benchmarks.subsets import folding, reconciling
+from benchmarks.subsets import folding, listing, reconciling
 from benchmarks.tracing import tracing
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def main() -> None:
         lambda: tracing(best),
         folding,
         reconciling,
+        listing,
         chaining,
         reading,
         growing,

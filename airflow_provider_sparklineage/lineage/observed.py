@@ -16,17 +16,19 @@ Policy, case by case:
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.lineage.timeline import SLACK, Timeline
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
 from airflow_provider_sparklineage.subset import EVERYTHING, conjunction, disjunction
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from airflow_provider_sparklineage.datasets import DatasetName
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
 # Spark adds it of the columns of every inner join; of a part of the dataset it says nothing.
 _OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?")
 
-# Spark tells durations in ns and moments in ms, and takes the two at slightly different places.
-_SLACK = timedelta(milliseconds=20)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class ObservedSubsets:
 
     def __init__(self, observations: Observations) -> None:
         self._observations = observations
+        self._reads = {d: _timeline(touches) for d, touches in observations.reads.items()}
+        self._writes = {d: _timeline(touches) for d, touches in observations.writes.items()}
+        self._lost = {d: Timeline(lost) for d, lost in observations.lost_columns.items()}
+        self._owned = {d: _Owned(touches) for d, touches in observations.writes.items()}
 
     def is_internal(
         self, dataset: DatasetName, started: datetime, ended: datetime | None
@@ -73,11 +78,11 @@ class ObservedSubsets:
         """
         if not self._observations.writes.get(dataset):
             return None
-        reads = _during(self._observations.reads.get(dataset, ()), started, ended)
+        reads = _during(self._reads, dataset, started, ended)
         if not reads or any(read.partitions is None for read in reads):
             return None
         outside = [self._outside(read) for read in reads]
-        if any(outside) and self._some_write_is_unknown(dataset, started):
+        if any(outside) and self._owned[dataset].is_unknown(started):
             return None
         return not any(outside)
 
@@ -85,7 +90,7 @@ class ObservedSubsets:
         self, dataset: DatasetName, started: datetime, ended: datetime | None
     ) -> bool | None:
         """Whether an action replaced or created the whole dataset; None: not observed."""
-        writes = _during(self._observations.writes.get(dataset, ()), started, ended)
+        writes = _during(self._writes, dataset, started, ended)
         return all(w.mode in (WHOLE, CREATE) for w in writes) if writes else None
 
     def tables(self, dataset: DatasetName) -> frozenset[str]:
@@ -94,7 +99,7 @@ class ObservedSubsets:
 
     def was_read(self, dataset: DatasetName, started: datetime, ended: datetime | None) -> bool:
         """Whether reads of a dataset were observed during an action."""
-        return bool(_during(self._observations.reads.get(dataset, ()), started, ended))
+        return bool(_during(self._reads, dataset, started, ended))
 
     def was_written(self, dataset: DatasetName) -> bool:
         """Whether any write of a dataset was observed."""
@@ -104,11 +109,7 @@ class ObservedSubsets:
         self, dataset: DatasetName, started: datetime, ended: datetime | None
     ) -> tuple[LostColumns, ...]:
         """Tell of the writes during an action which columns the listener does not know."""
-        return tuple(
-            lost
-            for began, until, lost in self._observations.lost_columns.get(dataset, ())
-            if _overlap(began, until, started, ended)
-        )
+        return tuple(_during(self._lost, dataset, started, ended))
 
     def filters(self, dataset: DatasetName, columns: Collection[str]) -> Condition | None:
         """Give the condition that all rows fulfil that were read; None if there is none.
@@ -138,7 +139,7 @@ class ObservedSubsets:
         _require_known(reads)
         partitions: set[Partition] = set()
         whole = False
-        for read in reads:
+        for read in sorted(reads, key=lambda r: r.started):
             outside = self._outside(read)
             whole = whole or (read.whole and bool(outside) and outside == read.partitions)
             partitions |= outside
@@ -154,37 +155,60 @@ class ObservedSubsets:
         return _subset(writes, {p for write in writes for p in write.partitions or ()})
 
     def _outside(self, read: Touch) -> frozenset[Partition]:
-        return (read.partitions or frozenset()) - self._owned(read.dataset, read.started)
+        owned = self._owned.get(read.dataset)
+        return (read.partitions or frozenset()) - (owned.before(read.started) if owned else set())
 
-    def _owned(self, dataset: DatasetName, before: datetime) -> frozenset[Partition]:
-        owned: set[Partition] = set()
-        all_is_ours = False
-        for write in self._writes_before(dataset, before):
+
+class _Owned:
+    """The partitions that the application had put into a dataset, as time goes on.
+
+    Asked for one moment after the other, as merging does, each write is looked at once.
+    """
+
+    def __init__(self, writes: Iterable[Touch]) -> None:
+        self._writes = sorted(writes, key=lambda w: w.ended)
+        self._ended = [w.ended for w in self._writes]
+        unknown = (n for n, w in enumerate(self._writes) if w.partitions is None)
+        self._first_unknown = next(unknown, len(self._writes))
+        self._restart()
+
+    def _restart(self) -> None:
+        self._seen = 0
+        self._partitions: set[Partition] = set()
+        self._all_is_ours = False
+
+    def is_unknown(self, moment: datetime) -> bool:
+        """Whether the partitions of some write before a moment are not known."""
+        return self._first_unknown < bisect_right(self._ended, moment + SLACK)
+
+    def before(self, moment: datetime) -> AbstractSet[Partition]:
+        """Give what was put there before a moment; what is given holds until the next call."""
+        count = bisect_right(self._ended, moment + SLACK)
+        if count < self._seen:
+            self._restart()
+        for write in self._writes[self._seen : count]:
             if write.mode in (WHOLE, CREATE):
-                all_is_ours = True
-                owned = set(write.partitions or ())
-            elif all_is_ours:
-                owned |= write.partitions or frozenset()
+                self._all_is_ours = True
+                self._partitions = set(write.partitions or ())
             else:
-                owned |= write.owned
-        return frozenset(owned)
-
-    def _writes_before(self, dataset: DatasetName, before: datetime) -> list[Touch]:
-        writes = self._observations.writes.get(dataset, ())
-        ended = [w for w in writes if w.ended <= before + _SLACK]
-        return sorted(ended, key=lambda w: w.ended)
-
-    def _some_write_is_unknown(self, dataset: DatasetName, before: datetime) -> bool:
-        return any(w.partitions is None for w in self._writes_before(dataset, before))
+                added = write.partitions if self._all_is_ours else write.owned
+                self._partitions |= added or frozenset()
+        self._seen = count
+        return self._partitions
 
 
-def _during(touches: Iterable[Touch], started: datetime, ended: datetime | None) -> list[Touch]:
-    """Choose the touches whose time overlaps that of an action."""
-    return [t for t in touches if _overlap(t.started, t.ended, started, ended)]
+def _timeline(touches: Iterable[Touch]) -> Timeline[Touch]:
+    return Timeline((t.started, t.ended, t) for t in touches)
 
 
-def _overlap(began: datetime, until: datetime, started: datetime, ended: datetime | None) -> bool:
-    return until + _SLACK >= started and (ended is None or began <= ended + _SLACK)
+def _during(
+    of: Mapping[DatasetName, Timeline[T]],
+    dataset: DatasetName,
+    started: datetime,
+    ended: datetime | None,
+) -> list[T]:
+    timeline = of.get(dataset)
+    return timeline.during(started, ended) if timeline else []
 
 
 def _require_known(touches: Iterable[Touch]) -> None:

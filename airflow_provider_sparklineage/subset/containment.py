@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import chain, islice, product
+from math import inf
 from typing import TYPE_CHECKING, assert_never
 
 from airflow_provider_sparklineage.partitioning import NULL
@@ -51,10 +52,13 @@ _ANOTHER = "\0another value"
 _BOOLEANS = frozenset({"true", "false"})
 
 # How much is tried before the answer is "not known": partitions looked through for another
-# spelling of a value, rows per alternative, and rows in all. Each keeps an answer below a second.
+# spelling of a value, rows per alternative, rows in all, and those times what each is compared
+# with. Each keeps an answer below a second.
 _LOOKED_THROUGH = 1_000
 _ROWS_EACH = 256
 _ROWS = 4_096
+_COMPARED = 50_000
+_SHORT = 16  # comparisons that any number of alternatives is tried with
 _VALUES = 8
 # ORs within ANDs within ORs of the inner condition that are split: each level multiplies the work.
 _NESTED = 3
@@ -84,9 +88,17 @@ def contains(outer: Condition, inner: Condition) -> bool | None:
         )
     if isinstance(outer, Locations) and isinstance(inner, Locations):
         return _locations_contain(outer.locations, inner.locations)
-    rows_left = _ROWS
+    listed = _listed(outer)
+    size = _size(outer)
+    rows_left = min(_ROWS, _COMPARED // size)
+    tries = rows_left if size > _SHORT else inf
     verdict: bool | None = True
     for row, piece in _alternatives(inner):
+        if any(value in listed.get(field, ()) for field, value in row.values.items()):
+            continue
+        if tries <= 0:
+            return None
+        tries -= 1
         if _follows(outer, row, piece):
             continue
         if _selects(piece, row) is True and _selects(outer, row) is False:
@@ -97,6 +109,20 @@ def contains(outer: Condition, inner: Condition) -> bool | None:
             return False
         verdict = None
     return verdict
+
+
+def _listed(outer: Condition) -> dict[str, set[str]]:
+    """Give the values by field of which a condition selects every row: those of an IN list."""
+    listed: dict[str, set[str]] = {}
+    for term in terms(outer, Operator.OR):
+        if isinstance(term, Compare) and term.comparison is Comparison.EQUAL:
+            listed.setdefault(term.field, set()).add(term.value)
+    return {field: values - {NULL} for field, values in listed.items()}
+
+
+def _size(condition: Condition) -> int:
+    """Count what a row is compared with."""
+    return sum(map(_size, terms(condition))) if isinstance(condition, Binary) else 1
 
 
 def _locations_contain(outer: frozenset[str], inner: frozenset[str]) -> bool | None:

@@ -183,6 +183,31 @@ def test_partitions_in_partitions_are_always_decided(outer, inner):
     assert contains(outer, inner) is is_inside
 
 
+def listed(values):
+    return disjunction([Compare("id", EQUAL, str(value)) for value in values])
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        pytest.param(range(3000), range(3000), True, id="the same"),
+        pytest.param(range(3001), range(3000), True, id="fewer"),
+        pytest.param(range(2999), range(3000), False, id="more"),
+        pytest.param(range(3000), [f"{n}.0" for n in range(3000)], None, id="spelled otherwise"),
+    ],
+)
+def test_lists_of_thousands_are_compared_without_trying_each_with_each(outer, inner, expected):
+    assert contains(listed(outer), listed(inner)) is expected
+
+
+def test_any_number_of_values_is_tried_with_a_short_condition():
+    assert contains(Compare("id", AT_LEAST, "0"), listed(range(6000))) is True
+
+
+def test_a_null_is_in_no_list_even_of_its_own_name():
+    assert contains(disjunction([Compare("dt", EQUAL, NULL), X1]), NULL_DAY) is not True
+
+
 @given(DECIDABLE)
 def test_a_condition_without_words_contains_itself(condition):
     assert contains(condition, condition) is True

@@ -1,0 +1,41 @@
+"""What was observed, found again by the time of an action: in time of what is found."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import timedelta
+from itertools import accumulate
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+T = TypeVar("T")
+
+# Spark tells durations in ns and moments in ms, and takes the two at slightly different places.
+SLACK = timedelta(milliseconds=20)
+
+
+class Timeline(Generic[T]):
+    """Things that have a time each, in the order in which they began.
+
+    :param things: (started, ended, thing)
+    """
+
+    def __init__(self, things: Iterable[tuple[datetime, datetime, T]]) -> None:
+        self._things = sorted(things, key=lambda thing: thing[0])
+        self._started = [started for started, _, _ in self._things]
+        self._all_ended = list(accumulate((ended for _, ended, _ in self._things), max))
+        """Of each, when it and all before it had ended."""
+
+    def during(self, started: datetime, ended: datetime | None) -> list[T]:
+        """Choose those whose time overlaps that of an action, which may not have ended."""
+        at = len(self._things) if ended is None else bisect_right(self._started, ended + SLACK)
+        found = []
+        while at and self._all_ended[at - 1] + SLACK >= started:
+            at -= 1
+            _, until, thing = self._things[at]
+            if until + SLACK >= started:
+                found.append(thing)
+        return found[::-1]

@@ -1,0 +1,81 @@
+"""What happened during an action is found as if each thing had been looked at."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.observed import ObservedSubsets
+from airflow_provider_sparklineage.lineage.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.spark.touches import Observations, Touch
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TABLE = DatasetName("file", "/t")
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+moments = st.integers(0, 30)
+spans = st.tuples(moments, st.integers(0, 10)).map(lambda s: (at(s[0]), at(s[0] + s[1])))
+
+
+@settings(max_examples=60)
+@given(st.lists(spans), spans, st.booleans())
+def test_a_timeline_finds_what_overlaps_and_only_that(things, action, has_ended):
+    timeline = Timeline((*span, number) for number, span in enumerate(things))
+    started, ended = action[0], action[1] if has_ended else None
+    expected = {
+        number
+        for number, (began, until) in enumerate(things)
+        if until + SLACK >= started and (ended is None or began <= ended + SLACK)
+    }
+    found = timeline.during(started, ended)
+    assert sorted(found) == sorted(expected)
+    assert [things[n][0] for n in found] == sorted(things[n][0] for n in found)
+
+
+parts = st.frozensets(st.sampled_from("abcd").map(lambda v: Partition.of([("p", v)])))
+writes = st.builds(
+    lambda span, mode, partitions, owned: Touch(
+        TABLE, *span, (Dimension.of("p"),), partitions, mode=mode, owned=owned & partitions
+    ),
+    spans,
+    st.sampled_from(["whole", "create", "append", "dynamic"]),
+    parts,
+    parts,
+)
+reads = st.builds(lambda span, found: Touch(TABLE, *span, (), found), spans, parts)
+
+
+def owned_before(written, moment):
+    """Fold the writes before a moment from the first, as the policy says it."""
+    owned, all_is_ours = frozenset(), False
+    for write in sorted(written, key=lambda w: w.ended):
+        if write.ended > moment + SLACK:
+            continue
+        if write.mode in ("whole", "create"):
+            owned, all_is_ours = write.partitions, True
+        else:
+            owned |= write.partitions if all_is_ours else write.owned
+    return owned
+
+
+@settings(max_examples=60)
+@given(st.lists(writes, min_size=1), st.lists(reads, min_size=1), st.lists(moments, max_size=5))
+def test_what_is_the_applications_own_depends_on_no_order_of_asking(written, read, asked):
+    observed = ObservedSubsets(Observations({TABLE: tuple(read)}, {TABLE: tuple(written)}))
+    for seconds in asked:
+        observed.is_internal(TABLE, at(seconds), at(seconds + 1))
+    outside = frozenset().union(
+        *(touch.partitions - owned_before(written, touch.started) for touch in read)
+    )
+    found = observed.of_input(TABLE)
+    assert (found.partitions if found else outside) == outside
+    for touch in reversed(read):
+        alone = ObservedSubsets(Observations({TABLE: (touch,)}, {TABLE: tuple(written)}))
+        expected = touch.partitions <= owned_before(written, touch.started)
+        assert alone.is_internal(TABLE, touch.started, touch.ended) is expected
