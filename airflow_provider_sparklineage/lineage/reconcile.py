@@ -14,7 +14,7 @@ Statuses, in the order in which they are asked:
 - Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
   partition that was touched, they matched.
 - Values are compared in one spelling (:mod:`.values`). A time with a zone and one without are not
-  compared, because which zone the data are in is not known.
+  compared, because which zone the data are in is not known; as texts they are two.
 - An expected partition that names some of the dimensions only covers all that have them; so does a
   day where the table is partitioned by the hours of a column.
 - A predicate matches if all rows of all touched partitions fulfil it; a partition of which no row

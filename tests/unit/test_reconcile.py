@@ -186,6 +186,14 @@ def test_a_time_with_a_zone_is_compared_with_its_like_only(wanted, found, status
     assert reconcile(expected(wanted), seen(found, dimensions=dimensions)).status == status
 
 
+def test_texts_of_times_are_two_with_a_zone_and_without():
+    dimensions = (Dimension.of("dt", type="string"),)
+    wanted = expected("2024-05-06T00:00:00+00:00")
+    assert reconcile(wanted, seen("2024-05-06T00:00:00", dimensions=dimensions)).status == (
+        Status.UNEXPECTED
+    )
+
+
 def test_a_day_covers_the_hours_of_its_column():
     hours = (Dimension.of("ts", "hour", "ts_hour", "int"),)
     wanted = Expected(Kind.DECLARED, partitions("2024-05-06", label="ts"), (Dimension.of("ts"),))
