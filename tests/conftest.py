@@ -121,8 +121,12 @@ class _ObservedFiles(EventFiles):
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no Airflow where its tests are deselected anyway: importing it takes seconds."""
-    is_airflow = collection_path.name in ("operators", "dag_runs", "browser")
-    return True if is_airflow and "not airflow" in config.option.markexpr else None
+    deselected = config.option.markexpr
+    is_browser = collection_path.name == "browser"
+    if is_browser and "not browser" in deselected:
+        return True
+    is_airflow = is_browser or collection_path.name in ("operators", "dag_runs")
+    return True if is_airflow and "not airflow" in deselected else None
 
 
 @pytest.fixture(scope="session")

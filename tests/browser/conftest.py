@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from airflow_provider_sparklineage.archive import Archive
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
-from tests.browser.dag_runs import SHOWN_DAG
+from tests.browser.dag_runs import RESULT, SHOWN_DAG
 
 ADMIN = "admin"
 PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
@@ -31,6 +31,9 @@ CHROMIUM = [
     "--disable-gpu",
     "--disable-background-networking",
 ]
+VIEWPORT = {"width": 1280, "height": 900}
+# Of a page of Airflow, a megabyte of scripts, on a machine that has other work.
+expect.set_options(timeout=60_000)
 START_TIMEOUT_S = 180  # of an API server on a machine that has other work
 
 
@@ -51,7 +54,7 @@ def chromium():
     """Start Debian's Chromium, once for all tests."""
     found = shutil.which("chromium")
     if found is None:
-        pytest.fail("There is no Chromium; on Debian: apt install chromium")
+        pytest.skip("There is no Chromium on the PATH; on Debian: apt install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
         yield browser
@@ -63,23 +66,20 @@ def new_page(chromium):
     """Open pages that must not complain: what their console says is an error of the test."""
     opened = []
 
-    def new(context=None, **settings):
-        context = context or chromium.new_context(
-            viewport={"width": 1280, "height": 900}, **settings
-        )
-        page = context.new_page()
+    def new(context=None):
+        page = (context or chromium).new_page(**({} if context else {"viewport": VIEWPORT}))
         complaints = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
             "console",
             lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None,
         )
-        opened.append((context, complaints))
+        opened.append((page, complaints))
         return page
 
     yield new
-    for context, complaints in opened:
-        context.close()
+    for page, complaints in opened:
+        page.close()
         assert complaints == []
 
 
@@ -151,7 +151,7 @@ def run_ids(environment, tmp_path_factory):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    runs = json.loads(done.stdout.splitlines()[-1])
+    runs = json.loads((folder / RESULT).read_text())
     assert {dag: state for dag, (_, state) in runs.items()} == {
         SHOWN_DAG: "success",
         DENIED_DAG: "success",
@@ -215,19 +215,18 @@ def await_answer(process, url: str, log: Path) -> None:
 
 @pytest.fixture(scope="session")
 def session(chromium, server):
-    """Log in as a person does, once for each user; gives the cookies to open pages with."""
+    """Log in as a person does, once for each user; gives the browser's context to open pages in."""
 
     @cache
     def logged_in(user):
-        context = chromium.new_context()
+        context = chromium.new_context(viewport=VIEWPORT)
         page = context.new_page()
         page.goto(f"{server.url}/auth/login")
         page.get_by_label("Username").fill(user)
         page.get_by_label("Password").fill(PASSWORDS[user])
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url(lambda address: "/auth/" not in address)
-        state = context.storage_state()
-        context.close()
-        return state
+        page.close()
+        return context
 
     return logged_in

@@ -1,8 +1,8 @@
 """Run the DAGs whose lineage the tests look at: ``python -m tests.browser.dag_runs FOLDER``.
 
 In a process of its own, because Airflow forks to send events, which a process that drives a browser
-does not survive. The environment says which Airflow it is; the last line of the output is a JSON
-object with the run of each DAG.
+does not survive. The environment says which Airflow it is; the result is a file with the run of
+each DAG.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 from tests.browser.auth_manager import DENIED_DAG
 
 SHOWN_DAG = "lineage_shown"
+RESULT = "runs.json"
 DAY = datetime(2024, 5, 6, tzinfo=UTC)
 
 
@@ -42,8 +43,7 @@ def main(folder: Path) -> None:
         fake.does(events="staging_chain", exit=1)
         dags = (shown_dag(lambda _context: fake.does(events="staging_chain")), denied_dag())
         runs = [run_as_dags_test(dag, DAY) for dag in dags]
-    print()
-    print(json.dumps({run.dag_id: [run.run_id, run.state] for run in runs}))
+    (folder / RESULT).write_text(json.dumps({run.dag_id: [run.run_id, run.state] for run in runs}))
 
 
 def shown_dag(on_retry):

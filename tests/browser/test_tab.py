@@ -16,8 +16,9 @@ from tests.browser.conftest import ADMIN
 def tab(new_page, session, server):
     """Open the tab of a task instance; gives what is inside of it."""
 
-    def open_tab(task_id, user=ADMIN, **settings):
-        page = new_page(storage_state=session(user), **settings)
+    def open_tab(task_id, user=ADMIN, scheme="light"):
+        page = new_page(session(user))
+        page.emulate_media(color_scheme=scheme)
         page.goto(server.tab(task_id))
         return page.locator("[data-sparklineage] main")
 
@@ -81,9 +82,9 @@ def test_a_task_without_spark_lineage_has_one_sentence(tab):
     expect(root.locator("h2")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+@pytest.mark.parametrize(("scheme", "dark"), [("dark", True), ("light", False)])
 def test_the_tab_has_the_theme_of_airflow(tab, scheme, dark):
-    root = tab("revenue", color_scheme=scheme)
+    root = tab("revenue", scheme=scheme)
     expect(root.locator("h2")).to_be_visible()
     background = root.evaluate("element => getComputedStyle(element).backgroundColor")
     channels = [int(n) for n in background.removeprefix("rgb(").rstrip(")").split(",")]
