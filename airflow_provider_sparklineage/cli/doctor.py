@@ -19,13 +19,20 @@ if TYPE_CHECKING:
 
 def _doctor_of_machine(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import settings
+    from airflow_provider_sparklineage.doctor import spark
+    from airflow_provider_sparklineage.exceptions import SettingsError
     from airflow_provider_sparklineage.options import OPTIONS, SECTION
 
     # Airflow's own names for its configuration: what is tried here is what a worker would have.
     prefix = f"AIRFLOW__{SECTION.upper()}__"
     values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
-    resolved = settings.resolve(settings.Source(settings.Origin.CONFIGURATION, values))
-    return _say(_spark_half(args, resolved, args.spark_binary), args)
+    checks: list[Check] = []
+    try:
+        resolved = settings.resolve(settings.Source(settings.Origin.CONFIGURATION, values))
+    except SettingsError as error:
+        checks.append(spark.failed("settings", error))
+        resolved = settings.resolve()
+    return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
 
 
 def _doctor_of_airflow(args: argparse.Namespace) -> int:

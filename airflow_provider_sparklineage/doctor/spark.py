@@ -7,6 +7,7 @@ later. Nothing is downloaded, and no JVM is started but for ``java -version``.
 from __future__ import annotations
 
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -190,7 +191,8 @@ def check_captures(location: Path) -> Check:
         return failed(CAPTURES, error)
     bundle.remove()
     if is_new:
-        location.rmdir()
+        with suppress(OSError):  # a task has begun meanwhile
+            location.rmdir()
         return Check(CAPTURES, Status.OK, f"{location} can be made for the first task.")
     if location.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         return Check(

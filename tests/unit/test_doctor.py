@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import airflow_provider_sparklineage
+from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor import report, spark, trial
 from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
@@ -348,3 +349,16 @@ def test_a_check_is_one_line_of_text():
 )
 def test_the_worst_check_decides(statuses, worst):
     assert report.worst(Check("x", Status(s), "") for s in statuses) == worst
+
+
+def test_an_impossible_setting_is_a_failed_check_of_the_command(machine, monkeypatch, capsys):
+    for name, value in machine.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(machine.captures))
+    assert cli.main(["doctor"]) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "soon")
+    assert cli.main(["doctor", "--json"]) == 1
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert (checks[0]["name"], checks[0]["status"]) == ("settings", "failed")
+    assert len(checks) == 5
