@@ -9,7 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from airflow_provider_sparklineage.operators import relaying
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -235,6 +235,21 @@ def test_a_task_that_is_killed_sends_nothing_any_more(spark_submit, execute, bac
     assert relay_troubles(task) == [
         "Spark's events were not sent on, because there was no time left."
     ]
+
+
+def test_a_task_timeout_that_fires_while_sending_costs_the_relay_only(
+    spark_submit, execute, monkeypatch
+):
+    def interrupted(*args, **kwargs):
+        raise AirflowTaskTimeout
+
+    monkeypatch.setattr(relaying, "relay", interrupted)
+    spark_submit.does(CASE)
+    task = operator()
+    execute(task)
+    assert task._collected.outputs
+    [said] = relay_troubles(task)
+    assert "execution_timeout" in said
 
 
 def test_what_airflow_masks_is_masked_and_the_key_of_the_transport_is_in_no_file(
