@@ -93,6 +93,8 @@ def airflow_commands() -> list[CLICommand]:
 
     def action(command: Command) -> ActionCommand:
         def run(args: argparse.Namespace) -> None:
+            # As Airflow's own commands on connections do: else those in its database are not seen.
+            os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
             code = _guarded(command.run, args)
             if code:
                 raise SystemExit(code)

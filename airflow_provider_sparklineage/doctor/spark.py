@@ -64,9 +64,7 @@ def check(
     except ListenerError as error:
         found = [_java_alone(env), failed(SPARK, error)]
         return [*found, check_captures(settings.capture_location)], None
-    where = f" in {spark.home}" if spark.home else ""
-    said = f"Spark {spark.version} on Scala {spark.scala}{where}."
-    checks = [_java(env, spark), Check(SPARK, Status.OK, said)]
+    checks = [_java(env, spark), _spark(spark)]
     machine = None
     try:
         defaults = spark.defaults(env)
@@ -89,6 +87,47 @@ def failed(name: str, error: Exception) -> Check:
         if found:
             return Check(name, Status.FAILED, f"{problem}.", mend[:1].upper() + mend[1:])
     return Check(name, Status.FAILED, text)
+
+
+def _spark(spark: SparkDistribution) -> Check:
+    where = f" in {spark.home}" if spark.home else ""
+    said = f"Spark {spark.version} on Scala {spark.scala}{where}."
+    if mixed := _mixed(spark):
+        return mixed
+    newest = ".".join(map(str, listener.NEWEST_SPARK))
+    if listener.numbers(spark.version)[:2] > listener.NEWEST_SPARK:
+        return Check(
+            SPARK,
+            Status.WARNING,
+            f"{said} This package is tested up to {newest}.",
+            "Run `sparklineage doctor --spark-submit`, and look at the lineage of a job of yours.",
+        )
+    return Check(SPARK, Status.OK, said)
+
+
+def _mixed(spark: SparkDistribution) -> Check | None:
+    """Tell of two versions of PySpark in one folder: the Spark provider brings ``pyspark-client``.
+
+    pip writes both packages to the same place, and asks nobody whether they are the same.
+    """
+    if spark.home is None or spark.home.name != "pyspark":
+        return None
+    versions = {
+        folder.name.removesuffix(".dist-info").rpartition("-")[2]
+        for name in ("pyspark", "pyspark_client")
+        for folder in spark.home.parent.glob(f"{name}-*.dist-info")
+    }
+    if len(versions) < 2:
+        return None
+    one = min(versions, key=listener.numbers)
+    return Check(
+        SPARK,
+        Status.WARNING,
+        f"{spark.home} has files of pyspark and pyspark-client in the versions "
+        f"{' and '.join(sorted(versions))}.",
+        "Install both in one version: pip install --force-reinstall --no-deps "
+        f"pyspark=={one} pyspark-client=={one}",
+    )
 
 
 def _java_alone(env: Mapping[str, str]) -> Check:

@@ -36,6 +36,8 @@ _COORDINATE = re.compile(rf"{GROUP}:openlineage-spark(?:_(?P<scala>\d\.\d+))?:(?
 # Of each Spark from which on, the first listener that does not end its SparkContext
 # (OpenLineage's issue 3931 and pull request 4779).
 _FIRST_LISTENERS = (((4, 2), "1.53.0"), ((4, 0), "1.37.0"))
+NEWEST_SPARK = (4, 2)
+"""The newest Spark that this package is tested with."""
 _FIRST_SPARK = (3, 2)  # OpenLineage's own matrix begins there
 
 

@@ -213,6 +213,30 @@ def test_a_listener_that_the_first_task_may_fetch_is_a_warning(machine):
     assert machine.found(spark.LISTENER).status is Status.WARNING
 
 
+@pytest.mark.parametrize(
+    ("version", "status"), [("4.2.7", Status.OK), ("4.3.0", Status.WARNING), ("5.0", "warning")]
+)
+def test_a_spark_that_is_newer_than_what_was_tested_is_a_warning(machine, version, status):
+    machine.values["spark_version"] = version
+    assert machine.found(spark.SPARK).status == status
+
+
+@pytest.mark.parametrize(
+    ("client", "status"), [("4.0.1", Status.OK), ("4.2.0", Status.WARNING), (None, Status.OK)]
+)
+def test_two_versions_of_pyspark_in_one_folder_are_a_warning(machine, client, status):
+    packages = machine.folder / "site-packages"
+    packages.mkdir()
+    machine.home.rename(packages / "pyspark")
+    machine.env["SPARK_HOME"] = str(packages / "pyspark")
+    (packages / "pyspark-4.0.1.dist-info").mkdir()
+    if client:
+        (packages / f"pyspark_client-{client}.dist-info").mkdir()
+    check = machine.found(spark.SPARK)
+    assert check.status is status
+    assert check.mend.endswith("pyspark==4.0.1 pyspark-client==4.0.1") is (status != "ok")
+
+
 def test_spark_can_be_declared(machine):
     machine.values["spark_version"] = "3.5.6-scala2.13"
     assert "Spark 3.5.6 on Scala 2.13" in machine.found(spark.SPARK).message
