@@ -21,15 +21,11 @@ Policy, case by case:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from airflow_provider_sparklineage import predicates
-from airflow_provider_sparklineage.datasets import is_database, is_files
+from airflow_provider_sparklineage.datasets import is_files
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
@@ -40,7 +36,7 @@ from airflow_provider_sparklineage.lineage.application import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Origin
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
 from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
     column_names,
@@ -62,15 +58,14 @@ from airflow_provider_sparklineage.lineage.observed import (
     ObservedSubsets,
     UnknownPartitionsError,
 )
-from airflow_provider_sparklineage.lineage.relocation import relocation
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.lineage.subsets import extent
+from airflow_provider_sparklineage.lineage.said_columns import SaidColumns, UnreadableColumnsError
+from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.lineage.telling import Telling
-from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.lineage.undone import undone
 from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
-from airflow_provider_sparklineage.subset import EVERYTHING, Condition, disjunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -185,11 +180,10 @@ class _Merging:
         self._assumed: set[DatasetName] = set()
         self._read_back: set[DatasetName] = set()
         self.dropped: set[DatasetName] = set()
-        self._reading: dict[DatasetName, set[str]] = {}
-        self._writing: dict[DatasetName, set[str]] = {}
+        self._statements = Statements()
+        self._columns = SaidColumns()
         self._writes: dict[DatasetName, list[WriteOf]] = {}
         self._functions = observations.functions if observations else None
-        self._schemas: dict[DatasetName, frozenset[str]] = {}
 
     def note(
         self,
@@ -201,23 +195,21 @@ class _Merging:
         self.degradations.append(Degradation(code, message, dataset, column))
 
     def add(self, action: Action) -> None:
-        for dataset in (*action.inputs, *action.outputs):
-            if schema := column_names(dataset):
-                self._schemas[dataset.name] = frozenset(schema)
+        self._columns.learn(action)
+        self._statements.learn(action)
         origins = {
             d.name: self._origin(action, d.name, Read(action.started, size_found(d), d.locations))
             for d in action.inputs
         }
         for dataset in action.inputs:
-            self._reading.setdefault(dataset.name, set()).add(action.sql)
             self._add_input(action, dataset, origins[dataset.name])
         if action.state is not ActionState.COMPLETE:
-            self._note_undone(action)
+            self._undone |= {dataset.name for dataset in action.outputs}
+            self.degradations += undone(action, self.telling)
             return
         lineages = {d.name: self._composed(action, d, origins) for d in action.outputs}
         for dataset in action.outputs:
             self._add_output(dataset)
-            self._writing.setdefault(dataset.name, set()).add(action.sql)
             said, composed = lineages[dataset.name]
             lost = self._observed.lost_columns(dataset.name, action.started, action.ended)
             self._writes.setdefault(dataset.name, []).append(WriteOf(action, said, lost))
@@ -236,7 +228,7 @@ class _Merging:
                     size=size_written(dataset),
                     locations=dataset.locations,
                     replaced=replaced,
-                    sources=_sources(composed, origins),
+                    sources=columns.sources_of(composed, origins),
                 )
                 self._history.add(dataset.name, write)
 
@@ -271,20 +263,12 @@ class _Merging:
         self, action: Action, output: ActionDataset, origins: Mapping[DatasetName, Origin | None]
     ) -> tuple[ColumnLineage, ColumnLineage]:
         """Column lineage of one write: as the listener said it, and with intermediates resolved."""
-        facet = output.facets.get("columnLineage")
         lost = self._observed.lost_columns(output.name, action.started, action.ended)
         try:
-            said = columns.decode(facet, relocation(action)) if facet else ColumnLineage()
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            self.note(
-                DegradationCode.COLUMN_LINEAGE_MISSING,
-                f"The column lineage that the listener reported for {output.name} cannot be read: "
-                f"{error}.",
-                output.name,
-            )
+            said = self._columns.said(action, output, lost)
+        except UnreadableColumnsError as error:
+            self.note(DegradationCode.COLUMN_LINEAGE_MISSING, str(error), output.name)
             return ColumnLineage(), ColumnLineage()
-        said = columns.metadata_columns_removed(columns.restored(said, lost), self._has_column)
-        said = columns.unsure_identities(said, is_database)
 
         def origin(name: DatasetName) -> Origin | None:
             if name in origins:
@@ -294,36 +278,9 @@ class _Merging:
 
         return said, columns.compose(said, origin)
 
-    def _has_column(self, column: Column) -> bool:
-        schema = self._schemas.get(column.dataset)
-        if schema is None:
-            return True
-        return column.field in schema or column.field.partition(".")[0] in schema
-
     def _add_output(self, dataset: ActionDataset) -> None:
         known = self.outputs.get(dataset.name)
         self.outputs[dataset.name] = joined(known, dataset, is_input=False)
-
-    def _note_undone(self, action: Action) -> None:
-        failed = action.state is ActionState.FAILED
-        code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
-        how = "failed" if failed else "never ended"
-        why = f" ({_kind(action.error)})" if action.error else ""
-        stated = predicates.static_partition(action.sql) if action.sql else ()
-        for dataset in action.outputs:
-            self._undone.add(dataset.name)
-            at_risk = self.telling.at_risk(dataset.name, symlinks(dataset), dataset.locations or ())
-            if stated:
-                at_risk = frozenset({Partition(stated)})
-            half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""
-            self.note(
-                code,
-                f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote "
-                f"is not claimed.{half}",
-                dataset.name,
-            )
-        if not action.outputs:
-            self.note(code, f"The action {action.label} {how}{why}.")
 
     def drop_intermediates(
         self, intermediates: Intermediates, declared: frozenset[DatasetName]
@@ -399,66 +356,16 @@ class _Merging:
         if self._expired():  # reading SQL takes a tenth of a second for each long text
             pass
         elif side is Side.WRITE:
-            stated = self._stated_in_sql(name)
+            stated = self._statements.partitions(name)
         elif dataset.observed:
-            filters = self._observed.filters(name, self._schemas.get(name, frozenset()))
+            filters = self._observed.filters(name, self._columns.of(name))
         else:
-            filters = self._filter_in_sql(dataset)
+            filters = self._statements.filter(dataset)
         return self.telling.told(
             dataset, side, filters, stated, is_on_both_sides=is_on_both_sides, tables=tables
         )
-
-    def _filter_in_sql(self, dataset: LineageDataset) -> Condition | None:
-        """Read the filter of the statements that read a dataset, if each reads it and no other.
-
-        A statement on a view says nothing of the columns of the datasets below it, so the table in
-        it must have a name of the dataset.
-        """
-        statements = sorted(self._reading.get(dataset.name, ()))
-        names = {n.name for n in (dataset.name, *symlinks(dataset))}
-        tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
-        conditions: list[Condition] = []
-        for statement in statements:
-            known = (self._where(statement, table) for table in tables)
-            found = next((c for c in known if c is not None), None)
-            if found is None:
-                return None
-            conditions.append(found)
-        united = disjunction(conditions) if conditions else EVERYTHING
-        return None if united == EVERYTHING else united
-
-    def _where(self, statement: str, table: str) -> Condition | None:
-        return predicates.where(statement, table) if statement else None
-
-    def _stated_in_sql(self, name: DatasetName) -> frozenset[Partition] | None:
-        """Read the static partitions of the statements that wrote a dataset, if each has some."""
-        statements = self._writing.get(name, ())
-        parts = [predicates.static_partition(s) if s else () for s in statements]
-        return frozenset(map(Partition, parts)) if parts and all(parts) else None
-
-
-def _sources(
-    composed: ColumnLineage, origins: Mapping[DatasetName, Origin | None]
-) -> frozenset[DatasetName]:
-    """Name the datasets from outside that a write was made of, through what was read back."""
-    found = {
-        column.dataset
-        for edges in (*composed.fields.values(), composed.dataset)
-        for column in edges
-    }
-    for name, origin in origins.items():
-        if origin is None or not origin.internal:
-            found.add(name)
-        if origin is not None:
-            found |= origin.sources
-    return frozenset(found)
 
 
 def _has_delta_extension(action: Action) -> bool:
     extensions = action.properties.get("spark.sql.extensions", ())
     return any("DeltaSparkSessionExtension" in value for value in extensions)
-
-
-def _kind(error: str) -> str:
-    """Name the class of an exception; its text can hold anything, and stands in the task's log."""
-    return error.strip().partition(":")[0].partition("\n")[0][:200]

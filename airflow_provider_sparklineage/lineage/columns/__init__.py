@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.lineage.columns.composition import (
     Origin,
     combine,
     compose,
+    sources_of,
     without_sources_in,
 )
 from airflow_provider_sparklineage.lineage.columns.decoding import (
@@ -68,6 +69,7 @@ __all__ = [
     "legacy",
     "metadata_columns_removed",
     "restored",
+    "sources_of",
     "union",
     "unite_into",
     "unsure_identities",

@@ -162,3 +162,20 @@ def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]
 
     fields = {name: others(edges) for name, edges in lineage.fields.items()}
     return ColumnLineage({n: e for n, e in fields.items() if e}, others(lineage.dataset))
+
+
+def sources_of(
+    composed: ColumnLineage, origins: Mapping[DatasetName, Origin | None]
+) -> frozenset[DatasetName]:
+    """Name the datasets from outside that a write was made of, through what was read back."""
+    found = {
+        column.dataset
+        for edges in (*composed.fields.values(), composed.dataset)
+        for column in edges
+    }
+    for name, origin in origins.items():
+        if origin is None or not origin.internal:
+            found.add(name)
+        if origin is not None:
+            found |= origin.sources
+    return frozenset(found)

@@ -1,4 +1,4 @@
-"""SQL predicates to conditions, and back: of Spark's filters, of statements, of JDBC queries.
+"""SQL predicates to conditions: of Spark's filters, of statements, of JDBC queries.
 
 What the specification can say becomes structure: comparisons of a column with a literal, BETWEEN,
 IN, AND, OR. What it cannot becomes a description of just that predicate, and what surrounds it
@@ -17,9 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias
 
-from airflow_provider_sparklineage.partitioning import NULL, Partition
+from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.predicates.literals import Node, bare, literal
 from airflow_provider_sparklineage.subset import (
     EVERYTHING,
     NOTHING,
@@ -28,20 +29,15 @@ from airflow_provider_sparklineage.subset import (
     Comparison,
     Condition,
     Description,
-    Locations,
     Operator,
-    Partitions,
     conjunction,
     disjunction,
     terms,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
-# sqlglot's expressions: their class is Expression up to 27 and Expr since; nothing else is used of
-# them than key, this, expression, args, parts and sql().
-_Node: TypeAlias = Any
 _Naming: TypeAlias = Callable[[tuple[str, ...]], str]
 
 # Parsing takes about 0.1 ms per 10 characters; nobody reads a longer predicate.
@@ -59,26 +55,6 @@ _COMPARISONS = {
     "gte": Comparison.GREATER_EQUAL_THAN,
     "lt": Comparison.LESS_THAN,
     "lte": Comparison.LESS_EQUAL_THAN,
-}
-
-_NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_DECIMAL = re.compile(r"-?(\d*)\.?(\d*)", re.ASCII)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?", re.ASCII)
-# Types of casts that leave a literal of this form as it is; any other cast may change the value.
-_UNCHANGED = {
-    "DATE": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
-    "TIMESTAMP": _TIME,
-    "TIMESTAMPTZ": _TIME,
-    "TIMESTAMPLTZ": _TIME,
-    "TIMESTAMPNTZ": _TIME,
-    "TINYINT": re.compile(r"-?\d{1,2}", re.ASCII),
-    "SMALLINT": re.compile(r"-?\d{1,4}", re.ASCII),
-    "INT": re.compile(r"-?\d{1,9}", re.ASCII),
-    "BIGINT": re.compile(r"-?\d{1,18}", re.ASCII),
-    "FLOAT": _NUMBER,
-    "DOUBLE": _NUMBER,
-    "TEXT": re.compile(".*", re.DOTALL),
-    "BOOLEAN": re.compile("true|false"),
 }
 
 
@@ -137,39 +113,14 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     values: list[tuple[str, str | None]] = []
     for item in clause.expressions:
         if item.key == "eq":
-            value = _literal(item.expression)
+            value = literal(item.expression)
             if value is not None or item.expression.key == "null":
                 values.append((item.this.name, value))
     return Partition.of(values).values
 
 
-def to_sql(condition: Condition) -> str:
-    """Spell a condition as a predicate of Spark; :func:`condition` reads it back.
-
-    Values are texts, which Spark converts to the type of the column. A description is put in as it
-    is, and is SQL only if it came from SQL.
-
-    :raise ValueError: of locations, which no predicate can say
-    """
-    match condition:
-        case Partitions():
-            return _any_of(_partition_sql(p) for p in sorted(condition.partitions))
-        case Locations():
-            msg = "Locations are no predicate: select by partitions or compares"
-            raise ValueError(msg)
-        case Compare():
-            symbol = condition.comparison.symbol
-            return f"{_name(condition.field)} {symbol} {_quoted(condition.value)}"
-        case Binary():
-            return f"({f' {condition.operator} '.join(to_sql(t) for t in terms(condition))})"
-        case Description():
-            return f"({condition.text})"
-        case _:
-            assert_never(condition)
-
-
 @lru_cache(maxsize=64)  # a statement is asked for each of its tables and columns
-def parsed(text: str) -> _Node | None:
+def parsed(text: str) -> Node | None:
     """Parse one expression or statement; None if it is none, too long or too deep.
 
     The tree is shared: it is read, never changed.
@@ -187,7 +138,7 @@ def parsed(text: str) -> _Node | None:
     return trees[0] if len(trees) == 1 else None
 
 
-def _guarded(tree: _Node, naming: _Naming) -> Condition | None:
+def _guarded(tree: Node, naming: _Naming) -> Condition | None:
     """Convert a tree; None if it is deeper than the stack."""
     try:
         return _converted(tree, naming)
@@ -195,8 +146,8 @@ def _guarded(tree: _Node, naming: _Naming) -> Condition | None:
         return None
 
 
-def _converted(node: _Node, naming: _Naming) -> Condition:
-    node = _bare(node)
+def _converted(node: Node, naming: _Naming) -> Condition:
+    node = bare(node)
     found: Condition | None = None
     if node.key in _COMPARISONS:
         found = _compare(node, naming)
@@ -221,24 +172,18 @@ def _described(text: str) -> Description:
     return Description(text)
 
 
-def _bare(node: _Node) -> _Node:
-    while node.key == "paren":
-        node = node.this
-    return node
-
-
-def _operands(node: _Node) -> Iterator[_Node]:
+def _operands(node: Node) -> Iterator[Node]:
     """Walk a chain of ANDs or of ORs, which is as deep as it is long."""
     key, waiting = node.key, [node]
     while waiting:
-        operand = _bare(waiting.pop())
+        operand = bare(waiting.pop())
         if operand.key == key:
             waiting += (operand.expression, operand.this)
         else:
             yield operand
 
 
-def _conjunction(nodes: list[_Node], naming: _Naming) -> Condition:
+def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
     """Put an AND together, without the IS NOT NULL that Spark adds to each comparison.
 
     It says nothing more there: a comparison of a null with a literal selects no row.
@@ -262,19 +207,19 @@ def _selects_no_null(condition: Condition, field: str) -> bool:
     return isinstance(condition, Compare) and condition.field == field
 
 
-def _compare(node: _Node, naming: _Naming) -> Condition | None:
+def _compare(node: Node, naming: _Naming) -> Condition | None:
     comparison = _COMPARISONS[node.key]
     left, right = node.this, node.expression
-    if (value := _literal(right)) is None:
+    if (value := literal(right)) is None:
         left, right, comparison = right, left, comparison.flipped
-        value = _literal(right)
+        value = literal(right)
     field = _field(left, naming)
     return None if field is None or value is None else Compare(field, comparison, value)
 
 
-def _between(node: _Node, naming: _Naming) -> Condition | None:
+def _between(node: Node, naming: _Naming) -> Condition | None:
     field = _field(node.this, naming)
-    low, high = _literal(node.args["low"]), _literal(node.args["high"])
+    low, high = literal(node.args["low"]), literal(node.args["high"])
     if field is None or low is None or high is None or node.args.get("symmetric"):
         return None
     return conjunction(
@@ -285,19 +230,19 @@ def _between(node: _Node, naming: _Naming) -> Condition | None:
     )
 
 
-def _in(node: _Node, naming: _Naming) -> Condition | None:
+def _in(node: Node, naming: _Naming) -> Condition | None:
     field = _field(node.this, naming)
-    values = [_literal(n) for n in node.expressions]
+    values = [literal(n) for n in node.expressions]
     if field is None or not values:
         return None
     compares = [Compare(field, Comparison.EQUAL, v) for v in values if v is not None]
     return disjunction(compares) if len(compares) == len(values) else None
 
 
-def _not_null(node: _Node, naming: _Naming) -> str | None:
+def _not_null(node: Node, naming: _Naming) -> str | None:
     """Give the field of ``x IS NOT NULL`` or ``isnotnull(x)``."""
     if node.key == "not":
-        test = _bare(node.this)
+        test = bare(node.this)
         if test.key == "is" and test.expression.key == "null":
             return _field(test.this, naming)
     if node.key == "anonymous" and node.name.lower() == "isnotnull" and len(node.expressions) == 1:
@@ -305,8 +250,8 @@ def _not_null(node: _Node, naming: _Naming) -> str | None:
     return None
 
 
-def _field(node: _Node, naming: _Naming) -> str | None:
-    node = _bare(node)
+def _field(node: Node, naming: _Naming) -> str | None:
+    node = bare(node)
     if node.key not in ("column", "dot"):
         return None
     parts = node.parts
@@ -328,40 +273,7 @@ def _without_qualifier(parts: tuple[str, ...], table: list[str]) -> str:
     return ".".join(parts)
 
 
-def _literal(node: _Node) -> str | None:
-    """Give the text of a literal; None of what is none, and where a cast may change its value.
-
-    Two texts side by side are none: they are one with a quote in it or the two joined, as
-    ``spark.sql.legacy.consecutiveStringLiterals.enabled`` says.
-    """
-    node = _bare(node)
-    if node.key == "literal":
-        return str(node.this)
-    if node.key == "boolean":
-        return "true" if node.this else "false"
-    if node.key == "neg":
-        text = _literal(node.this)
-        return f"-{text}" if text and text[0] != "-" and _NUMBER.fullmatch(text) else None
-    if node.key in ("cast", "trycast"):
-        text = _literal(node.this)
-        return text if text is not None and _is_unchanged(text, node.args["to"]) else None
-    return None
-
-
-def _is_unchanged(text: str, type_: _Node) -> bool:
-    name = getattr(type_.this, "name", "")
-    parameters = [int(p.name) for p in type_.expressions if p.name.isdecimal()]
-    if name == "DECIMAL":
-        precision, scale = (*parameters, *(10, 0)[len(parameters) :])
-        digits = _DECIMAL.fullmatch(text)
-        return digits is not None and (
-            len(digits[1]) <= precision - scale and len(digits[2]) <= scale
-        )
-    pattern = _UNCHANGED.get(name)
-    return pattern is not None and not type_.expressions and bool(pattern.fullmatch(text))
-
-
-def _only_table(tree: _Node) -> _Node | None:
+def _only_table(tree: Node) -> Node | None:
     """Give the table of a statement that reads nothing else."""
     clause = tree.args.get("from_") or tree.args.get("from")
     table = clause.this if tree.key == "select" and clause else tree.this
@@ -375,28 +287,3 @@ def _only_table(tree: _Node) -> _Node | None:
 
 def _ends_with(names: list[str], wanted: list[str]) -> bool:
     return names[-len(wanted) :] == wanted
-
-
-def _partition_sql(partition: Partition) -> str:
-    return _all_of(
-        f"{_name(label)} IS NULL" if value == NULL else f"{_name(label)} = {_quoted(value)}"
-        for label, value in partition.values
-    )
-
-
-def _all_of(parts: Iterable[str]) -> str:
-    return f"({' AND '.join(spelled)})" if (spelled := list(parts)) else "TRUE"
-
-
-def _any_of(parts: Iterable[str]) -> str:
-    return f"({' OR '.join(spelled)})" if (spelled := list(parts)) else "FALSE"
-
-
-def _name(field: str) -> str:
-    escaped = field.replace("`", "``")
-    return f"`{escaped}`"
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -1,0 +1,68 @@
+"""The column lineage that the listener said of one write, mended by what else is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.datasets import is_database
+from airflow_provider_sparklineage.lineage import columns
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.dataset import column_names
+from airflow_provider_sparklineage.lineage.relocation import relocation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.application import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.columns import Column
+    from airflow_provider_sparklineage.spark.lost_columns import LostColumns
+
+
+class UnreadableColumnsError(Exception):
+    """Raised when a facet of column lineage is none; the message is a sentence that says why."""
+
+
+class SaidColumns:
+    """Reads what the listener says of columns; knows the schemas of all datasets so far."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[DatasetName, frozenset[str]] = {}
+
+    def learn(self, action: Action) -> None:
+        """Remember the columns of the datasets of an action."""
+        for dataset in (*action.inputs, *action.outputs):
+            if schema := column_names(dataset):
+                self._schemas[dataset.name] = frozenset(schema)
+
+    def of(self, dataset: DatasetName) -> frozenset[str]:
+        """Give the columns of a dataset; none where they are not known."""
+        return self._schemas.get(dataset, frozenset())
+
+    def said(
+        self, action: Action, output: ActionDataset, lost: Iterable[LostColumns]
+    ) -> ColumnLineage:
+        """Read the column lineage of one write.
+
+        :param lost: what was observed of columns that the listener does not know
+        :raise UnreadableColumnsError: if the facet cannot be read
+        """
+        facet = output.facets.get("columnLineage")
+        try:
+            said = columns.decode(facet, relocation(action)) if facet else ColumnLineage()
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            msg = (
+                f"The column lineage that the listener reported for {output.name} cannot be read: "
+                f"{error}."
+            )
+            raise UnreadableColumnsError(msg) from error
+        said = columns.metadata_columns_removed(columns.restored(said, lost), self._has_column)
+        return columns.unsure_identities(said, is_database)
+
+    def _has_column(self, column: Column) -> bool:
+        schema = self._schemas.get(column.dataset)
+        if schema is None:
+            return True
+        return column.field in schema or column.field.partition(".")[0] in schema

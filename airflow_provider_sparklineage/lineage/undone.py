@@ -1,0 +1,44 @@
+"""What is said of an action that failed or never ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage.application import ActionState
+from airflow_provider_sparklineage.lineage.dataset import symlinks
+from airflow_provider_sparklineage.lineage.subsets import extent
+from airflow_provider_sparklineage.partitioning import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_sparklineage.lineage.application import Action
+    from airflow_provider_sparklineage.lineage.telling import Telling
+
+
+def undone(action: Action, telling: Telling) -> Iterator[Degradation]:
+    """Name the outputs of such an action, and what it may have half written of each."""
+    failed = action.state is ActionState.FAILED
+    code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
+    how = "failed" if failed else "never ended"
+    why = f" ({_kind(action.error)})" if action.error else ""
+    stated = predicates.static_partition(action.sql) if action.sql else ()
+    for dataset in action.outputs:
+        at_risk = telling.at_risk(dataset.name, symlinks(dataset), dataset.locations or ())
+        if stated:
+            at_risk = frozenset({Partition(stated)})
+        half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""
+        message = (
+            f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote is not "
+            f"claimed.{half}"
+        )
+        yield Degradation(code, message, dataset.name)
+    if not action.outputs:
+        yield Degradation(code, f"The action {action.label} {how}{why}.")
+
+
+def _kind(error: str) -> str:
+    """Name the class of an exception; its text can hold anything, and stands in the task's log."""
+    return error.strip().partition(":")[0].partition("\n")[0][:200]
