@@ -29,17 +29,18 @@ TIMEOUT_S = 3.0
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def last_known(ti: Any, archive: Archive | None = None) -> LastKnown:
+def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> LastKnown:
     """Find what the last successful run of a task read and wrote; never raises.
 
     The nearest run before this one is asked first, by logical date, or by time where runs have
     none. A backfill of dates before all others has no run before it, and is told the latest.
 
     :param ti: the task instance that runs
+    :param is_dated: whether its run has a logical date
     """
     deadline = time.monotonic() + TIMEOUT_S
     try:
-        for event in _events(ti, archive, deadline):
+        for event in _events(ti, archive, deadline, is_dated=is_dated):
             if event.get("eventType") == "COMPLETE":
                 return of_event(event)
             if time.monotonic() > deadline:
@@ -49,7 +50,9 @@ def last_known(ti: Any, archive: Archive | None = None) -> LastKnown:
     return NOTHING_KNOWN
 
 
-def _events(ti: Any, archive: Archive | None, deadline: float) -> Iterator[dict[str, Any]]:
+def _events(
+    ti: Any, archive: Archive | None, deadline: float, *, is_dated: bool
+) -> Iterator[dict[str, Any]]:
     map_index = -1 if ti.map_index is None else ti.map_index
 
     def pulled(**of_run: Any) -> dict[str, Any]:
@@ -57,7 +60,8 @@ def _events(ti: Any, archive: Archive | None, deadline: float) -> Iterator[dict[
             ti.xcom_pull(task_ids=ti.task_id, key=xcom.KEY, map_indexes=map_index, **of_run)
         )
 
-    yield from _tried(partial(pulled, include_prior_dates=True))
+    if not is_dated:  # of such runs Airflow cannot say which was before which, but of their XComs
+        yield from _tried(partial(pulled, include_prior_dates=True))
     asked = {ti.run_id}
     for before in (None, _LATEST):  # None: before this run
         previous = ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)

@@ -58,7 +58,10 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         resolved = settings.resolve()
     ti = context.get("ti")
     archive = Archive(resolved.archive_url) if resolved.archive_url else None
-    known = previous_run.last_known(ti, archive) if ti is not None else NOTHING_KNOWN
+    is_dated = context.get("logical_date") is not None
+    known = NOTHING_KNOWN
+    if ti is not None:
+        known = previous_run.last_known(ti, archive, is_dated=is_dated)
     return Prepared(resolved, known)
 
 

@@ -71,10 +71,10 @@ def spark_on_path(monkeypatch):
 
 @pytest.fixture
 def task_runs(spark_submit, run_dag, events_of):
-    """Give runs of one task that a Marquez hears of: ``task_runs(MarquezModel(), "dag_id")``."""
+    """Give the runs of a DAG that a Marquez hears of: ``task_runs(MarquezModel(), "dag_id")``."""
     from tests.dag_runs.states import Runs
 
-    def runs(marquez, name, prefix=""):
-        return Runs(marquez, name, spark_submit, run_dag, events_of, prefix)
+    def runs(marquez, name):
+        return Runs(marquez, name, spark_submit, run_dag, events_of)
 
     return runs

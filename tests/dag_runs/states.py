@@ -1,22 +1,26 @@
 """States of a task's run, each with the events that it is to give and what a Marquez then shows.
 
-A state is a function of :class:`Runs`, which runs a DAG of one task in Airflow, with a spark-submit
-that writes recorded events, and hands what Airflow sends to a Marquez: the model's, or a real one.
+A state is a function of :class:`Runs`, which runs a DAG in Airflow, with a spark-submit that writes
+recorded events, and hands what Airflow sends to a Marquez: the model's, or a real one.
 """
 
 from __future__ import annotations
 
-import itertools
-from datetime import UTC, datetime
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 NAMESPACE = "tests"
 READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 WRITTEN = ["/lake/revenue", "/lake/staging/enriched_orders"]
 """What ``staging_chain`` reads and writes."""
+REVENUE = "/lake/revenue"
 
 DAYS = [datetime(2024, 5, day, tzinfo=UTC) for day in range(1, 31)]
 
@@ -37,64 +41,80 @@ class Shown(NamedTuple):
     state: str
 
 
+Told = list[tuple[Sent, Shown]]
+
+GOOD: Told = [
+    (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
+    (Sent("COMPLETE", READ, WRITTEN), Shown(READ, WRITTEN, "COMPLETED")),
+]
+"""A run like the one before it."""
+
+
 class Runs:
     """A task, its runs, and the Marquez that hears of them."""
 
     def __init__(
-        self, marquez: Any, name: str, spark_submit: Any, run_dag: Any, events_of: Any, prefix: str
+        self, marquez: Any, name: str, spark_submit: Any, run_dag: Any, events_of: Any
     ) -> None:
         self.marquez = marquez
         self.spark_submit = spark_submit
         self.name = name
-        self._run_dag, self._events_of = run_dag, events_of
-        self._prefix = prefix
-        self._seen = 0
-        self._dags = itertools.count()
         self.events: list[dict[str, Any]] = []
         """Those of the latest run."""
+        self._run_dag, self._events_of = run_dag, events_of
+        self._seen: dict[str, int] = {}
 
-    def dag(self, **arguments: Any) -> Any:
-        """Make a DAG of one task called ``task``."""
+    def dag(self, *tasks: str, mapped: Any = None, **arguments: Any) -> Any:
+        """Make a DAG of tasks one after the other, of one called ``task`` if none are named."""
         from airflow.sdk import DAG
 
-        from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+        from airflow_provider_sparklineage.operators.spark_submit import (
+            SparkLineageSubmitOperator as Operator,
+        )
 
+        given = {"application": "job.py", "observe": False, **arguments}
         with DAG(self.name, schedule="@daily", start_date=DAYS[0], catchup=False) as dag:
-            SparkLineageSubmitOperator(
-                task_id="task", application="job.py", **{"observe": False, **arguments}
-            )
+            before = None
+            for task_id in tasks or ("task",):
+                if mapped is not None:
+                    Operator.partial(task_id=task_id, **given).expand(application_args=mapped)
+                    continue
+                task = Operator(task_id=task_id, **given)
+                if before is not None:
+                    before >> task
+                before = task
         return dag
 
-    def run(self, day: datetime | None = DAYS[0], dag: Any = None, **arguments: Any) -> list[Sent]:
-        """Run the task and hand its events to Marquez."""
-        self._run_dag(dag or self.dag(**arguments), day)
-        return [sent for sent, _ in self.told()]
-
-    def told(self, task: str = "task") -> list[tuple[Sent, Shown]]:
-        """Hand new events of the task to Marquez; give them, and what it shows after each."""
-        job = f"{self.name}.{task}"
-        every = self._events_of(job, 0)
-        self.events, self._seen = every[self._seen :], len(every)
-        told = []
-        for event in self.events:
-            self.marquez.receive(self._private(event))
-            page = self.marquez.job(self._prefix + NAMESPACE, job)
-            told.append((_sent(event), Shown(*page)))
-        return told
-
-    def run_and_show(
-        self, day: datetime | None = DAYS[0], dag: Any = None, **arguments: Any
-    ) -> list[tuple[Sent, Shown]]:
-        """Run the task; give its events, and what Marquez shows of its job after each."""
+    def run(self, day: datetime | None = DAYS[0], dag: Any = None, **arguments: Any) -> Told:
+        """Run the DAG; give the task's events, and what Marquez shows of its job after each."""
         self._run_dag(dag or self.dag(**arguments), day)
         return self.told()
 
-    def dataset(self, name: str) -> Any:
-        """Show a dataset's page."""
-        return self.marquez.dataset("file", self._prefix + name)
+    def told(self, task: str = "task", at_least: int = 0) -> Told:
+        """Hand new events of a task to Marquez; give them, and what it shows after each."""
+        job = f"{self.name}.{task}"
+        seen = self._seen.get(job, 0)
+        every = self._events_of(job, seen + at_least)
+        self.events, self._seen[job] = every[seen:], len(every)
+        told = []
+        for event in self.events:
+            self.marquez.receive(event)
+            told.append((_sent(event), Shown(*self.marquez.job(NAMESPACE, job))))
+        return told
 
-    def _private(self, event: dict[str, Any]) -> dict[str, Any]:
-        return event
+    def dataset(self, name: str = REVENUE) -> Any:
+        """Show a dataset's page."""
+        return self.marquez.dataset("file", name)
+
+    def codes(self) -> list[str]:
+        """Tell what is missing from the last event, and why."""
+        capture = self.events[-1]["run"]["facets"]["sparkLineage_capture"]
+        return [d["code"] for d in capture["degradations"]]
+
+    def good_run(self, day: datetime | None = DAYS[0], **arguments: Any) -> Told:
+        """Run the task with a job that reads and writes its tables."""
+        self.spark_submit.does("staging_chain")
+        return self.run(day, **arguments)
 
 
 def _sent(event: dict[str, Any]) -> Sent:
@@ -113,27 +133,292 @@ def state(function: Callable[[Runs], None]) -> Callable[[Runs], None]:
     return function
 
 
+# --- ends of a run --------------------------------------------------------------------------------
+
+
 @state
 def the_first_run_and_the_second(runs: Runs) -> None:
-    runs.spark_submit.does("staging_chain")
-    first = runs.run_and_show()
-    assert first == [
+    assert runs.good_run() == [
         (Sent("START", [], []), Shown([], [], "RUNNING")),
         (Sent("COMPLETE", READ, WRITTEN), Shown(READ, WRITTEN, "COMPLETED")),
     ]
-    second = runs.run_and_show(DAYS[1])
-    assert second == [
-        (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
-        (Sent("COMPLETE", READ, WRITTEN), Shown(READ, WRITTEN, "COMPLETED")),
-    ]
+    first = runs.dataset()
+    assert first.versions == 1
+    assert ("revenue", "/lake/orders", "amount") in first.edges
+    assert runs.good_run(DAYS[1]) == GOOD
+    # One version for each run, and the columns are what they were.
+    assert runs.dataset() == first._replace(versions=2)
 
 
 @state
 def a_failure_after_a_success(runs: Runs) -> None:
-    runs.spark_submit.does("staging_chain")
-    runs.run()
+    runs.good_run()
+    before = runs.dataset()
     runs.spark_submit.does(exit=1)
-    assert runs.run_and_show(DAYS[1]) == [
+    assert runs.run(DAYS[1]) == [
         (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
         (Sent("FAIL", READ, WRITTEN), Shown(READ, WRITTEN, "FAILED")),
     ]
+    assert "last_known" in runs.codes()
+    # The page shows the last good run; START and FAIL are one version in the history.
+    assert runs.dataset() == before._replace(versions=2)
+    assert runs.good_run(DAYS[2]) == GOOD
+    assert runs.dataset() == before._replace(versions=3)
+
+
+@state
+def a_failure_of_the_first_run(runs: Runs) -> None:
+    runs.spark_submit.does(exit=1)
+    assert runs.run(reads=["/lake/declared"]) == [
+        (Sent("START", ["/lake/declared"], []), Shown([], [], "RUNNING")),
+        (Sent("FAIL", ["/lake/declared"], []), Shown(["/lake/declared"], [], "FAILED")),
+    ]
+
+
+@state
+def a_failure_of_an_action(runs: Runs) -> None:
+    runs.spark_submit.does("failing_action", exit=1)
+    _, (failed, shown) = runs.run()
+    assert failed == Sent("FAIL", ["/lake/orders"], ["/lake/checked_orders", "/lake/good_orders"])
+    assert shown == Shown(failed.inputs, failed.outputs, "FAILED")
+    outputs = {d["name"]: d["facets"] for d in runs.events[-1]["outputs"]}
+    assert outputs["/lake/checked_orders"].keys() == {"dataSource"}
+    assert "columnLineage" in outputs["/lake/good_orders"]
+
+
+@state
+def a_retry(runs: Runs) -> None:
+    runs.good_run()
+    before = runs.dataset()
+    runs.spark_submit.does(exit=1)
+    told = runs.run(
+        DAYS[1],
+        retries=1,
+        retry_delay=timedelta(0),
+        on_retry_callback=lambda _context: runs.spark_submit.does("staging_chain"),
+    )
+    assert [sent for sent, _ in told] == [
+        Sent("START", READ, WRITTEN),
+        Sent("FAIL", READ, WRITTEN),
+        Sent("START", READ, WRITTEN),
+        Sent("COMPLETE", READ, WRITTEN),
+    ]
+    assert [shown for _, shown in told] == [
+        Shown(READ, WRITTEN, state) for state in ("RUNNING", "FAILED", "RUNNING", "COMPLETED")
+    ]
+    assert len({event["run"]["runId"] for event in runs.events}) == 2
+    # One for each try: neither has two.
+    assert runs.dataset() == before._replace(versions=3)
+
+
+@state
+def a_skip(runs: Runs) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    def skip(_context: Any) -> None:
+        raise AirflowSkipException
+
+    runs.good_run()
+    before = runs.dataset()
+    assert runs.run(DAYS[1], pre_execute=skip) == GOOD
+    assert runs.codes() == ["not_submitted"]
+    assert runs.dataset().columns == before.columns
+    assert runs.dataset().edges == before.edges
+
+
+@state
+def an_execution_timeout(runs: Runs) -> None:
+    runs.good_run()
+    runs.spark_submit.does("staging_chain", sleep=60)
+    assert runs.run(DAYS[1], execution_timeout=timedelta(seconds=2)) == [
+        (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
+        (Sent("FAIL", READ, WRITTEN), Shown(READ, WRITTEN, "FAILED")),
+    ]
+    assert "last_known" not in runs.codes()
+
+
+@state
+def on_kill_of_a_successful_task(runs: Runs) -> None:
+    runs.good_run()
+    # As when what follows the task's success takes longer than [core] task_success_overtime.
+    assert runs.good_run(DAYS[1], on_success_callback=lambda c: c["task"].on_kill()) == GOOD
+
+
+# --- ended by a person ----------------------------------------------------------------------------
+
+
+def _marked(runs: Runs, as_state: str) -> Told:
+    """Run the task, and end it while its job runs as Airflow does when a person marks it."""
+
+    def mark(context: Any) -> None:
+        from airflow.models.taskinstance import TaskInstance
+        from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+        from airflow.utils.session import create_session
+        from airflow.utils.state import TaskInstanceState
+        from sqlalchemy import select
+        from sqlalchemy.orm import joinedload
+
+        ti = context["ti"]
+        while not runs.spark_submit.ran:
+            time.sleep(0.05)
+        with create_session() as session:
+            stored = session.scalars(
+                select(TaskInstance)
+                .where(TaskInstance.id == ti.id)
+                .options(joinedload(TaskInstance.dag_run))
+            ).one()
+            stored.state = TaskInstanceState(as_state)
+            session.flush()
+            listener: Any = get_openlineage_listener()
+            if as_state == "success":
+                listener.on_task_instance_success(previous_state=None, task_instance=stored)
+            else:
+                listener.on_task_instance_failed(
+                    previous_state=None, task_instance=stored, error="marked"
+                )
+        context["task"].on_kill()
+
+    def begin(context: Any) -> None:
+        threading.Thread(target=mark, args=(context,), daemon=True).start()
+
+    runs.spark_submit.does("staging_chain", sleep=60)
+    runs._run_dag(runs.dag(pre_execute=begin), DAYS[1])
+    return runs.told(at_least=2)
+
+
+@state
+def marked_as_success_while_it_runs(runs: Runs) -> None:
+    runs.good_run()
+    runs.spark_submit.forgets()
+    assert _marked(runs, "success") == [
+        (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
+        (Sent("COMPLETE", [], []), Shown(READ, WRITTEN, "COMPLETED")),
+    ]
+
+
+@state
+def marked_as_failed_while_it_runs(runs: Runs) -> None:
+    runs.good_run()
+    runs.spark_submit.forgets()
+    assert _marked(runs, "failed") == [
+        (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
+        (Sent("FAIL", [], []), Shown(READ, WRITTEN, "FAILED")),
+    ]
+
+
+# --- kinds of runs --------------------------------------------------------------------------------
+
+
+@state
+def mapped_tasks(runs: Runs) -> None:
+    runs.spark_submit.does("staging_chain")
+    mapped = [["a"], ["b"]]
+    first = runs.run(dag=runs.dag(mapped=mapped))
+    assert [sent.kind for sent, _ in first] == ["START", "COMPLETE"] * 2
+    assert first[-1][1] == Shown(READ, WRITTEN, "COMPLETED")
+    assert runs.run(DAYS[1], dag=runs.dag(mapped=mapped)) == GOOD * 2
+    assert len({event["run"]["runId"] for event in runs.events}) == 2
+
+
+@state
+def a_backfill_of_earlier_dates(runs: Runs) -> None:
+    runs.good_run(DAYS[9])
+    assert runs.good_run(DAYS[2]) == GOOD
+
+
+@contextmanager
+def _undated(partition_key: str | None = None) -> Iterator[None]:
+    """Let ``dag.test()`` keep earlier runs without a logical date: it takes all of them for one."""
+    from airflow.models import dagrun
+    from airflow.utils.state import DagRunState
+    from airflow.utils.types import DagRunType
+
+    def made(*, dag: Any, session: Any, **kwargs: Any) -> Any:
+        run = dag.create_dagrun(
+            run_type=DagRunType.MANUAL, state=DagRunState.RUNNING, session=session, **kwargs
+        )
+        run.partition_key = partition_key
+        session.commit()
+        return run
+
+    with mock.patch.object(dagrun, "get_or_create_dagrun", made):
+        yield
+
+
+@state
+def runs_without_a_logical_date(runs: Runs) -> None:
+    with _undated():
+        runs.good_run(None)
+        runs.spark_submit.does(exit=1)
+        runs.run(None)
+        assert runs.good_run(None) == GOOD
+
+
+@state
+def runs_of_a_partition(runs: Runs) -> None:
+    arguments = {
+        "writes": ["/lake/revenue/dt={{ partition_key }}"],
+        "partition_key_dimensions": ["dt"],
+    }
+    with _undated("2024-05-06"):
+        runs.good_run(None, **arguments)
+        assert runs.good_run(None, **arguments) == GOOD
+    assert runs.dataset().partitions == "dt=2024-05-06"
+
+
+# --- what the job did -----------------------------------------------------------------------------
+
+
+@state
+def a_job_that_wrote_nothing(runs: Runs) -> None:
+    runs.good_run()
+    before = runs.dataset()
+    runs.spark_submit.does("writes_nothing")
+    (start, _), (complete, shown) = runs.run(DAYS[1])
+    assert start == Sent("START", READ, WRITTEN)
+    assert complete.outputs == []
+    # What START has named stays in the graph of this run, and goes with the next.
+    assert shown.outputs == WRITTEN
+    assert runs.dataset().columns == before.columns
+    (start, _), (_, shown) = runs.run(DAYS[2])
+    assert start == Sent("START", complete.inputs, [])
+    assert shown == Shown(complete.inputs, [], "COMPLETED")
+
+
+@state
+def a_declared_dataset_that_was_not_touched(runs: Runs) -> None:
+    declared = {"reads": ["/lake/plans"], "writes": ["/lake/audit", REVENUE]}
+    inputs, outputs = sorted([*READ, "/lake/plans"]), sorted([*WRITTEN, "/lake/audit"])
+    first = runs.good_run(**declared)
+    assert [sent for sent, _ in first] == [
+        Sent("START", ["/lake/plans"], ["/lake/audit", REVENUE]),
+        Sent("COMPLETE", inputs, outputs),
+    ]
+    # Nobody knew the schema of what was declared: START and COMPLETE are two versions, once.
+    assert (runs.dataset().versions, runs.dataset("/lake/audit").versions) == (2, 1)
+    columns = runs.dataset().columns
+    second = runs.good_run(DAYS[1], **declared)
+    assert [sent for sent, _ in second] == [
+        Sent("START", inputs, outputs),
+        Sent("COMPLETE", inputs, outputs),
+    ]
+    assert second[-1][1] == Shown(inputs, outputs, "COMPLETED")
+    assert (runs.dataset().versions, runs.dataset("/lake/audit").versions) == (3, 2)
+    # A table that is declared and for once not written keeps its columns.
+    runs.spark_submit.does("writes_nothing")
+    runs.run(DAYS[2], **declared)
+    assert runs.dataset().columns == columns
+    assert runs.dataset().versions == 4
+
+
+@state
+def two_tasks_that_write_the_same_table(runs: Runs) -> None:
+    runs.spark_submit.does("staging_chain")
+    runs._run_dag(runs.dag("one", "two"), DAYS[0])
+    for task in ("one", "two"):
+        assert runs.told(task)[-1][1] == Shown(READ, WRITTEN, "COMPLETED")
+    assert runs.dataset().versions == 2
+    runs._run_dag(runs.dag("one", "two"), DAYS[1])
+    for task in ("one", "two"):
+        assert runs.told(task) == GOOD
+    assert runs.dataset().versions == 4

@@ -99,6 +99,10 @@ class FakeSparkSubmit:
             told |= {"events": str(path), "recorded_as": first["run"]["runId"]}
         self._told.write_text(json.dumps(told))
 
+    def forgets(self) -> None:
+        """Forget that it ran."""
+        self._dump.unlink(missing_ok=True)
+
     @property
     def ran(self) -> bool:
         return self._dump.exists()

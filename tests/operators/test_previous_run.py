@@ -108,20 +108,21 @@ EVERY = {"a": kept("a"), "b": kept("b"), "failed": kept("failed", "FAIL")}
     ],
 )
 def test_the_last_successful_run_is_found_in_airflow(ti, archive, found):
-    last = previous_run.last_known(ti, archive)
+    is_dated = getattr(ti, "_prior", None) is None
+    last = previous_run.last_known(ti, archive, is_dated=is_dated)
     assert last == (of_event(EVERY[found]) if found else NOTHING_KNOWN)
 
 
 def test_a_run_is_asked_once():
     ti = TaskInstance(before="a", latest="a")
-    previous_run.last_known(ti)
-    assert ti.asked == [None, "a"]
+    previous_run.last_known(ti, is_dated=True)
+    assert ti.asked == ["a"]
 
 
 def test_no_more_is_asked_when_time_is_up(monkeypatch):
     monkeypatch.setattr(previous_run, "TIMEOUT_S", -1.0)
     ti = TaskInstance(prior=kept("x", "FAIL"), before="a", pushed=EVERY)
-    assert previous_run.last_known(ti) == NOTHING_KNOWN
+    assert previous_run.last_known(ti, is_dated=False) == NOTHING_KNOWN
     assert ti.asked == [None]
 
 
