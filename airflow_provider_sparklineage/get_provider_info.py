@@ -33,6 +33,10 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_sparklineage.hooks.sparklineage"],
             }
         ],
+        "extra-links": [
+            "airflow_provider_sparklineage.links.lineage.LineageJobLink",
+            "airflow_provider_sparklineage.links.lineage.OutputColumnsLink",
+        ],
         "connection-types": [connection_type()],
         "cli": ["airflow_provider_sparklineage.cli.airflow_commands"],
         "config": {

@@ -14,6 +14,7 @@ from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
+from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
 
@@ -83,6 +84,11 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         fields = tuple(getattr(cls, "template_fields", ()))
         missing = tuple(name for name in _TEMPLATED if name not in fields)
         cls.template_fields = (*fields, *missing)  # type: ignore[attr-defined]
+        links = getattr(cls, "operator_extra_links", ())
+        if isinstance(links, list | tuple):
+            named = {link.name for link in links}
+            more = (link for link in LINKS if link.name not in named)
+            cls.operator_extra_links = (*links, *more)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -192,6 +198,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         operator: Any = self
         own = {name: getattr(operator, name) for name in _INJECTED if hasattr(operator, name)}
         self._attempt = attempt = self._begin(context)
+        push(self, context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
 

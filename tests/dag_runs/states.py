@@ -349,8 +349,6 @@ def _undated(partition_key: str | None = None) -> Iterator[None]:
 def runs_without_a_logical_date(runs: Runs) -> None:
     with _undated():
         runs.good_run(None)
-        runs.spark_submit.does(exit=1)
-        runs.run(None)
         assert runs.good_run(None) == GOOD
 
 

@@ -1,0 +1,1 @@
+"""Links from a task instance to its lineage in the backend's web pages."""

@@ -1,0 +1,53 @@
+"""Extra links of the operator; Airflow's pages read them from XComs that the worker pushes."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+log = logging.getLogger(__name__)
+
+
+class LineageJobLink(BaseOperatorLink):
+    """The task's job in the lineage backend."""
+
+    name = "Lineage job"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Give the address, or an empty text: then there is no button."""
+        from airflow_provider_sparklineage.links.pages import job_page
+
+        return job_page(operator, ti_key)
+
+
+class OutputColumnsLink(BaseOperatorLink):
+    """The column lineage of the task's first output by name."""
+
+    name = "Output columns"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """Give the address, or an empty text: then there is no button."""
+        from airflow_provider_sparklineage.links.pages import columns_page
+
+        return columns_page(operator)
+
+
+LINKS = (LineageJobLink(), OutputColumnsLink())
+
+
+def push(operator: Any, context: Context) -> None:
+    """Show the links while the task runs; Airflow pushes them when it has ended. Never raises."""
+    try:
+        ti: Any = context["ti"]
+        for link in LINKS:
+            if url := link.get_link(operator, ti_key=ti):
+                ti.xcom_push(key=link.xcom_key, value=url)
+    except Exception:
+        log.debug("The links are shown when the task has ended.", exc_info=True)

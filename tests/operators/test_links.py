@@ -1,0 +1,162 @@
+"""Links of a task instance: where they lead, when they are there, and when rather not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from urllib.parse import unquote
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperatorLink
+
+from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown
+from airflow_provider_sparklineage.links.lineage import LINKS
+from airflow_provider_sparklineage.operators.reporting import Prepared
+from airflow_provider_sparklineage.operators.spark_submit import (
+    SparkLineageMixin,
+    SparkLineageSubmitOperator,
+)
+from airflow_provider_sparklineage.plugins.macros import lineage_job_url, output_columns_url
+
+pytestmark = pytest.mark.airflow
+
+JOB = "http://marquez:3000/lineage/job/tests/shop.revenue?tableLevelNode=job%3Atests%3Ashop.revenue"
+COLUMNS = "http://marquez:3000/datasets/column-level"
+KEYS = ("_link_LineageJobLink", "_link_OutputColumnsLink")
+
+
+@pytest.fixture(autouse=True)
+def web(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", "http://marquez:3000/")
+
+
+def operator(**kwargs):
+    return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+
+
+def known(task, *outputs, schema=True):
+    """Let a task know what its last successful run wrote."""
+    facets = {"schema": b"{}"} if schema else {}
+    datasets = tuple(KnownDataset(namespace, name, facets) for namespace, name in outputs)
+    task._prepared = Prepared(task._settings(), LastKnown("run-1", (), datasets))
+    return task
+
+
+def links(task, ti):
+    return {link.name: link.get_link(task, ti_key=ti) for link in LINKS}
+
+
+def test_after_the_run_they_lead_to_the_job_and_the_first_output(spark_submit, execute, context):
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    assert links(task, context["ti"]) == {
+        "Lineage job": JOB,
+        "Output columns": f"{COLUMNS}/file/%2Flake%2Frevenue",
+    }
+
+
+def test_while_the_task_runs_they_are_there_of_its_last_run(spark_submit, execute, context):
+    spark_submit.does(exit=1)
+    task = known(operator(), ("file", "/lake/revenue"))
+    with pytest.raises(Exception, match="Error code is: 1"):
+        execute(task)
+    pushed = context["ti"].xcoms
+    assert [pushed[key] for key in KEYS] == [JOB, f"{COLUMNS}/file/%2Flake%2Frevenue"]
+    # The try failed before it wrote anything, so that stays the latest that there is to see.
+    assert list(links(task, context["ti"]).values()) == [pushed[key] for key in KEYS]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [
+        ("s3://lake", "shop/revenue"),
+        ("file", "/lake/revenue"),
+        ("hdfs://namenode:8020", "/lake/revenue"),
+        ("hive://metastore:9083", "shop.revenue"),
+        ("postgres://db:5432", "shop.public.revenue"),
+        ("file", "/lake/with space/ümsatz"),
+    ],
+)
+def test_names_of_all_kinds_are_addressed(namespace, name):
+    url = links(known(operator(), (namespace, name)), None)["Output columns"]
+    assert list(map(unquote, url.removeprefix(f"{COLUMNS}/").split("/"))) == [namespace, name]
+
+
+def test_an_output_without_a_page_is_passed_over():
+    task = known(operator(), ("s3://lake", "2024/orders"), ("file", "/lake/z"))
+    assert links(task, None)["Output columns"] == f"{COLUMNS}/file/%2Flake%2Fz"
+    assert output_columns_url(SimpleNamespace(task=task), "2024/orders") == ""
+
+
+@pytest.mark.parametrize(
+    ("task", "setting"),
+    [
+        pytest.param({}, ("WEB_URL", ""), id="nobody says where the pages are"),
+        pytest.param({}, ("BACKEND", "generic"), id="pages of another backend"),
+        pytest.param({}, ("DISABLED", "True"), id="no lineage at all"),
+        pytest.param({"lineage": False}, ("STRICT", "False"), id="no lineage of this task"),
+    ],
+)
+def test_there_is_none_rather_than_a_broken_one(
+    task, setting, monkeypatch, spark_submit, execute, context
+):
+    monkeypatch.setenv(f"AIRFLOW__SPARKLINEAGE__{setting[0]}", setting[1])
+    spark_submit.does("staging_chain")
+    made = operator(**task)
+    execute(made)
+    assert set(links(made, context["ti"]).values()) == {""}
+    assert not set(KEYS) & context["ti"].xcoms.keys()
+
+
+def test_a_job_that_wrote_nothing_has_a_page_and_its_columns_have_none(
+    spark_submit, execute, context
+):
+    spark_submit.does("writes_nothing")
+    task = operator()
+    execute(task)
+    assert links(task, context["ti"]) == {"Lineage job": JOB, "Output columns": ""}
+
+
+def test_callbacks_get_the_same_from_the_context(spark_submit, execute, context):
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    ti = context["ti"]
+    ti.task = task
+    assert lineage_job_url(ti) == JOB
+    staging = "/lake/staging/enriched_orders"
+    assert unquote(output_columns_url(ti, staging)).endswith(f"/file/{staging}")
+    assert output_columns_url(ti, "/lake/unknown") == ""
+
+
+def test_a_callback_of_another_task_gets_nothing():
+    ti = SimpleNamespace(task=SparkSubmitOperator(task_id="t", application="job.py"))
+    assert (lineage_job_url(ti), output_columns_url(ti)) == ("", "")
+
+
+def test_an_operator_keeps_links_of_its_own():
+    class Own(BaseOperatorLink):
+        name = "Own"
+
+        def get_link(self, operator, *, ti_key):  # noqa: ARG002
+            return ""
+
+    class ShopOperator(SparkSubmitOperator):
+        operator_extra_links = (Own(),)
+
+    class ShopLineageOperator(SparkLineageMixin, ShopOperator):
+        pass
+
+    class ShopLineageChild(ShopLineageOperator):
+        pass
+
+    named = [link.name for link in ShopLineageChild.operator_extra_links]
+    assert named == ["Own", "Lineage job", "Output columns"]
+
+
+def test_templates_find_the_macros_in_the_plugin():
+    from airflow_provider_sparklineage.plugins.lineage_tab import SparkLineagePlugin
+
+    assert SparkLineagePlugin.name == "sparklineage"
+    assert SparkLineagePlugin.macros == [lineage_job_url, output_columns_url]
