@@ -57,6 +57,7 @@ LOG_TAIL_LINES = 60
 _H2 = "com.h2database:h2:2.2.224"
 CONNECTORS: Mapping[str, Mapping[str, str]] = {
     "3.5": {
+        "h2": _H2,
         "delta": "io.delta:delta-spark_{scala}:3.3.2",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-3.5_{scala}:1.10.1",
     },
