@@ -126,10 +126,16 @@ export class ColumnView {
     const row = this.#rowOf(side, edges[0]);
     const pane = this.panes[side];
     if (!row) return;
-    const [top, place] = [pane.getBoundingClientRect(), row.getBoundingClientRect()];
-    if (place.top < top.top + 40 || place.bottom > top.bottom) {
-      pane.scrollTop += place.top - top.top - 48;
-    }
+    const scroll = () => {
+      const [top, place] = [pane.getBoundingClientRect(), row.getBoundingClientRect()];
+      // Only the upper half is sure to be on the screen, where the page is in a frame of its own.
+      if (place.top < top.top + 40 || place.bottom > top.top + top.height / 2) {
+        pane.scrollTop += place.top - top.top - 48;
+      }
+    };
+    scroll();
+    // Groups that come into sight get their real height only then.
+    requestAnimationFrame(scroll);
   }
 
   #edges({ side, key }) {

@@ -120,6 +120,15 @@ def test_many_columns_are_narrowed_to_what_matters(show):
     expect(page.locator(".pane").first.locator(".row:visible")).to_have_count(5)
 
 
+def test_a_source_far_down_comes_into_sight(show):
+    page = show(wide_event(datasets=5, columns=100))
+    page.get_by_role("checkbox").uncheck()
+    written = page.get_by_role("listbox", name="Columns written")
+    written.get_by_role("group", name="out_3").get_by_role("option", name="column_42").click()
+    expect(page.locator(".row.lit").first).to_be_in_viewport(ratio=1)
+    expect(page.locator(".row.lit").first).to_contain_text("column_42")
+
+
 def test_a_masked_column_is_said_to_be(show):
     page = show(wide_event(datasets=1, columns=3))
     option(page, "written", "column_0 ").click()
