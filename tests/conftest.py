@@ -49,7 +49,7 @@ os.environ.update(
 )
 
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
-collect_ignore = [] if find_spec("airflow") else ["operators", "dag_runs", "browser"]
+collect_ignore = [] if find_spec("airflow") else ["operators", "dag_runs", "integration", "browser"]
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -125,7 +125,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     is_browser = collection_path.name == "browser"
     if is_browser and "not browser" in deselected:
         return True
-    is_airflow = is_browser or collection_path.name in ("operators", "dag_runs")
+    is_airflow = is_browser or collection_path.name in ("operators", "dag_runs", "integration")
     return True if is_airflow and "not airflow" in deselected else None
 
 

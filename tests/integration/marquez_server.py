@@ -1,0 +1,90 @@
+"""A real Marquez behind the interface of the model: sent events by HTTP, read as its pages are."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from tests.marquez_model import Job, Page
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIMEOUT_S = 30
+
+
+class MarquezServer:
+    """One Marquez, in which this test has names and run ids of its own.
+
+    A server keeps what it has seen, and the runs of a test have the same ids whenever it runs.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._own = uuid.uuid4()
+
+    def receive(self, event: dict[str, Any]) -> None:
+        """Send a run event, and have it taken."""
+        text = _UUID.sub(lambda found: str(uuid.uuid5(self._own, found[0])), json.dumps(event))
+        text = text.replace('"/lake', f'"{self._root}').replace(
+            '"namespace": "tests"', f'"namespace": "tests-{self._own}"'
+        )
+        request = Request(  # of the URL that the tests were given
+            f"{self._url}/api/v1/lineage", text.encode(), {"Content-Type": "application/json"}
+        )
+        with urlopen(request, timeout=_TIMEOUT_S) as answer:
+            assert answer.status == 201
+
+    @property
+    def _root(self) -> str:
+        return f"/{self._own}/lake"
+
+    def _get(self, *path: str, query: str = "") -> Any:
+        address = "/".join(quote(part, safe="") for part in path)
+        with urlopen(f"{self._url}/api/v1/{address}{query}", timeout=_TIMEOUT_S) as answer:
+            return json.load(answer)
+
+    def _short(self, name: str) -> str:
+        return name.replace(self._root, "/lake")
+
+    def job(self, namespace: str, name: str) -> Job:
+        """Show a job in the graph."""
+        namespace = f"{namespace}-{self._own}"
+        node_id = f"job:{namespace}:{name}"
+        try:
+            graph = self._get("lineage", query=f"?depth=1&nodeId={quote(node_id, safe='')}")[
+                "graph"
+            ]
+        except HTTPError as error:
+            if error.code != 404:
+                raise
+            graph = []
+        node = next((n for n in graph if n["id"] == node_id), {"inEdges": [], "outEdges": []})
+        latest = self._get("namespaces", namespace, "jobs", name)["latestRun"]
+        return Job(
+            sorted(self._dataset_of(edge["origin"]) for edge in node["inEdges"]),
+            sorted(self._dataset_of(edge["destination"]) for edge in node["outEdges"]),
+            latest["state"],
+        )
+
+    def _dataset_of(self, node_id: str) -> str:
+        return self._short(node_id.removeprefix("dataset:file:"))
+
+    def dataset(self, namespace: str, name: str) -> Page:
+        """Show a dataset's page."""
+        address = ("namespaces", namespace, "datasets", name.replace("/lake", self._root))
+        page = self._get(*address)
+        partitions = page["facets"].get("sparkLineage_partitions") or {}
+        return Page(
+            sorted(field["name"] for field in page["fields"]),
+            partitions.get("summary"),
+            self._get(*address, "versions", query="?limit=1")["totalCount"],
+            {
+                (column["name"], self._short(source["dataset"]), source["field"])
+                for column in page["columnLineage"] or ()
+                for source in column["inputFields"]
+            },
+        )
