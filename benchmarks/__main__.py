@@ -18,6 +18,7 @@ from benchmarks.columns import chaining, growing, reading
 from benchmarks.merging import merging, remembering
 from benchmarks.page import drawing, publishing
 from benchmarks.results import Result
+from benchmarks.submitting import submitting
 from benchmarks.subsets import folding, listing, reconciling
 from benchmarks.tracing import tracing
 
@@ -63,6 +64,7 @@ def main() -> None:
         lambda: publishing(1, best),
         lambda: publishing(20, best),
         importing,
+        submitting,
     )
     measured = chain(merging(20), merging(1000), (measure() for measure in cheap))
     for result in chain(measured, drawing(), observer.measured()):

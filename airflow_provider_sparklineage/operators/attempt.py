@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import javaproperties
 import msgspec
 from airflow.providers.common.compat.openlineage.utils.spark import (
     inject_parent_job_information_into_spark_properties,
@@ -46,7 +45,7 @@ from airflow_provider_sparklineage.operators.injection import (
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.spark import capture, retention, transport
+from airflow_provider_sparklineage.spark import capture, distribution, retention, transport
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
     ManifestDegradation,
@@ -193,8 +192,8 @@ class Attempt:
             dir=None if self.bundle.path is None else self.settings.capture_location,
         )
         self._properties_file = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            javaproperties.dump(dict(submission.new_file), file)
+        os.close(handle)
+        distribution.write_properties(self._properties_file, submission.new_file)
         return name
 
     def abandon(self) -> None:

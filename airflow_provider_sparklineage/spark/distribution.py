@@ -126,6 +126,16 @@ def read_properties(path: Path) -> dict[str, str]:
     return {key: value.strip(_TRIMMED) for key, value in loaded.items()}
 
 
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    """Write a Java properties file that only this user can read.
+
+    :raise OSError: if it cannot be written
+    """
+    path.touch(mode=0o600)
+    with path.open("w", encoding="utf-8") as file:
+        javaproperties.dump(dict(properties), file)
+
+
 def environment(extra: Mapping[str, object] | None) -> dict[str, str]:
     """Give the environment of spark-submit: this process's, with the operator's ``env_vars``."""
     return {**os.environ, **{key: str(value) for key, value in (extra or {}).items()}}

@@ -17,9 +17,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import javaproperties
-
 from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.spark import distribution
 from airflow_provider_sparklineage.spark.listener import artifact, coordinate
 
 if TYPE_CHECKING:
@@ -67,9 +66,7 @@ def from_spark(
         properties.setdefault("spark.jars.ivy", str(work / "ivy"))
         (work / "nothing.py").touch()
         file = work / "resolving.properties"
-        file.touch(mode=0o600)
-        with file.open("w", encoding="utf-8") as stream:
-            javaproperties.dump(properties, stream)
+        distribution.write_properties(file, properties)
         command = [spark_submit, "--master", "local[1]", "--deploy-mode", "client"]
         command += ["--properties-file", str(file), "--packages", coordinate(scala)]
         if repositories:

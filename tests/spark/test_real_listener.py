@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import uuid
 
 import pytest
@@ -20,10 +21,11 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="session")
-def bundle(spark, tmp_path_factory):
+def bundle(spark, orders_lake, tmp_path_factory):
     """Run the staging application once and give its capture bundle."""
     work = tmp_path_factory.mktemp("spark")
-    lake = record_events.prepare_lake(spark, work)
+    lake = work / "lake"
+    shutil.copytree(orders_lake, lake)
     scratch = work / "scratch"
     scratch.mkdir()
     made = capture.create(work / "captures", Manifest(application_run_id=str(uuid.uuid4())))
