@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks, with_declared
-from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
 
 
 def datasets(

@@ -22,7 +22,6 @@ Policy, case by case:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datasets import is_files
@@ -63,6 +62,7 @@ from airflow_provider_sparklineage.lineage.said_columns import SaidColumns, Unre
 from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.lineage.undone import undone
+from airflow_provider_sparklineage.outcome import Outcome
 from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
@@ -72,13 +72,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.observed import Subset
-
-
-class Outcome(StrEnum):
-    """How the task ended; the event type of the merged event."""
-
-    COMPLETE = "COMPLETE"
-    FAIL = "FAIL"
 
 
 @dataclass(frozen=True)

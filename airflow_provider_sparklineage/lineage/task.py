@@ -16,10 +16,11 @@ from airflow_provider_sparklineage.lineage import columns, facets, known
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.known import Completion
-from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
+from airflow_provider_sparklineage.lineage.merge import TaskLineage, merge
 from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.option_kinds import ColumnLineageForm
+from airflow_provider_sparklineage.outcome import Outcome
 from airflow_provider_sparklineage.rules import PartitionRules
 from airflow_provider_sparklineage.spark.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie

@@ -32,9 +32,6 @@ from airflow_provider_sparklineage.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
-from airflow_provider_sparklineage.lineage import facets
-from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.task import completion, declared_lineage, task_lineage
 from airflow_provider_sparklineage.operators.budget import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.injection import (
@@ -45,6 +42,7 @@ from airflow_provider_sparklineage.operators.injection import (
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
+from airflow_provider_sparklineage.outcome import Outcome
 from airflow_provider_sparklineage.spark import capture, distribution, retention, transport
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
@@ -216,6 +215,7 @@ class Attempt:
             self._properties_file.unlink(missing_ok=True)
 
     # --- after ------------------------------------------------------------------------------------
+    # What merges is imported here: it takes longer than all else that a submission waits for.
 
     def resumed(self) -> None:
         """Go on with the bundle of the try that submitted the job, if it can be found.
@@ -282,12 +282,16 @@ class Attempt:
         return parts
 
     def _merged(self, outcome: Outcome) -> TaskLineage:
+        from airflow_provider_sparklineage.lineage.task import task_lineage
+
         self.budget.begin(self.settings.collect_timeout.total_seconds())
         self._note(ended=datetime.now(UTC), outcome=str(outcome))
         return self._completed(task_lineage(self.bundle, self.budget.expired))
 
     def _completed(self, lineage: TaskLineage) -> TaskLineage:
         """Let what the last successful run touched stand in where this try has nothing to say."""
+        from airflow_provider_sparklineage.lineage.task import completion
+
         lacking = completion(lineage, self.bundle.manifest)
         if self._last_known == NOTHING_KNOWN or not lacking.is_needed:
             return lineage
@@ -300,18 +304,23 @@ class Attempt:
             lineage = self._completed(self._without(outcome))
             return lineage, self._parts(lineage)
         except (Exception, AirflowTaskTimeout):  # what is declared may be why
+            from airflow_provider_sparklineage.lineage.merge import TaskLineage
+
             log.debug("What is declared cannot be said.", exc_info=True)
             lineage = TaskLineage(outcome, degradations=self.bundle.manifest.known)
             return lineage, self._parts(lineage)
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
+        from airflow_provider_sparklineage.lineage import facets
+
         representation = self.bundle.manifest.representation
         return facets.parts(lineage, self.bundle.report, representation, masked)
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""
-        manifest = self.bundle.manifest
+        from airflow_provider_sparklineage.lineage.task import declared_lineage
 
+        manifest = self.bundle.manifest
         lineage = declared_lineage(
             manifest.declared_inputs,
             manifest.declared_outputs,

@@ -16,16 +16,14 @@ from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import xcom
 from airflow_provider_sparklineage.archive import Archive
-from airflow_provider_sparklineage.lineage import facets
-from airflow_provider_sparklineage.lineage.size import fitted_event
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from openlineage.client.event_v2 import RunEvent
 
-    from airflow_provider_sparklineage.lineage.merge import Outcome
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
+    from airflow_provider_sparklineage.outcome import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +51,8 @@ def publish(attempt: Attempt, said: OpenLineageParts, outcome: Outcome, context:
 
 
 def _event(attempt: Attempt, said: OpenLineageParts, outcome: Outcome) -> RunEvent:
+    from airflow_provider_sparklineage.lineage import facets
+
     manifest = attempt.bundle.manifest
     job = manifest.job
     return facets.event_of(
@@ -69,6 +69,8 @@ def _push(event: RunEvent, document: dict[str, Any], attempt: Attempt, context: 
     max_bytes = attempt.settings.xcom_max_bytes
     if not max_bytes:
         return
+
+    from airflow_provider_sparklineage.lineage.size import fitted_event
 
     def smaller(allowed: int) -> dict[str, Any]:
         return Serde.to_dict(fitted_event(event, allowed, _XCOM_OPTION)[0])

@@ -18,8 +18,6 @@ from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
-from airflow_provider_sparklineage.lineage import facets
-from airflow_provider_sparklineage.lineage.task import declared_lineage
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.spark.events import ReadReport
@@ -79,6 +77,9 @@ def expected(
 
     :param has_ended: whether the try is over, without its job having run
     """
+    from airflow_provider_sparklineage.lineage import facets
+    from airflow_provider_sparklineage.lineage.task import declared_lineage
+
     resolved = prepared.settings
     lineage = declared_lineage(
         declared.inputs,

@@ -191,9 +191,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """Run spark-submit with the listener in it, then collect what it reported."""
         if not self._has_lineage() or not self._is_sent():
             return super().execute(context)  # type: ignore[misc]
-        from airflow_provider_sparklineage.lineage.merge import Outcome
         from airflow_provider_sparklineage.operators import reporting
         from airflow_provider_sparklineage.operators.publishing import publish
+        from airflow_provider_sparklineage.outcome import Outcome
 
         operator: Any = self
         own = {name: getattr(operator, name) for name in _INJECTED if hasattr(operator, name)}

@@ -211,13 +211,13 @@ def test_an_argument_that_is_no_unicode_costs_no_task(run):
 
 
 def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
-    from airflow_provider_sparklineage.operators import attempt
+    from airflow_provider_sparklineage.lineage import task
 
     def broken(*_):
         raise TypeError
 
-    monkeypatch.setattr(attempt, "task_lineage", broken)
-    monkeypatch.setattr(attempt, "declared_lineage", broken)
+    monkeypatch.setattr(task, "task_lineage", broken)
+    monkeypatch.setattr(task, "declared_lineage", broken)
     assert "merge_failed" in codes(run(operator()).complete)
 
 
