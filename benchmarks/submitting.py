@@ -19,7 +19,8 @@ RUNS = 9
 GOAL_MS = 100
 
 # Executes an operator as a task's process does, and prints the milliseconds until spark-submit is
-# started: Airflow's runtime and the operator's module have been imported when a task begins.
+# started. What a task's process has imported by then is imported: it is forked from the supervisor,
+# has parsed the DAG, and has asked the OpenLineage provider for its START event.
 TASK = """
 import json, sys, time
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.openlineage.plugins import listener, macros
 from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.execution_time import supervisor
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 operator = {"ours": SparkLineageSubmitOperator, "stock": SparkSubmitOperator}[sys.argv[1]](
@@ -72,6 +74,7 @@ def _milliseconds(name: str, folder: Path) -> float:
         "AIRFLOW__OPENLINEAGE__TRANSPORT": '{"type": "console"}',
         "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(folder / "captures"),
         "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[1]"}',
+        "AIRFLOW_CONN_SPARKLINEAGE_DEFAULT": '{"conn_type": "sparklineage"}',
         "XDG_CACHE_HOME": str(fetching.cache_folder().parent),
     }
     done = subprocess.run(

@@ -96,10 +96,12 @@ def transport() -> tuple[dict[str, Any] | None, str]:
 
 def why_not_sent() -> str | None:
     """Tell why Airflow sends no lineage, and the mend; None if it does."""
-    from airflow.providers.openlineage.api import is_openlineage_active
+    # As is_openlineage_active() does, whose package imports a parser of SQL with it.
+    from airflow.providers.openlineage import conf
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     try:
-        if is_openlineage_active():
+        if not conf.is_disabled() and get_openlineage_listener() is not None:
             return None
     except Exception as error:  # its configuration is no JSON, or JSON of something else
         return (

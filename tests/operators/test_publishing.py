@@ -193,7 +193,7 @@ def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archi
 def test_lineage_is_collected_for_the_archive_alone_but_not_for_the_xcom(
     spark_submit, execute, context, tmp_path, monkeypatch, archived
 ):
-    monkeypatch.setattr("airflow.providers.openlineage.api.is_openlineage_active", lambda: False)
+    monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: True)
     url = f"file://{tmp_path}/archive"
     if archived:
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
