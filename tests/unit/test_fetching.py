@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.exceptions import ListenerError
 from airflow_provider_sparklineage.spark import choice, fetching, listener, resolver
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution
@@ -191,3 +192,23 @@ def test_an_unreachable_repository_is_said_with_the_mend(env, monkeypatch, outpu
     monkeypatch.setattr(resolver, "_run", lambda *_: output)
     with pytest.raises(ListenerError, match=rf"{cause}.*--repositories.*proxyHost.*--from"):
         fetching.fetch("2.13", resolver.from_spark("2.13", "spark-submit", {}), env)
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+def test_the_command_needs_no_spark_where_the_jar_is_given(env, given, monkeypatch, capsys):
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    command = ["fetch-listener", "--spark-version", "4.0.1", "--from", str(given)]
+    assert cli.main(command) == 0
+    told = capsys.readouterr()
+    assert told.out.strip() == str(fetching.cached("2.13", env))
+    assert "Fetching openlineage-spark_2.13 1.53.0 for Spark 4.0.1" in told.err
+    assert cli.main(command) == 0  # and the second time it is there
+    assert capsys.readouterr().err == ""
+
+
+def test_the_command_says_what_is_no_version(capsys):
+    assert cli.main(["fetch-listener", "--spark-version", "newest"]) == 2
+    assert "'newest' is no version of Spark" in capsys.readouterr().err
