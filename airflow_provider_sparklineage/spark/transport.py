@@ -103,23 +103,37 @@ def without_secrets(submission: Submission) -> Submission:
     return _redacting(submission)
 
 
+_SHORTEST = 6
+"""Characters of the shortest text that is hidden: `1` or `true` would be, all over a log."""
+_SCHEME = re.compile(r"(?:Basic|Bearer|Token|ApiKey) +(\S+)", re.IGNORECASE)
+
+
 def secrets(submission: Submission) -> tuple[str, ...]:
     """Values of the user's transport that may be secrets, wherever they stand.
 
-    Of an address the password counts, of a header also what follows its first word (``Bearer …``).
+    Of an address the password counts as well, of an authorization what follows its scheme.
     """
     found: list[str] = []
-    for key in sorted(submission.keys()):  # a method: no mapping
+    for key in _secret_keys(submission):
         value = submission.value(key) or ""
-        if key.startswith(TRANSPORT) and not is_public(key, value):
-            password = urlsplit(value).password if "://" in value else None
-            found += [value, *([password] if password else value.split()[1:])]
-    return tuple(dict.fromkeys(found))
+        password = urlsplit(value).password if "://" in value else None
+        scheme = _SCHEME.fullmatch(value)
+        found += [value, password or "", scheme[1] if scheme else ""]
+    return tuple(dict.fromkeys(text for text in found if len(text) >= _SHORTEST))
+
+
+def _secret_keys(submission: Submission) -> list[str]:
+    """Properties of transports that may be secrets."""
+    return [
+        key
+        for key in sorted(submission.keys())
+        if key.startswith(TRANSPORT) and not is_public(key, submission.value(key) or "")
+    ]
 
 
 _PUBLIC = re.compile(
     r"type|continueOnFailure|withThreadPool|timeoutInMillis|compression|location|topicName|"
-    r"auth\.type|transports"
+    r"auth\.type|transports|headers\.(?i:Accept|Content-Type|User-Agent)"
 )
 
 
@@ -137,7 +151,7 @@ def is_public(key: str, value: str) -> bool:
 
 def _redacting(submission: Submission) -> Submission:
     """Tell Spark to redact secrets of a transport: its event log and its UI show all properties."""
-    if not secrets(submission):
+    if not _secret_keys(submission):
         return submission
     regex = submission.value(REDACTION) or _REDACTED_BY_DEFAULT
     if _REDACTED in regex:

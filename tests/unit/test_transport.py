@@ -135,8 +135,21 @@ def test_what_may_be_a_secret_leaves_the_arguments(key, value):
 
 
 def test_a_token_behind_its_scheme_and_a_password_in_an_address_are_secrets_too():
-    conf = {f"{T}headers.Authorization": "Bearer t0k3n", f"{T}url": "https://u:p4ss@marquez"}
-    assert {"t0k3n", "p4ss"} <= set(secrets(Submission(conf=conf)))
+    conf = {f"{T}headers.Authorization": "Bearer t0k3n-1", f"{T}url": "https://u:p4ssw0rd@marquez"}
+    assert {"t0k3n-1", "p4ssw0rd"} <= set(secrets(Submission(conf=conf)))
+
+
+def test_what_would_hide_half_a_log_is_not_hidden():
+    conf = {
+        f"{T}headers.Accept": "application/json",
+        f"{T}headers.X-Flag": "1",
+        f"{T}headers.X-Region": "north of here",
+    }
+    assert secrets(Submission(conf=conf)) == ("north of here",)
+    assert set(without_secrets(Submission(conf=conf)).new_file) == {
+        f"{T}headers.X-Flag",
+        f"{T}headers.X-Region",
+    }
 
 
 def test_without_secrets_nothing_changes():
