@@ -106,6 +106,7 @@ def ran(spark, orders_lake, tmp_path_factory):
         f"{T}headers.X-Tenant": f"{SECRET}-tenant",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": str(scratch / "log"),
+        "spark.eventLog.compress": "false",
     }
     submission = Submission(conf=users | record_events.spark_conf(lake, scratch))
     extensions, problems = class_path.extensions([str(jar)], None)
