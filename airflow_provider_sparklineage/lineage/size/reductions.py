@@ -112,16 +112,21 @@ def _mapped(
 
 
 def _without_comments(facet: dict[str, Any]) -> Reduced:
+    """Leave the comments out of a schema; what Spark said in another shape stays as it is."""
     count = 0
 
-    def bare(field: dict[str, Any]) -> dict[str, Any]:
+    def bare(field: Any) -> Any:
         nonlocal count
+        if not isinstance(field, dict):
+            return field
         count += bool(field.get("description"))
         kept = {key: value for key, value in field.items() if key != "description"}
-        return kept | ({"fields": list(map(bare, kept["fields"]))} if kept.get("fields") else {})
+        return kept | ({"fields": of(kept["fields"])} if kept.get("fields") else {})
 
-    fields = list(map(bare, facet.get("fields") or ()))
-    return facet | {"fields": fields}, count
+    def of(fields: Any) -> Any:
+        return list(map(bare, fields)) if isinstance(fields, list) else fields
+
+    return facet | {"fields": of(facet.get("fields"))}, count
 
 
 _COLUMNS = ("columnLineage",)
