@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
@@ -17,6 +18,8 @@ from airflow_provider_sparklineage.connection import (
 from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.options import OPTIONS, SECTION
 from airflow_provider_sparklineage.settings import Origin, Source
+
+log = logging.getLogger(__name__)
 
 
 def configuration() -> Source:
@@ -92,6 +95,29 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         )
         raise ConnectionFieldsError(msg) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
+
+
+def ready_client() -> None:
+    """Make the client of Airflow's OpenLineage provider, if a connection has its transport.
+
+    The provider makes it in every process that it forks to send an event. In ``airflow dags test``
+    such a process gets no answer when it asks for a connection, and the event is lost. Only a
+    transport that has neither threads nor open connections can be made before the fork.
+
+    Never raises: what is wrong is the provider's to say, when it sends.
+    """
+    from airflow.providers.openlineage import conf
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+    try:
+        if conf.is_disabled() or not conf.config_conn_id():
+            return
+        adapter = get_openlineage_listener().adapter
+        config = adapter.get_openlineage_config() or {}
+        if config.get("transport", {}).get("type") == "http":
+            adapter.get_or_create_openlineage_client()
+    except Exception:
+        log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
 
 
 def why_not_sent() -> str | None:

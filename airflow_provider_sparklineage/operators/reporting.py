@@ -17,6 +17,7 @@ from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
@@ -54,6 +55,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         resolved = resolve()
     except SettingsError:  # execute() says so
         resolved = settings.resolve()
+    sources.ready_client()
     ti = context.get("ti")
     archive = Archive(resolved.archive_url) if resolved.archive_url else None
     is_dated = context.get("logical_date") is not None

@@ -56,8 +56,8 @@ def backend():
         thread.join()
 
 
-@pytest.fixture
-def one_connection(backend, monkeypatch):
+@pytest.fixture(params=["environment", "database"])
+def one_connection(request, backend, airflow_db, monkeypatch):
     """Set up all there is to set up: the connection, and the setting that names it."""
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
@@ -69,12 +69,23 @@ def one_connection(backend, monkeypatch):
         },
         "max_partitions": 7,
     }
-    connection = {"conn_type": "sparklineage", "password": "k3y-of-marquez", "extra": extra}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARKLINEAGE_DEFAULT", json.dumps(connection))
+    fields = {"conn_type": "sparklineage", "password": "k3y-of-marquez", "extra": extra}
     monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
     # A worker's process has one client for its life, and this one may have sent before.
     monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
+    if request.param == "environment":
+        monkeypatch.setenv("AIRFLOW_CONN_SPARKLINEAGE_DEFAULT", json.dumps(fields))
+        yield
+        return
+    from airflow.models.connection import Connection
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.add(Connection("sparklineage_default", **fields | {"extra": json.dumps(extra)}))
+    yield
+    with create_session() as session:
+        session.query(Connection).filter_by(conn_id="sparklineage_default").delete()
 
 
 @pytest.fixture
