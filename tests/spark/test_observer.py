@@ -270,7 +270,7 @@ def run_job(spark, work: Path, ending: str, *, observed: bool):
     observations = folder / "observations.ndjson"
     if observed:
         observation = Observation(driver_zip.write(folder), observations, "tag")
-        injection = Injection(None, folder / "e", str(uuid.uuid4()), observation=observation)
+        injection = Injection((), folder / "e", str(uuid.uuid4()), observation=observation)
         after = inject(submission, injection)
         ours = {k: v for k, v in after.conf.items() if "sparklineage" in k and "openlin" not in k}
         submission = Submission(conf={**conf, **ours}, py_files=after.py_files)
