@@ -11,22 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.spark import capture
 from airflow_provider_sparklineage.spark.capture import JobName, Manifest
 from tests.conftest import golden
 
 STAGING = str(golden("staging_chain"))
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*argv):
-        code = cli.main(argv)
-        captured = capsys.readouterr()
-        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
-
-    return run
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ import dataclasses
 import io
 import json
 import shutil
-from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage import cli, show
+from airflow_provider_sparklineage import show
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
@@ -69,16 +68,6 @@ def bundle(tmp_path):
         return str(tmp_path)
 
     return make
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*argv):
-        code = cli.main(argv)
-        captured = capsys.readouterr()
-        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
-
-    return run
 
 
 def words(done):

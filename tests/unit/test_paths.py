@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.exceptions import UnusableInputError
 from airflow_provider_sparklineage.lineage import paths
 from airflow_provider_sparklineage.lineage.paths import Direction, spelled
@@ -194,16 +192,6 @@ def test_a_facet_that_is_none_names_its_dataset():
 
 
 # --- the command ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*argv):
-        code = cli.main(argv)
-        captured = capsys.readouterr()
-        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
-
-    return run
 
 
 @pytest.fixture
