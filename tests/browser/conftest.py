@@ -49,9 +49,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
-    """Start Debian's Chromium, once for all tests."""
+    """Start Debian's Chromium, once for all tests of this folder.
+
+    It ends with them: processes that Airflow forks in later tests would keep the pipes of its
+    driver open, and the driver waits for their end.
+    """
     found = shutil.which("chromium")
     if found is None:
         pytest.skip("There is no Chromium on the PATH; on Debian: apt install chromium")
@@ -124,12 +128,12 @@ class Server:
         return f"{self.url}/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/plugin/spark-lineage"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def archive(tmp_path_factory):
     return Archive(f"file://{tmp_path_factory.mktemp('browser')}/archive")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def environment(archive):
     """Name the Airflow of these tests, for processes of their own."""
     return os.environ | {
@@ -138,7 +142,7 @@ def environment(archive):
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def run_ids(environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("spark-submit")
     command = [sys.executable, "-m", "tests.browser.dag_runs", str(folder)]
@@ -159,7 +163,7 @@ def run_ids(environment, tmp_path_factory):
     return {dag: run_id for dag, (run_id, _) in runs.items()}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(run_ids, environment, archive, tmp_path_factory):
     """Start an API server on the database of those runs."""
     folder = tmp_path_factory.mktemp("server")
@@ -213,7 +217,7 @@ def await_answer(process, url: str, log: Path) -> None:
     pytest.fail(f"The API server did not start:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def session(chromium, server):
     """Log in as a person does, once for each user; gives the browser's context to open pages in."""
 
