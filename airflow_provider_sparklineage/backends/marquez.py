@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow_provider_sparklineage.backends.base import Backend
-from airflow_provider_sparklineage.backends.marquez_repairs import (
+from airflow_provider_sparklineage.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
     held_text,
-    repaired,
 )
 from airflow_provider_sparklineage.datasets import DatasetName
 
@@ -62,6 +61,9 @@ class Marquez(Backend):
 
     def repaired(self, said: OpenLineageParts) -> tuple[OpenLineageParts, Sequence[Degradation]]:
         """See :mod:`.marquez_repairs`."""
+        # Not needed for links, which a task pushes before its job starts.
+        from airflow_provider_sparklineage.backends.marquez_repairs import repaired
+
         return repaired(said)
 
     # --- pages ------------------------------------------------------------------------------------

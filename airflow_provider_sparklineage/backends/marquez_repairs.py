@@ -25,7 +25,6 @@ missing then.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -34,6 +33,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from openlineage.client.facet_v2 import column_lineage_dataset
 
+from airflow_provider_sparklineage.backends.marquez_names import (
+    MAX_NAMESPACE,
+    NOT_IN_NAMESPACES,
+    held_text,
+)
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.naming import producer
@@ -50,21 +54,11 @@ InputField = column_lineage_dataset.InputField
 MAX_OUTPUT_BYTES = 500_000
 """Of the facets of one output; the page of a dataset with 0.8 MB opens in 0.2 s, with 4.5 in 7."""
 
-NOT_IN_NAMESPACES = re.compile(r"[^A-Za-z0-9:;=/_.@+-]")
-"""Of ``marquez.common.models.NamespaceName``, as which it reads all namespaces again."""
-MAX_NAMESPACE = 1024
 _MAX_COLUMN = 255
 """Of the columns of its own tables that hold names of facets and fields, and types."""
 
 _BASE = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/BaseFacet"
 _DATA_SOURCE = "https://openlineage.io/spec/facets/1-0-1/DatasourceDatasetFacet.json"
-
-_UNHELD = re.compile("[\\x00\\ud800-\\udfff]")
-
-
-def held_text(text: str) -> str:
-    """Take out of a text what PostgreSQL cannot hold."""
-    return _UNHELD.sub("", text) if _UNHELD.search(text) else text
 
 
 def repaired(said: OpenLineageParts) -> tuple[OpenLineageParts, tuple[Degradation, ...]]:

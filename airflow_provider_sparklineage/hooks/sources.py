@@ -22,15 +22,16 @@ from airflow_provider_sparklineage.settings import Origin, Source
 log = logging.getLogger(__name__)
 
 
-def configuration() -> Source:
+def configuration(*names: str) -> Source:
     """Give what the ``[sparklineage]`` section sets, environment variables included.
 
     Airflow answers with the provider's defaults as well; those are not set by anyone.
+
+    :param names: of the options that are asked for; all if there are none
     """
-    found = {
-        option.name: airflow_conf.get(SECTION, option.name, fallback=None) for option in OPTIONS
-    }
-    values = {o.name: found[o.name] for o in OPTIONS if found[o.name] != o.default}
+    asked = [option for option in OPTIONS if not names or option.name in names]
+    found = {option.name: airflow_conf.get(SECTION, option.name, fallback=None) for option in asked}
+    values = {o.name: found[o.name] for o in asked if found[o.name] != o.default}
     return Source(Origin.CONFIGURATION, values)
 
 

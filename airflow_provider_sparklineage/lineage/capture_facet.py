@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_sparklineage.degradations import Degradation
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.spark.events import ReadReport
 
 CAPTURE_KEY = "sparkLineage_capture"

@@ -1,4 +1,4 @@
-"""A dataset of the task: what several actions say of it, joined into one."""
+"""A task's lineage and its datasets: what several actions say of one, joined."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from airflow_provider_sparklineage.spark.events import decode_facet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.application import ActionDataset
+    from airflow_provider_sparklineage.degradations import Degradation
+    from airflow_provider_sparklineage.lineage.application import ActionDataset, SparkApplication
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage
     from airflow_provider_sparklineage.lineage.expected import Expected
     from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.outcome import Outcome
     from airflow_provider_sparklineage.partitioning import Dimension
 
 
@@ -59,6 +61,17 @@ class LineageDataset:
 
 # Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
 _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
+
+
+@dataclass(frozen=True)
+class TaskLineage:
+    """What one try of a task read and wrote."""
+
+    outcome: Outcome
+    inputs: tuple[LineageDataset, ...] = ()
+    outputs: tuple[LineageDataset, ...] = ()
+    application: SparkApplication | None = None
+    degradations: tuple[Degradation, ...] = ()
 
 
 def joined(

@@ -31,7 +31,6 @@ from airflow_provider_sparklineage.lineage.columns import (
     Edges,
     Transformation,
 )
-from airflow_provider_sparklineage.lineage.explicit import LINEAGE_KEY, lineage_facet
 from airflow_provider_sparklineage.lineage.naming import producer
 from airflow_provider_sparklineage.lineage.partition_facets import (
     CHECK_KEY,
@@ -43,7 +42,6 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.redaction import private, redacted
 from airflow_provider_sparklineage.lineage.rewriting import rewritten
-from airflow_provider_sparklineage.lineage.size import fitted
 from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION, Representation
 from airflow_provider_sparklineage.spark.events import decode_facet
 
@@ -53,8 +51,7 @@ if TYPE_CHECKING:
     import msgspec
     from openlineage.client.facet_v2 import JobFacet
 
-    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.spark.events import ReadReport
 
 _OPTION = "[sparklineage] max_event_bytes"
@@ -76,8 +73,11 @@ def parts(
     backend = backend_of(representation.backend)
     lineage = rewritten(lineage, backend.identity, backend.text)
     job_facets: dict[str, JobFacet] = {}
-    if representation.explicit_lineage and (stated := lineage_facet(lineage.outputs)):
-        job_facets[LINEAGE_KEY] = stated
+    if representation.explicit_lineage:
+        from airflow_provider_sparklineage.lineage.explicit import LINEAGE_KEY, lineage_facet
+
+        if stated := lineage_facet(lineage.outputs):
+            job_facets[LINEAGE_KEY] = stated
     run_facets: dict[str, RunFacet] = {}
     # Before the job has run there is nothing to check.
     if report is not None and (check := check_facet(lineage.inputs, lineage.outputs)):
@@ -93,6 +93,8 @@ def parts(
         lineage = replace(lineage, degradations=(*lineage.degradations, *repairs))
         capture = {CAPTURE_KEY: capture_facet(lineage, report)}
         said = replace(said, run_facets=said.run_facets | capture)
+        from airflow_provider_sparklineage.lineage.size import fitted  # START waits for imports
+
         said, _ = fitted(said, representation.max_event_bytes, _OPTION)
     return redacted(said, mask)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
 
 def datasets(

@@ -21,7 +21,7 @@ Policy, case by case:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datasets import is_files
@@ -38,6 +38,7 @@ from airflow_provider_sparklineage.lineage.application import (
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
 from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
+    TaskLineage,
     column_names,
     joined,
     size_found,
@@ -72,17 +73,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.observed import Subset
-
-
-@dataclass(frozen=True)
-class TaskLineage:
-    """What one try of a task read and wrote."""
-
-    outcome: Outcome
-    inputs: tuple[LineageDataset, ...] = ()
-    outputs: tuple[LineageDataset, ...] = ()
-    application: SparkApplication | None = None
-    degradations: tuple[Degradation, ...] = ()
 
 
 def merge(

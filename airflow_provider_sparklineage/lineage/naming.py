@@ -11,6 +11,11 @@ SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
 
 
 @cache
+def version() -> str:
+    """Give this package's version."""
+    return metadata.version(DISTRIBUTION)
+
+
 def producer() -> str:
     """Name the ``producer`` of what this package makes."""
-    return f"urn:{DISTRIBUTION}:{metadata.version(DISTRIBUTION)}"
+    return f"urn:{DISTRIBUTION}:{version()}"

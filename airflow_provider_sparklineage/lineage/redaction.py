@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sparklineage.lineage.columns import Edges
-    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.subsets import Meant
 

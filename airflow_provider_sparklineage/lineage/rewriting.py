@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.columns import Edges, Transformation
-    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 
 
 def rewritten(

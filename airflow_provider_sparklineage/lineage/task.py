@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.backends import backend_of
 from airflow_provider_sparklineage.datasets import Naming
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.intermediates import Intermediates
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
-from airflow_provider_sparklineage.lineage import columns, facets, known
+from airflow_provider_sparklineage.lineage import columns, facets
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
-from airflow_provider_sparklineage.lineage.dataset import symlinks
+from airflow_provider_sparklineage.lineage.dataset import TaskLineage, symlinks
 from airflow_provider_sparklineage.lineage.known import Completion
-from airflow_provider_sparklineage.lineage.merge import TaskLineage, merge
+from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.relocation import relocated
-from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.option_kinds import ColumnLineageForm
 from airflow_provider_sparklineage.outcome import Outcome
 from airflow_provider_sparklineage.rules import PartitionRules
@@ -26,12 +23,9 @@ from airflow_provider_sparklineage.spark.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
     from airflow_provider_sparklineage.datasets import DatasetName
-    from airflow_provider_sparklineage.expectations import Expectation
-    from airflow_provider_sparklineage.last_known import LastKnown
-    from airflow_provider_sparklineage.representation import Limits
     from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
     from airflow_provider_sparklineage.spark.events import ReadReport
 
@@ -104,29 +98,6 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
             )
     degradations = (*lineage.degradations, *refused)
     return replace(lineage, outputs=tuple(outputs), degradations=degradations)
-
-
-def declared_lineage(
-    inputs: Iterable[DatasetName],
-    outputs: Iterable[DatasetName],
-    expectations: Iterable[Expectation],
-    rules: PartitionRules,
-    limits: Limits,
-    last_known: LastKnown = NOTHING_KNOWN,
-) -> TaskLineage:
-    """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
-
-    A path among the arguments has no side, so nothing is made of those before Spark has spoken.
-    """
-    said = [e for e in expectations if e.kind is Kind.DECLARED]
-    telling = Telling(said, rules, limits)
-    reads = known.datasets(last_known.inputs, inputs)
-    writes = known.datasets(last_known.outputs, outputs)
-    return TaskLineage(
-        Outcome.COMPLETE,
-        tuple(telling.told(dataset, Side.READ) for dataset in reads),
-        tuple(telling.told(dataset, Side.WRITE) for dataset in writes),
-    )
 
 
 def _observed(

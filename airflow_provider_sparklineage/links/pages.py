@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.openlineage.plugins.macros import lineage_job_name, lineage_job_namespace
 
-from airflow_provider_sparklineage.backends import backend_of
 from airflow_provider_sparklineage.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ def job_page(operator: Any, ti: Any) -> str:
         settings = _settings(operator)
         if settings is None or not settings.web_url:
             return ""
+        from airflow_provider_sparklineage.backends import backend_of
+
         namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
         page = backend_of(settings.backend).job_page(
             settings.web_url, namespace, lineage_job_name(ti)
@@ -45,6 +46,8 @@ def columns_page(operator: Any, output: str | None = None) -> str:
         settings = _settings(operator)
         if settings is None or not settings.web_url:
             return ""
+        from airflow_provider_sparklineage.backends import backend_of
+
         backend = backend_of(settings.backend)
         names = (n for n in _outputs(operator) if output is None or n.name == output)
         pages = (backend.columns_page(settings.web_url, name) for name in names)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
@@ -304,7 +304,7 @@ class Attempt:
             lineage = self._completed(self._without(outcome))
             return lineage, self._parts(lineage)
         except (Exception, AirflowTaskTimeout):  # what is declared may be why
-            from airflow_provider_sparklineage.lineage.merge import TaskLineage
+            from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
             log.debug("What is declared cannot be said.", exc_info=True)
             lineage = TaskLineage(outcome, degradations=self.bundle.manifest.known)
@@ -318,7 +318,7 @@ class Attempt:
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""
-        from airflow_provider_sparklineage.lineage.task import declared_lineage
+        from airflow_provider_sparklineage.lineage.declared import declared_lineage
 
         manifest = self.bundle.manifest
         lineage = declared_lineage(

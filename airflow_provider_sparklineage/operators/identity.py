@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+import airflow
+from airflow.providers import openlineage as openlineage_provider
+from airflow.providers.apache import spark as spark_provider
 from airflow.providers.openlineage.plugins.macros import (
     lineage_job_name,
     lineage_job_namespace,
     lineage_run_id,
 )
 
+from airflow_provider_sparklineage.lineage.naming import DISTRIBUTION, version
 from airflow_provider_sparklineage.spark import capture
 from airflow_provider_sparklineage.spark.capture import JobName, Manifest, TaskIdentity
 
@@ -58,16 +61,11 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
 
 
 def _versions() -> dict[str, str]:
-    names = (
-        "airflow-provider-sparklineage",
-        "apache-airflow",
-        "apache-airflow-providers-apache-spark",
-        "apache-airflow-providers-openlineage",
-    )
-    found = {}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    # Of Airflow's packages as their modules say it: to look it up in what is installed takes as
+    # long as all else that is done for a manifest.
+    return {
+        DISTRIBUTION: version(),
+        "apache-airflow": airflow.__version__,
+        "apache-airflow-providers-apache-spark": spark_provider.__version__,
+        "apache-airflow-providers-openlineage": openlineage_provider.__version__,
+    }

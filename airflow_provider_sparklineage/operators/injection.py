@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.degradations import DegradationCode
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class SubmitTarget:
+class SubmitTarget(NamedTuple):
     """Where the submission goes, as the operator's hook resolves it from the Spark connection.
 
     :param transport: properties of Airflow's own transport, where the task is to give it to Spark
@@ -47,7 +47,7 @@ class SubmitTarget:
     master: str
     deploy_mode: str | None
     properties_file: str | None
-    transport: Mapping[str, str] = field(default_factory=dict)
+    transport: Mapping[str, str] = MappingProxyType({})
 
     @property
     def environment_is_private(self) -> bool:

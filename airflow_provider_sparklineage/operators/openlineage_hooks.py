@@ -34,6 +34,7 @@ class OpenLineageHooks:
     lineage_conn_id: str
     _traces: tuple[TracedText, ...] | None
     _unrendered: tuple[str, ...]
+    _sources: tuple[settings.Source, settings.Source] | None
     _prepared: Prepared | None
     _collected: OpenLineageParts | None
     _ended_as: str | None
@@ -109,18 +110,23 @@ class OpenLineageHooks:
 
     def _settings(self) -> settings.Settings:
         arguments = {o.name: getattr(self, o.name) for o in OPTIONS if o.in_operator}
-        return settings.resolve(
-            settings.Source(settings.Origin.ARGUMENT, arguments),
-            source_of(sources.connection(self.lineage_conn_id)),
-            sources.configuration(),
-        )
+        asked = self._sources or self._ask_airflow()
+        return settings.resolve(settings.Source(settings.Origin.ARGUMENT, arguments), *asked)
+
+    def _ask_airflow(self) -> tuple[settings.Source, settings.Source]:
+        """Look up what the connection and the configuration say.
+
+        :raise SettingsError: if the connection cannot be meant so
+        """
+        connection = sources.connection(self.lineage_conn_id)
+        return source_of(connection), sources.configuration()
 
     def _has_lineage(self) -> bool:
         """Whether lineage is on; a wrong setting is said in the event, it switches nothing off."""
         if not self.lineage:
             return False
         try:
-            return not settings.value("disabled", sources.configuration())
+            return not settings.value("disabled", sources.configuration("disabled"))
         except SettingsError:
             return True
 

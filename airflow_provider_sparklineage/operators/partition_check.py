@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.partitioning import Partition
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.relay import relay
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.operators.budget import Budget
     from airflow_provider_sparklineage.spark.capture import CaptureBundle
 

@@ -8,24 +8,23 @@ this one or, if it fails, of the next. The same is said at the end of a try whos
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.openlineage.extractors import OperatorLineage
 
 from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
-from airflow_provider_sparklineage.spark.events import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from airflow_provider_sparklineage.archive import Archive
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What the OpenLineage hooks need of Airflow.
 
     It is asked for while the task's fields are rendered. The hooks run in a process that the
@@ -57,12 +55,20 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         resolved = settings.resolve()
     sources.ready_client()
     ti = context.get("ti")
-    archive = Archive(resolved.archive_url) if resolved.archive_url else None
+    archive = _archive(resolved.archive_url)
     is_dated = context.get("logical_date") is not None
     known = NOTHING_KNOWN
     if ti is not None:
         known = previous_run.last_known(ti, archive, is_dated=is_dated)
     return Prepared(resolved, known)
+
+
+def _archive(url: str) -> Archive | None:
+    if not url:
+        return None
+    from airflow_provider_sparklineage.archive import Archive
+
+    return Archive(url)
 
 
 class TryEndedError(BaseException):
@@ -80,7 +86,8 @@ def expected(
     :param has_ended: whether the try is over, without its job having run
     """
     from airflow_provider_sparklineage.lineage import facets
-    from airflow_provider_sparklineage.lineage.task import declared_lineage
+    from airflow_provider_sparklineage.lineage.declared import declared_lineage
+    from airflow_provider_sparklineage.spark.events import ReadReport
 
     resolved = prepared.settings
     lineage = declared_lineage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
@@ -138,6 +139,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         self._traces: tuple[TracedText, ...] | None = None
         self._unrendered: tuple[str, ...] = ()
         self._prepared: Prepared | None = None
+        self._sources: tuple[settings.Source, settings.Source] | None = None
         self._ended_as: str | None = None
 
     def _depend_on_declared(self) -> None:
@@ -174,6 +176,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
         self._traces = None
         self._unrendered = ()
+        self._sources = None
+        with suppress(SettingsError):  # execute() says so
+            self._sources = self._ask_airflow()  # once for a try: each time it is asked over a wire
         self._prepared = reporting.prepared(self._settings, context)
         templates = rendering.unrendered(self)
         render(parent, of_the_job, context, jinja_env, seen_oids)
@@ -192,7 +197,6 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not self._has_lineage() or not self._is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.operators import reporting
-        from airflow_provider_sparklineage.operators.publishing import publish
         from airflow_provider_sparklineage.outcome import Outcome
 
         operator: Any = self
@@ -222,6 +226,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 setattr(operator, name, value)
             if attempt.budget.is_killed:
                 self._ended_as = reporting.ended_as(context["ti"])
+            from airflow_provider_sparklineage.operators.publishing import publish
+
             publish(attempt, collected, Outcome.FAIL if failures else outcome, context)
         if failures:
             raise failures[0]

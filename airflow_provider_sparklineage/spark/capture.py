@@ -37,17 +37,16 @@ from airflow_provider_sparklineage.representation import (
     Representation,
 )
 from airflow_provider_sparklineage.spark import holds
-from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent, read_events
-from airflow_provider_sparklineage.spark.observations import (
-    ObservationRecord,
-    ObservationReport,
-    read_observations,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent
     from airflow_provider_sparklineage.spark.holds import Hold
+    from airflow_provider_sparklineage.spark.observations import (
+        ObservationRecord,
+        ObservationReport,
+    )
 
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
@@ -151,13 +150,22 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+# What reads a bundle is imported when one is read: before a job is submitted it waits for imports.
+
+
+def _no_report() -> ReadReport:
+    from airflow_provider_sparklineage.spark.events import ReadReport
+
+    return ReadReport()
+
+
 @dataclass(frozen=True)
 class CaptureBundle:
     """The bundle of one try; ``path`` is None where no directory could be made."""
 
     path: Path | None
     manifest: Manifest
-    report: ReadReport = field(default_factory=ReadReport)
+    report: ReadReport = field(default_factory=_no_report)
     hold: Hold | None = field(default=None, compare=False, repr=False)
     """What keeps others from deleting it, in the process that makes it."""
 
@@ -176,6 +184,8 @@ class CaptureBundle:
 
         :raise CaptureError: if the file is there but cannot be read
         """
+        from airflow_provider_sparklineage.spark.events import read_events
+
         path = self.events_path
         if path is None or not path.exists():
             return
@@ -191,6 +201,8 @@ class CaptureBundle:
 
         :raise CaptureError: if the file is there but cannot be read
         """
+        from airflow_provider_sparklineage.spark.observations import read_observations
+
         path = self.observations_path
         if path is None or not path.exists():
             return

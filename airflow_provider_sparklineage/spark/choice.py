@@ -11,10 +11,7 @@ from airflow_provider_sparklineage.spark import (
     distribution,
     fetching,
     jars,
-    java,
-    resolver,
 )
-from airflow_provider_sparklineage.spark import submit_output as output
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.listener import VERSION, artifact
 
@@ -35,7 +32,7 @@ def spark_of(
     by_files = distribution.find(spark_binary, env)
     if declared is not None:
         return SparkDistribution(by_files.home if by_files else None, *declared)
-    found = by_files or output.ask(spark_binary, env, fetching.cache_folder(env))
+    found = by_files or _asked(spark_binary, env)
     if found is None:
         msg = (
             f"There is no {spark_binary} on the worker's PATH; install Spark there (`pip install "
@@ -43,6 +40,12 @@ def spark_of(
         )
         raise ListenerError(msg)
     return found
+
+
+def _asked(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
+    from airflow_provider_sparklineage.spark import submit_output
+
+    return submit_output.ask(spark_binary, env, fetching.cache_folder(env))
 
 
 def jar_for(
@@ -85,6 +88,9 @@ def fetch_for(
     """
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)
+    # Imported here, because a job waits for what is imported above.
+    from airflow_provider_sparklineage.spark import java, resolver
+
     tell(f"Fetching {artifact(spark.scala)} {VERSION} for Spark {spark.version} …")
     if location is not None:
         return fetching.fetch(spark.scala, fetching.from_location(location, tell), env, tell)

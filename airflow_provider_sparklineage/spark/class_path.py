@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 import zipfile
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.exceptions import ListenerError
@@ -41,8 +40,7 @@ class Place(StrEnum):
         return self in (Place.DRIVER, Place.SPARK)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A listener that the job has.
 
     :param name: path or coordinate, as the user wrote it

@@ -8,8 +8,9 @@ transport (:mod:`.transport`), and the application's run id, which is ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
@@ -43,8 +44,7 @@ OBSERVER = "spark.sparklineage."
 DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(NamedTuple):
     """What makes the driver observe the partitions that are read and written.
 
     :param zip: the observer (:mod:`.driver_zip`)
@@ -57,8 +57,7 @@ class Observation:
     tag: str
 
 
-@dataclass(frozen=True)
-class Injection:
+class Injection(NamedTuple):
     """What is to be injected.
 
     :param jars: listener jar to add, unless the job has one, and jars that extend the listener
@@ -73,7 +72,7 @@ class Injection:
     jars: tuple[str, ...]
     events_path: Path
     application_run_id: str
-    defaults: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = MappingProxyType({})
     existing_transport: ExistingTransport = ExistingTransport.KEEP
     submit_opts: str | None = None
     observation: Observation | None = None

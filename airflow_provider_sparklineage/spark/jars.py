@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS, Identity, of_name
@@ -35,8 +34,7 @@ _MAX_COMMENT = 0xFFFF
 _ZIP64 = 0xFFFFFFFF
 
 
-@dataclass(frozen=True)
-class ListenerJar:
+class ListenerJar(NamedTuple):
     """A readable jar with the listener's class in it."""
 
     path: Path

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(NamedTuple):
     """An output expression of a template, or several that cannot be told apart in its text.
 
     :param text: as it is in the template, e.g. ``macros.ds_add(ds, -6)``
@@ -40,8 +38,7 @@ class Piece(NamedTuple):
     made: tuple[Made, ...]
 
 
-@dataclass(frozen=True)
-class Rendering:
+class Rendering(NamedTuple):
     """What a template renders to, as far as it could be rendered again.
 
     :param pieces: the text before the first hole, …, after the last

@@ -1,0 +1,47 @@
+"""The lineage of a task before its job has run: what is declared, and what its last run touched.
+
+A task's START waits for these imports, so nothing here merges.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
+from airflow_provider_sparklineage.lineage import known
+from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.expectations import Expectation
+    from airflow_provider_sparklineage.last_known import LastKnown
+    from airflow_provider_sparklineage.representation import Limits
+    from airflow_provider_sparklineage.rules import PartitionRules
+
+
+def declared_lineage(
+    inputs: Iterable[DatasetName],
+    outputs: Iterable[DatasetName],
+    expectations: Iterable[Expectation],
+    rules: PartitionRules,
+    limits: Limits,
+    last_known: LastKnown = NOTHING_KNOWN,
+) -> TaskLineage:
+    """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
+
+    A path among the arguments has no side, so nothing is made of those before Spark has spoken.
+    """
+    said = [e for e in expectations if e.kind is Kind.DECLARED]
+    telling = Telling(said, rules, limits)
+    reads = known.datasets(last_known.inputs, inputs)
+    writes = known.datasets(last_known.outputs, outputs)
+    return TaskLineage(
+        Outcome.COMPLETE,
+        tuple(telling.told(dataset, Side.READ) for dataset in reads),
+        tuple(telling.told(dataset, Side.WRITE) for dataset in writes),
+    )
