@@ -29,12 +29,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.lineage.globs import matches, spellings
 from airflow_provider_sparklineage.lineage.satisfying import Satisfying, either
 from airflow_provider_sparklineage.lineage.values import (
     KEPT,
@@ -44,7 +44,7 @@ from airflow_provider_sparklineage.lineage.values import (
     spelled,
 )
 from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition, date_of
 from airflow_provider_sparklineage.subset import EVERYTHING
 
 if TYPE_CHECKING:
@@ -137,13 +137,21 @@ def _explained(expected: Expected, seen: Seen) -> bool:
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
         dates = {canonical(s.value) for s in expected.sources if s.dimension == label}
-        values = [
-            canonical(p.as_dict().get(label, ""), formats.get(label, "")) or ""
-            for p in seen.partitions
-        ]
+        values = [_date_of(p, label, formats.get(label, "")) for p in seen.partitions]
         if values and {min(values), max(values)} <= dates:
             return True
     return False
+
+
+def _date_of(partition: Partition, label: str, form: str) -> str:
+    """Spell the date that a partition is of; empty if it is of none.
+
+    :param label: a dimension; or all of them, where they are a date only together: year/month/day
+    """
+    values = partition.as_dict()
+    if label in values:
+        return canonical(values[label], form) or ""
+    return (date_of(partition) or "") if label == "/".join(values) else ""
 
 
 # --- one spelling ---------------------------------------------------------------------------------
@@ -154,11 +162,15 @@ _Values = dict[str, str]
 
 
 class _Spelling:
-    """Partitions in one spelling: labels as they were seen, values as in :mod:`.values`."""
+    """Partitions in one spelling: labels as they were seen, values as in :mod:`.values`.
+
+    :ivar texts: labels of the dimensions that are columns of texts
+    """
 
     def __init__(self, seen: Iterable[Dimension], expected: Iterable[Dimension]) -> None:
         self._seen = {d.label: d for d in seen}
         self._formats = {d.label: d.format for d in expected}
+        self.texts = {d.label for d in self._seen.values() if kind_of(d) is ValueKind.TEXT}
         self._labels: dict[str, str] = {}
         for dimension in self._seen.values():
             self._labels.setdefault(dimension.label.casefold(), dimension.label)
@@ -193,11 +205,10 @@ class _Spelling:
 
     def is_comparable(self, wanted: Iterable[_Key], found: Iterable[_Values]) -> bool:
         """Whether times have zones on both sides, or on neither; of texts that is no matter."""
-        of_texts = {d.label for d in self._seen.values() if kind_of(d) is ValueKind.TEXT}
         with_zone: dict[str, set[bool]] = {}
         for side in (chain.from_iterable(wanted), chain.from_iterable(v.items() for v in found)):
             for label, value in side:
-                if len(value) > KEPT["day"] and label not in of_texts and value != NULL:
+                if len(value) > KEPT["day"] and label not in self.texts and value != NULL:
                     with_zone.setdefault(label, set()).add(has_zone(value))
         return all(len(kinds) == 1 for kinds in with_zone.values())
 
@@ -233,14 +244,23 @@ def _covering(
 
 
 def _globbed(
-    wanted: Iterable[_Key], found: Mapping[Partition, _Values], _: _Spelling
+    wanted: Iterable[_Key], found: Mapping[Partition, _Values], spelling: _Spelling
 ) -> tuple[frozenset[Partition], set[_Key]]:
     """Do the same where values are patterns."""
     covered, met = set(), set()
     keys = list(wanted)
     for partition, values in found.items():
+        seen = partition.as_dict()
+        texts = {
+            label: spellings(seen[label], value, is_text=label in spelling.texts)
+            for label, value in values.items()
+        }
         for key in keys:
-            if all(fnmatchcase(values.get(label, ""), pattern) for label, pattern in key):
+            if all(
+                matches(pattern, texts.get(label, ()))
+                or values.get(label, "")[: spelling.cut(label, pattern)] == pattern
+                for label, pattern in key
+            ):
                 covered.add(partition)
                 met.add(key)
     return frozenset(covered), met

@@ -156,6 +156,55 @@ def test_values_are_compared_in_one_spelling(one, other, dimension):
 
 
 @pytest.mark.parametrize(
+    ("glob", "value", "kind", "status"),
+    [
+        ("202405*", "20240506", "", "matched"),  # as the folder has it, not in the one spelling
+        ("202405*", "20240506", "int", "matched"),
+        ("202405*", "2024-05-06", "date", "matched"),  # a layout spells it so
+        ("202405*", "20240606", "int", "unexpected"),
+        ("0*", "5", "int", "matched"),  # Spark reads 05 as 5
+        ("0*", "5", "string", "unexpected"),
+        ("2024-05-{06,07}", "2024-05-07", "", "matched"),
+        ("2024-05-{06,07}", "2024-05-08", "", "unexpected"),
+        ("2024-0{5-0[1-6],6-*}", "2024-06-30", "", "matched"),
+        ("2024-05-0[^6]", "2024-05-07", "", "matched"),
+        ("2024-05-0[!6]", "2024-05-06", "", "unexpected"),
+        ("a\\*b", "a*b", "string", "matched"),
+        ("a,b*", "a,bc", "string", "matched"),
+        ("{a", "{a", "string", "matched"),
+        ("a}{b", "a}{b", "string", "matched"),
+        ("[z-a]", "[z-a]", "string", "matched"),
+        ("[]-]", "-", "string", "matched"),
+    ],
+)
+def test_globs_are_read_as_hadoop_reads_them_and_of_what_folders_may_spell(
+    glob, value, kind, status
+):
+    dimensions = (Dimension.of("dt", type=kind),)
+    wanted = expected(glob, is_glob=True)
+    assert reconcile(wanted, seen(value, dimensions=dimensions)).status == status
+
+
+def test_a_day_beside_a_glob_covers_its_hours():
+    hours = (Dimension.of("ts", "hour", "ts_hour", "int"), Dimension.of("region"))
+    wanted = Partition.of([("ts", "2024-05-06"), ("region", "*")])
+    touched = Partition.of([("ts_hour", "476379"), ("region", "eu")])
+    check = reconcile(
+        Expected(Kind.PATH, frozenset({wanted}), is_glob=True), Seen(hours, frozenset({touched}))
+    )
+    assert check.status == "matched"
+
+
+@pytest.mark.parametrize(("day", "status"), [("6", "matched"), ("7", "undeclared")])
+def test_an_inferred_date_matches_columns_that_are_a_date_together(day, status):
+    values = [("year", "2024"), ("month", "5"), ("day", day)]
+    dimensions = tuple(Dimension.of(label, type="integer") for label, _ in values)
+    sources = (Source(Kind.INFERRED, "a", "{{ ds }}", "2024-05-06", "year/month/day"),)
+    wanted = Expected(Kind.INFERRED, sources=sources)
+    assert reconcile(wanted, Seen(dimensions, frozenset({Partition.of(values)}))).status == status
+
+
+@pytest.mark.parametrize(
     ("one", "other"), [("2024-05-06", "2024-05-07"), ("a", "A"), ("100", "0100")]
 )
 def test_different_values_stay_different(one, other):
