@@ -21,6 +21,7 @@ What the listener says that is not so is repaired (:mod:`.repairs`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -34,7 +35,12 @@ from airflow_provider_sparklineage.spark.events import decode_facet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.spark.events import EventDataset, RawFacets, SparkEvent
+    from airflow_provider_sparklineage.spark.events import (
+        EventDataset,
+        ExceptionFacet,
+        RawFacets,
+        SparkEvent,
+    )
 
 
 class ActionState(StrEnum):
@@ -83,6 +89,7 @@ class Action:
     sql: str = ""
     properties: Mapping[str, frozenset[str]] = field(default_factory=dict)
     error: str = ""
+    """Class and error condition of the exception that it failed by; empty if nobody knows."""
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
     """Datasets under the listener's name, where rules name them otherwise."""
 
@@ -289,8 +296,8 @@ class _Run:
         if facets and facets.sql:
             self._sql = max(self._sql, facets.sql.query or "")
         run_facets = event.run.facets
-        if run_facets and run_facets.exception and run_facets.exception.message:
-            self._error = max(self._error, run_facets.exception.message)
+        if run_facets and run_facets.exception:
+            self._error = max(self._error, _kind(run_facets.exception))
         if run_facets and run_facets.spark_properties:
             for key, value in (run_facets.spark_properties.properties or {}).items():
                 self._properties.setdefault(key, set()).add(str(value))
@@ -320,6 +327,17 @@ class _Run:
             properties={k: frozenset(v) for k, v in sorted(self._properties.items())},
             error=self._error,
         )
+
+
+_CLASS = re.compile(r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?=[:\s]|$)", re.ASCII)
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]*\](?=\s|$)")
+
+
+def _kind(exception: ExceptionFacet) -> str:
+    """Name the class of an exception, and Spark's error condition: the rest can hold anything."""
+    message, trace = exception.message or "", exception.stack_trace or ""
+    found = _CLASS.match(trace) or _CLASS.match(message), _CONDITION.match(message)
+    return " ".join(part[0] for part in found if part)
 
 
 class _ApplicationRun:

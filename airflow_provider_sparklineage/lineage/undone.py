@@ -23,7 +23,7 @@ def undone(action: Action, telling: Telling) -> Iterator[Degradation]:
     failed = action.state is ActionState.FAILED
     code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
     how = "failed" if failed else "never ended"
-    why = f" ({_kind(action.error)})" if action.error else ""
+    why = f" ({action.error})" if action.error else ""
     stated = predicates.static_partition(action.sql) if action.sql else ()
     for dataset in action.outputs:
         at_risk = telling.at_risk(dataset.name, symlinks(dataset), dataset.locations or ())
@@ -37,8 +37,3 @@ def undone(action: Action, telling: Telling) -> Iterator[Degradation]:
         yield Degradation(code, message, dataset.name)
     if not action.outputs:
         yield Degradation(code, f"The action {action.label} {how}{why}.")
-
-
-def _kind(error: str) -> str:
-    """Name the class of an exception; its text can hold anything, and stands in the task's log."""
-    return error.strip().partition(":")[0].partition("\n")[0][:200]

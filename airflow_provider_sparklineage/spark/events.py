@@ -64,6 +64,7 @@ class ExceptionFacet(msgspec.Struct):
     """Run facet ``spark.exception`` (FAIL only)."""
 
     message: str | None = None
+    stack_trace: str | None = msgspec.field(name="stackTrace", default=None)
 
 
 class RunFacets(msgspec.Struct):

@@ -47,6 +47,20 @@ def test_partitions_that_may_be_half_written_are_named(merged, outcome, expected
     assert said.endswith("is not claimed. It may have half written dt=2024-05-06.")
 
 
+@pytest.mark.parametrize(
+    ("spark", "kind"),
+    [
+        ("3.5", "org.apache.spark.SparkException"),
+        ("4.0", "org.apache.spark.SparkRuntimeException [USER_RAISED_EXCEPTION]"),
+        ("4.2", "org.apache.spark.SparkRuntimeException [USER_RAISED_EXCEPTION]"),
+    ],
+)
+def test_of_an_exception_its_class_is_said_and_nothing_of_its_text(recorded, spark, kind):
+    lineage = merge(recorded("failing_action", spark).application, Outcome.FAIL)
+    assert f"wrote /lake/checked_orders failed ({kind});" in note(lineage)
+    assert "negative" not in note(lineage)  # raise_error('negative amount')
+
+
 def test_nothing_is_claimed_of_them(merged):
     lineage = merged(Outcome.FAIL, expectation(FAILED), expectation(GOOD))
     outputs = {d.name: d for d in lineage.outputs}

@@ -198,7 +198,9 @@ def test_on_failure_the_outputs_of_failed_actions_are_bare_names(recorded):
 def test_fail_is_sticky_though_the_listener_says_complete_afterwards(recorded):
     application = recorded("failing_action").application
     assert [a.state for a in application.actions] == [ActionState.COMPLETE, ActionState.FAILED]
-    assert application.actions[1].error
+    assert application.actions[1].error == (
+        "org.apache.spark.SparkRuntimeException [USER_RAISED_EXCEPTION]"
+    )
 
 
 def test_a_killed_driver_keeps_what_was_finished(recorded):
