@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from airflow_provider_sparklineage.lineage.application import ActionState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import (
         Action,
         ActionDataset,
@@ -34,26 +37,25 @@ def repaired(application: SparkApplication) -> SparkApplication:
 
 def _without_listings(actions: Sequence[Action]) -> list[Action]:
     """Leave out RDD runs that only list files or infer a schema."""
-    read_by_sql = [d for a in actions if a.job_type != "RDD_JOB" for d in a.inputs]
+    read_by_sql: dict[DatasetName, set[frozenset[str] | None]] = defaultdict(set)
+    for action in actions:
+        if action.job_type != "RDD_JOB":
+            for dataset in action.inputs:
+                read_by_sql[dataset.name].add(dataset.locations)
+
+    def is_covered(dataset: ActionDataset) -> bool:
+        """Whether an SQL run read the same dataset, and at least the same locations."""
+        ours, by = dataset.locations, read_by_sql.get(dataset.name, set())
+        return None in by or (
+            ours is not None and (ours in by or any(ours <= theirs for theirs in by if theirs))
+        )
 
     def is_listing(action: Action) -> bool:
         if action.job_type != "RDD_JOB" or action.outputs:
             return False
-        return action.ended is None or all(_is_covered(d, read_by_sql) for d in action.inputs)
+        return action.ended is None or all(map(is_covered, action.inputs))
 
     return [a for a in actions if not is_listing(a)]
-
-
-def _is_covered(dataset: ActionDataset, by: Sequence[ActionDataset]) -> bool:
-    """Whether one of the other reads is of the same dataset and at least the same locations."""
-    return any(
-        dataset.name == other.name
-        and (
-            other.locations is None
-            or (dataset.locations is not None and dataset.locations <= other.locations)
-        )
-        for other in by
-    )
 
 
 # Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
@@ -64,15 +66,22 @@ _V2_TABLE_AS_SELECT = re.compile(r"[._](atomic_)?(create|replace)_table_as_selec
 
 
 def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
-    """Make one action of the two executions, outer and inner, of a CTAS or ``saveAsTable``."""
+    """Make one action of the two executions, outer and inner, of a CTAS or ``saveAsTable``.
+
+    :param actions: in the order of their start
+    """
     joined: list[Action] = []
     taken: set[str] = set()
+    started = [action.started for action in actions]
     for outer in actions:
         if outer.run_id in taken:
             continue
         inner = None
         if makes_table_by_select(outer):
-            others = [a for a in actions if a.run_id not in taken and _is_inner_write(a, outer)]
+            first = bisect_left(started, outer.started)
+            end = len(actions) if outer.ended is None else bisect_right(started, outer.ended)
+            within = (a for a in actions[first:end] if a.run_id not in taken)
+            others = [a for a in within if _is_inner_write(a, outer)]
             # An outer execution that knows no output (Spark 4.1 has one around saveAsTable) could
             # take for its own what another thread writes.
             if outer.outputs or len(others) == 1:
@@ -86,7 +95,8 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
 
 
 def _is_inner_write(inner: Action, outer: Action) -> bool:
-    if inner.run_id == outer.run_id or inner.started < outer.started:
+    """Whether an action that started during another one is the write of it."""
+    if inner.run_id == outer.run_id:
         return False
     if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
         return False
