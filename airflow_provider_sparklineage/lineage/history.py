@@ -124,18 +124,23 @@ class WriteHistory:
 
     def __init__(self) -> None:
         self._writes: dict[DatasetName, list[Write]] = {}
+        self._written: dict[DatasetName, set[str]] = {}
         self._now: dict[DatasetName, _Contents] = {}
+        """Added to as writes come; missing where they have to be put together anew."""
 
     def add(self, dataset: DatasetName, write: Write) -> None:
         """Note a write."""
         writes = self._writes.setdefault(dataset, [])
+        written = self._written.setdefault(dataset, set())
         late = bool(writes) and write.ended < writes[-1].ended
         writes.append(write)
         if late:
             writes.sort(key=lambda w: w.ended)
-            self._now[dataset] = _contents(writes)
-        else:
-            self._now.setdefault(dataset, _Contents()).add(write)
+        if late or not written.isdisjoint(write.replaced):
+            self._now.pop(dataset, None)
+        elif dataset in self._now:
+            self._now[dataset].add(write)
+        written.update(write.locations or ())
 
     def origin(self, dataset: DatasetName, read: Read) -> Origin | None:
         """Tell what the application had put into a dataset by the start of a read.
@@ -167,6 +172,8 @@ class WriteHistory:
 
     def _settled(self, dataset: DatasetName, read: Read) -> _Contents:
         """Take a doubtful overwrite for a whole one once there is no more than what it wrote."""
+        if dataset not in self._now:
+            self._now[dataset] = _contents(self._writes[dataset])
         contents = self._now[dataset]
         is_known = contents.whole and contents.size == contents.size_alone
         if is_known or not read.size or read.locations or read.size != contents.size_alone:

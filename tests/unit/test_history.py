@@ -273,6 +273,16 @@ def test_a_location_that_was_replaced_twice_is_of_the_last_write():
     assert sources(made.origin(TABLE, read_of(1))) == {"q"}
 
 
+@pytest.mark.parametrize("is_read_between", [True, False])
+def test_the_whole_has_nothing_of_a_write_whose_locations_were_replaced(is_read_between):
+    made = history(day(1, 1, lineage=other("p")), day(2, 2, lineage=other("r")))
+    if is_read_between:
+        assert sources(made.origin(TABLE, read_of(seconds=2))) == {"p", "r"}
+    made.add(TABLE, day(1, 3, lineage=other("q")))
+    assert sources(made.origin(TABLE, read_of())) == {"q", "r"}
+    assert sources(made.origin(TABLE, Read())) == {"q", "r"}
+
+
 def test_an_overwritten_table_of_a_database_is_whole():
     action = replace(ACTION, job_name="app.execute_save_into_data_source_command.t")
     table = replace(OUTPUT, name=DatasetName("postgres://host:5432", "db.public.t"))
