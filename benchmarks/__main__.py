@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import observer
 from benchmarks.columns import chaining, growing, reading
-from benchmarks.merging import merging, remembering
+from benchmarks.merging import MANY, merging, remembering
 from benchmarks.page import drawing, publishing
 from benchmarks.results import Result
 from benchmarks.submitting import submitting
@@ -66,7 +66,8 @@ def main() -> None:
         importing,
         submitting,
     )
-    measured = chain(merging(20), merging(1000), (measure() for measure in cheap))
+    merged = chain(merging(20), merging(MANY), merging(MANY, None))
+    measured = chain(merged, (measure() for measure in cheap))
     for result in chain(measured, drawing(), observer.measured()):
         print(result, flush=True)
 

@@ -163,6 +163,7 @@ def _moment(event: SparkEvent) -> _Moment:
 
 
 _EMPTY = (b"null", b"{}", b"[]")
+_LONGEST_EMPTY = max(map(len, _EMPTY))
 
 
 # What an input was when the run began: later events may already tell of the run's own write.
@@ -182,16 +183,19 @@ class _Facets:
         self._values: dict[str, tuple[_Moment, bytes]] = {}
 
     def add(self, facets: RawFacets | None, moment: _Moment) -> None:
-        for name, raw in (facets or {}).items():
-            value = bytes(raw)
-            if value in _EMPTY:
+        if not facets:
+            return
+        values = self._values
+        for name, raw in facets.items():
+            value = bytes(raw)  # a copy, which does not keep the line that it is from
+            if len(value) <= _LONGEST_EMPTY and value in _EMPTY:
                 continue
             new = (moment, value)
             if name == _NOT_FROM_THE_END and moment[1] == _RANK["COMPLETE"]:
                 new = ((_LONG_AGO, moment[1]), value)
-            known = self._values.get(name)
+            known = values.get(name)
             if known is None or (new < known if name in self._earliest else new > known):
-                self._values[name] = new
+                values[name] = new
 
     def facets(self) -> dict[str, msgspec.Raw]:
         return {name: msgspec.Raw(self._values[name][1]) for name in sorted(self._values)}

@@ -70,6 +70,8 @@ class Expectations:
         :param links: the dataset's other names
         :param observed: partitions that were seen, whose values inferred dates may explain
         """
+        if not self._all:
+            return None
         here = [e for e in self._all if e.side in (None, side)]
         own = [e for e in here if self._is_about(e, dataset, links)]
         self._bound |= set(own)

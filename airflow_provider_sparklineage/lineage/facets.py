@@ -8,6 +8,7 @@ are column names.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -39,7 +40,7 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
     output_facets,
     partitioning_facets,
 )
-from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.lineage.parts import OpenLineageParts, made
 from airflow_provider_sparklineage.lineage.redaction import private, redacted
 from airflow_provider_sparklineage.lineage.rewriting import rewritten
 from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION, Representation
@@ -184,10 +185,10 @@ class UnredactedColumnLineage(column_lineage_dataset.ColumnLineageDatasetFacet):
 
 
 def _column_lineage(lineage: ColumnLineage) -> UnredactedColumnLineage:
-    return UnredactedColumnLineage(
+    return made(
+        UnredactedColumnLineage,
         fields={name: _field(lineage.fields[name]) for name in sorted(lineage.fields)},
         dataset=_input_fields(lineage.dataset),
-        producer=producer(),
     )
 
 
@@ -213,6 +214,7 @@ def _input_fields(edges: Edges) -> list[column_lineage_dataset.InputField]:
     ]
 
 
+@lru_cache(maxsize=4096)  # edges have few different ones, with texts that come again
 def _transformation(t: Transformation) -> column_lineage_dataset.Transformation:
     return column_lineage_dataset.Transformation(
         type=t.type or "", subtype=t.subtype, description=t.description, masking=t.masking

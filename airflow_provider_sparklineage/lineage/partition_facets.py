@@ -27,6 +27,7 @@ from openlineage.client.facet_v2 import (
 )
 
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.lineage.parts import made
 from airflow_provider_sparklineage.lineage.reconcile import worst
 from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.subset import (
@@ -107,6 +108,7 @@ def input_facets(dataset: LineageDataset) -> dict[str, InputDatasetFacet]:
     return _side_facets(
         dataset,
         base_subset_dataset.InputSubsetInputDatasetFacet,
+        "inputCondition",
         SparkLineageSubsetDescriptionInputDatasetFacet,
     )
 
@@ -116,19 +118,23 @@ def output_facets(dataset: LineageDataset) -> dict[str, OutputDatasetFacet]:
     return _side_facets(
         dataset,
         base_subset_dataset.OutputSubsetOutputDatasetFacet,
+        "outputCondition",
         SparkLineageSubsetDescriptionOutputDatasetFacet,
     )
 
 
 def _side_facets(
-    dataset: LineageDataset, subset: Callable[..., F], description: Callable[..., F]
+    dataset: LineageDataset,
+    subset: Callable[..., F],
+    condition: str,
+    description: Callable[..., F],
 ) -> dict[str, F]:
     said, rest = _sayable(dataset.meant.condition)
     facets: dict[str, F] = {}
     if said is not None:
-        facets[SUBSET_KEY] = subset(_condition(said), producer=producer())
+        facets[SUBSET_KEY] = made(subset, **{condition: _condition(said)})
     if rest:
-        facets[DESCRIPTION_KEY] = description(description=rest, producer=producer())
+        facets[DESCRIPTION_KEY] = made(description, description=rest)
     return facets
 
 
@@ -234,7 +240,8 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
     entries = [PartitionDimension(list(d.fields), d.transform) for d in dimensions]
     written = extent(partitions or ())
     facets: dict[str, DatasetFacet] = {
-        PARTITIONS_KEY: SparkLineagePartitionsDatasetFacet(
+        PARTITIONS_KEY: made(
+            SparkLineagePartitionsDatasetFacet,
             dimensions=entries,
             summary=written.summary if partitions is not None else "partitions not known",
             count=written.count,
@@ -242,7 +249,6 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
             last=str(written.last) if written.count else None,
             truncated=dataset.meant.skipped > 0,
             description=_partitioned_by(dimensions),
-            producer=producer(),
         )
     }
     if bare and entries:

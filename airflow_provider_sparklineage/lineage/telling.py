@@ -81,7 +81,7 @@ class Telling:
                     dataset.name,
                 )
             )
-        check = reconcile(expected, _seen(evidence))
+        check = reconcile(expected, _seen(evidence) if expected else None)
         self._note_inexact(dataset, side, check.status)
         return replace(dataset, expected=expected, meant=told, check=check)
 

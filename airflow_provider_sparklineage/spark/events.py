@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -187,7 +188,7 @@ def read_events(
             report.cut = True
             return
         report.bytes += len(line)
-        if not line.strip():
+        if line.isspace():
             continue
         try:
             event = _DECODER.decode(line.decode())  # raw facets must be UTF-8 as well
@@ -226,9 +227,16 @@ def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
     if facet is None:
         return None
     try:
-        return msgspec.json.decode(facet, type=shape)
+        of: Any = shape
+        decoded: _T = _decoder(of).decode(facet)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
+    return decoded
+
+
+@cache  # of the few shapes in this package; to make one takes longer than decoding a facet
+def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(shape)
 
 
 def as_lines(stream: IO[bytes]) -> Iterable[bytes]:

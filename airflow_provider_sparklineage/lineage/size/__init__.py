@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, with_dropped
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.size.measured_parts import MeasuredParts
-from airflow_provider_sparklineage.lineage.size.measuring import at_most, size_of
+from airflow_provider_sparklineage.lineage.size.measuring import size_of
 from airflow_provider_sparklineage.lineage.size.reductions import STEPS, whole
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ def fitted(
     said: OpenLineageParts, max_bytes: int, option: str
 ) -> tuple[OpenLineageParts, tuple[Degradation, ...]]:
     """Drop what makes the parts of an event larger than they may be; see :func:`fitted_event`."""
-    if at_most(said) <= max_bytes:
-        return said, ()
     event = MeasuredParts(said)
     if event.bytes <= max_bytes:
         return said, ()
@@ -148,7 +146,8 @@ class _Fitting:
                 )
 
     def _column_lineage(self) -> None:
-        for place in self._event.places("columnLineage", group="outputs"):
+        places = self._event.places("columnLineage", group="outputs")
+        for place in self._event.largest_first(places):
             if self._fits():
                 return
             self._event.reduce(place, whole)
@@ -159,7 +158,7 @@ class _Fitting:
 
     def _facets(self) -> None:
         before, gone = list(self.dropped), list[str]()
-        for place in self._event.places():
+        for place in self._event.largest_first(self._event.places()):
             if gone and self._fits():
                 return
             self._event.reduce(place, whole)

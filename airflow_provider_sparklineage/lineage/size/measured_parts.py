@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.lineage.size.measuring import ENVELOPE, Measuring, size_of
+from airflow_provider_sparklineage.lineage.size.measuring import ENVELOPE, entries_size, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,24 +30,39 @@ class Place(NamedTuple):
 
 
 class MeasuredParts:
-    """Parts of an event, from which facets can be taken; each is measured when it changes."""
+    """Parts of an event, from which facets can be taken."""
 
     def __init__(self, said: OpenLineageParts) -> None:
         self._said = said
-        self._facets = dict(_facets(said))
-        self._measured = Measuring().facet
-        self._sizes = {place: self._measured(place.key, f) for place, f in self._facets.items()}
+        self._facets: dict[str, dict[Place, Any]] = {}
+        for place, facet in _facets(said):
+            self._facets.setdefault(place.key, {})[place] = facet
         names = [[d.namespace, d.name] for d in (*said.inputs, *said.outputs)]
-        self.bytes = ENVELOPE + size_of(names) + _KEYS * len(names) + sum(self._sizes.values())
+        self._around = ENVELOPE + size_of(names) + _KEYS * len(names)
+        self._sizes: dict[str, int] = {}
+        """Of all facets of a key together, which is far cheaper than of each."""
+        self._alone: dict[Place, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """How large all of it is by now."""
+        for key in self._facets.keys() - self._sizes.keys():
+            self._sizes[key] = entries_size(key, self._facets[key].values())
+        return self._around + sum(self._sizes.values())
 
     def places(self, *keys: str, group: str = "") -> list[Place]:
-        """Give the places of facets with these keys, or of all; the largest first."""
-        found = [
-            p
-            for p in self._facets
-            if (not keys or p.key in keys) and (not group or p.group == group)
-        ]
-        return sorted(found, key=lambda p: (-self._sizes[p], p))
+        """Give the places of facets with these keys, or of all, on one side of the job or any."""
+        of = (self._facets.get(key, {}) for key in keys) if keys else self._facets.values()
+        return [place for places in of for place in places if not group or place.group == group]
+
+    def largest_first(self, places: Iterable[Place]) -> list[Place]:
+        """Sort places by the size of what stands there."""
+        return sorted(places, key=lambda place: (-self._size(place), place))
+
+    def _size(self, place: Place) -> int:
+        if place not in self._alone:
+            self._alone[place] = entries_size(place.key, [self._facets[place.key][place]])
+        return self._alone[place]
 
     def dataset(self, place: Place) -> DatasetName | None:
         """Name the dataset that a facet is of."""
@@ -58,15 +73,19 @@ class MeasuredParts:
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
         """Put what is left of a facet into its place, and tell how much went."""
-        left, count = reduced(self._facets[place])
+        facets = self._facets[place.key]
+        left, count = reduced(facets[place])
         if not count:
             return 0
-        self.bytes -= self._sizes.pop(place)
-        del self._facets[place]
-        if left is not None:
-            self._facets[place] = left
-            self._sizes[place] = self._measured(place.key, left)
-            self.bytes += self._sizes[place]
+        if left is None and place in self._alone and place.key in self._sizes:
+            self._sizes[place.key] -= self._alone[place]
+        else:
+            self._sizes.pop(place.key, None)
+        self._alone.pop(place, None)
+        if left is None:
+            del facets[place]
+        else:
+            facets[place] = left
         return count
 
     def parts(self) -> OpenLineageParts:
@@ -75,7 +94,7 @@ class MeasuredParts:
         def left(group: str, number: int, facets: str) -> dict[str, Any]:
             given = _group(self._said, group, number, facets)
             places = (Place(group, number, facets, key) for key in given)
-            return {p.key: self._facets[p] for p in places if p in self._facets}
+            return {p.key: self._facets[p.key][p] for p in places if p in self._facets[p.key]}
 
         return replace(
             self._said,

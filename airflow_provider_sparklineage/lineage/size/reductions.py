@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from openlineage.client.facet_v2 import column_lineage_dataset
 
 from airflow_provider_sparklineage.lineage.columns import INDIRECT
+from airflow_provider_sparklineage.lineage.parts import alike
 
 ColumnLineageDatasetFacet = column_lineage_dataset.ColumnLineageDatasetFacet
 Fields = column_lineage_dataset.Fields
@@ -48,12 +49,15 @@ def _without_descriptions(facet: ColumnLineageDatasetFacet) -> Reduced:
         nonlocal count
         said = source.transformations or []
         count += sum(bool(t.description) for t in said)
-        return _input_field(
-            source, [Transformation(t.type, t.subtype, None, t.masking) for t in said]
-        )
+        return _input_field(source, [_undescribed(t.type, t.subtype, t.masking) for t in said])
 
     dataset = [bare(source) for source in facet.dataset or []]
     return _mapped(facet, bare, dataset, with_text=False), count
+
+
+@lru_cache(maxsize=256)  # there are few kinds, and each edge is of one
+def _undescribed(kind: str, subtype: str | None, masking: bool | None) -> Transformation:
+    return Transformation(kind, subtype, None, masking)
 
 
 def _without_indirect_transformations(facet: ColumnLineageDatasetFacet) -> Reduced:
@@ -108,7 +112,7 @@ def _mapped(
         text = said.transformationDescription if with_text else None
         if sources:
             fields[name] = Fields(sources, text, said.transformationType)
-    return attrs.evolve(facet, fields=fields, dataset=dataset)
+    return alike(facet, fields=fields, dataset=dataset)
 
 
 def _without_comments(facet: dict[str, Any]) -> Reduced:
