@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,7 +81,9 @@ def send(
             while not late and not _ended(process):
                 late = time.monotonic() >= until or expired()
         finally:  # Airflow's task timeout can fire in here
-            process.kill()
+            # And what a transport has started, which would keep the writer waiting at the pipe.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             writer.join()
         said, printed = _content(out), _content(err)

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from airflow_provider_sparklineage.operators import relaying
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.relay.sending import send
 from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow
@@ -172,6 +173,30 @@ def test_a_backend_that_hangs_costs_the_task_its_time_and_no_more(
     time.sleep(1)
     assert len(backend.events) == sent  # nobody goes on sending
     assert "Spark events" in said
+
+
+_LEAVING = """
+import subprocess, time
+from openlineage.client.transport import Config, Transport
+class LeavingTransport(Transport):
+    kind = "leaving"
+    config_class = Config
+    def __init__(self, config):
+        subprocess.Popen(["sleep", "20"])
+    def emit(self, event):
+        time.sleep(20)
+"""
+
+
+def test_what_a_transport_has_started_ends_with_it(tmp_path, monkeypatch):
+    (tmp_path / "leaving.py").write_text(_LEAVING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    transport = {"transport": {"type": "leaving.LeavingTransport"}}
+    begun = time.monotonic()
+    line = golden(CASE).read_bytes().splitlines(keepends=True)[0]
+    sent = send([line] * 200, transport, seconds=3)  # more than a pipe holds
+    assert sent.stopped == "time was up"
+    assert time.monotonic() - begun < 10
 
 
 def test_a_backend_that_is_not_there_is_told(spark_submit, execute, transport):
