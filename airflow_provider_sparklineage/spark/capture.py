@@ -268,6 +268,11 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
     return bundle
 
 
+def is_name(name: str) -> bool:
+    """Whether a folder is called as :func:`create` calls bundles."""
+    return re.fullmatch(r"(?:.+-try\d+|try)-[a-z0-9_]{8}", name) is not None
+
+
 def remove(path: Path) -> None:
     """Delete a bundle's directory and what is in it."""
     shutil.rmtree(path, ignore_errors=True)
@@ -282,7 +287,8 @@ def _require_private(location: Path) -> None:
     """Refuse a location in which somebody else could have put, or could replace, a bundle."""
     status = location.stat()
     sticky = status.st_mode & stat.S_ISVTX
-    if status.st_uid not in (os.getuid(), 0) or (status.st_mode & 0o022 and not sticky):
+    owners = {status.st_uid, location.lstat().st_uid}  # of a link, who says where it leads
+    if owners - {os.getuid(), 0} or (status.st_mode & 0o022 and not sticky):
         msg = (
             f"{location} belongs to another user or is writable for others. Set [sparklineage] "
             "capture_location to a directory of the worker's own user with mode 0700."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest, TaskIdentity
 
-PROPERTIES_PREFIX = ".properties-"
+PROPERTIES_PREFIX = ".sparklineage-properties-"
 """Start of the names of properties files for one submission; they can hold credentials."""
 
 # spark-submit reads its properties file when it starts, which takes seconds.
@@ -34,12 +34,14 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 
     A bundle goes only if nobody holds it (:mod:`.holds`), so never that of a try that runs, on
     this machine or on another one that has the same mount. One that its worker never ended counts
-    from its last write. Properties files that a killed worker left go after an hour.
+    from its last write. Properties files that a killed worker left go after an hour. Whatever else
+    is there is not ours: the location may be a folder that others use.
     """
     removed = 0
     for folder in (f.parent for f in location.glob(f"*/{holds.LOCK}")):
-        with suppress(OSError):
-            removed += _removed(folder, older_than, now)
+        if capture.is_name(folder.name) and not folder.is_symlink():
+            with suppress(OSError):
+                removed += _removed(folder, older_than, now)
     for file in location.glob(f"{PROPERTIES_PREFIX}*"):
         with suppress(OSError):
             if now - _modified(file) > _PROPERTIES_AGE:

@@ -50,6 +50,18 @@ def test_a_location_of_somebody_else_is_refused(tmp_path):
         capture.create(tmp_path, manifest())
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+def test_a_location_that_somebody_else_leads_elsewhere_is_refused(tmp_path):
+    """The default one is in the temporary folder, where anybody may be there first."""
+    (tmp_path / "dags").mkdir(mode=0o700)
+    location = tmp_path / "sparklineage-0"
+    location.symlink_to(tmp_path / "dags")
+    capture.create(location, manifest()).remove()
+    os.chown(location, 12345, -1, follow_symlinks=False)
+    with pytest.raises(CaptureError, match="belongs to another user"):
+        capture.create(location, manifest())
+
+
 def test_a_location_that_is_a_file_is_told_with_the_option(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CaptureError, match=r"Set \[sparklineage\] capture_location"):

@@ -69,6 +69,27 @@ def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
     assert left(tmp_path) == set()
 
 
+@pytest.mark.parametrize("name", ["sparklineage", "poetry", "try-outs", "tryst-abcdefgh"])
+def test_folders_of_others_that_have_a_lock_of_that_name_stay(tmp_path, name):
+    """A capture location can be a folder that others use: /tmp, or ~/.cache with our own jars."""
+    (tmp_path / name).mkdir()
+    for file in (tmp_path / name / holds.LOCK, tmp_path / name / "precious.jar"):
+        file.touch()
+        os.utime(file, (0, 0))
+    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
+    assert (tmp_path / name / "precious.jar").exists()
+
+
+def test_a_link_is_no_bundle(tmp_path):
+    elsewhere = bundle(tmp_path / "elsewhere", written=timedelta(days=8))
+    elsewhere.release()
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / elsewhere.path.name).symlink_to(elsewhere.path)
+    assert retention.sweep(captures, older_than=WEEK, now=NOW) == 0
+    assert list(elsewhere.path.iterdir())
+
+
 def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch):
     def no_locks(*_):
         raise OSError(37, "No locks available")
@@ -79,12 +100,14 @@ def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch
 
 
 def test_a_properties_file_that_a_killed_worker_left_goes_after_an_hour(tmp_path):
-    old, new = tmp_path / ".properties-old", tmp_path / ".properties-new"
-    for file, age in ((old, timedelta(hours=2)), (new, timedelta(minutes=5))):
+    old, new = (tmp_path / f"{retention.PROPERTIES_PREFIX}{n}" for n in ("1", "2"))
+    others = tmp_path / ".properties-of-somebody"
+    two_hours = timedelta(hours=2)
+    for file, age in ((old, two_hours), (new, timedelta(minutes=5)), (others, two_hours)):
         file.write_text("secret")
         os.utime(file, ((NOW - age).timestamp(),) * 2)
     retention.sweep(tmp_path, older_than=WEEK, now=NOW)
-    assert (old.exists(), new.exists()) == (False, True)
+    assert (old.exists(), new.exists(), others.exists()) == (False, True, True)
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(5, 0), (65, 1)])
