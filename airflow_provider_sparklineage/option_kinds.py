@@ -110,7 +110,10 @@ def _integer(value: object) -> int:
 
 def _path(value: object) -> Path | None:
     text = _text(value)
-    return Path(text).expanduser() if text else None
+    try:
+        return Path(text).expanduser() if text else None
+    except RuntimeError as error:  # ~somebody whom this machine does not know
+        raise ValueError from error
 
 
 def _location(value: object) -> Path:

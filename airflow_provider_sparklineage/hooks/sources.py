@@ -15,8 +15,8 @@ from airflow_provider_sparklineage.connection import (
     LineageConnection,
     read,
 )
-from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
-from airflow_provider_sparklineage.options import OPTIONS, SECTION
+from airflow_provider_sparklineage.exceptions import ConnectionFieldsError, SettingsError
+from airflow_provider_sparklineage.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings import Origin, Source
 
 log = logging.getLogger(__name__)
@@ -28,11 +28,24 @@ def configuration(*names: str) -> Source:
     Airflow answers with the provider's defaults as well; those are not set by anyone.
 
     :param names: of the options that are asked for; all if there are none
+    :raise SettingsError: if Airflow cannot tell a value
     """
     asked = [option for option in OPTIONS if not names or option.name in names]
-    found = {option.name: airflow_conf.get(SECTION, option.name, fallback=None) for option in asked}
+    found = {option.name: _configured(option) for option in asked}
     values = {o.name: found[o.name] for o in asked if found[o.name] != o.default}
     return Source(Origin.CONFIGURATION, values)
+
+
+def _configured(option: Option) -> str | None:
+    try:
+        value: str | None = airflow_conf.get(SECTION, option.name, fallback=None)
+    except Exception as error:  # of configparser, most of all
+        msg = (
+            f"[{SECTION}] {option.name} cannot be read ({type(error).__name__}: {error}). In "
+            "airflow.cfg a % has to be written as %%."
+        )
+        raise SettingsError(msg) from error
+    return value
 
 
 def connection(conn_id: str) -> LineageConnection | None:

@@ -127,7 +127,7 @@ class OpenLineageHooks:
             return False
         try:
             return not settings.value("disabled", sources.configuration("disabled"))
-        except SettingsError:
+        except Exception:
             return True
 
     def _is_sent(self) -> bool:
@@ -145,7 +145,7 @@ class OpenLineageHooks:
             strict = resolved.strict
             if resolved.archive_url:
                 return True
-        except SettingsError:
+        except Exception:
             strict = bool(self.strict)
         if strict:
             raise SettingsError(reason)

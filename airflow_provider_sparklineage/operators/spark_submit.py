@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
@@ -177,12 +177,14 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         self._traces = None
         self._unrendered = ()
         self._sources = None
-        with suppress(SettingsError):  # execute() says so
-            self._sources = self._ask_airflow()  # once for a try: each time it is asked over a wire
-        self._prepared = reporting.prepared(self._settings, context)
+        with _harmless("Asking Airflow for settings and the last run"):
+            with suppress(SettingsError):  # execute() says so
+                self._sources = self._ask_airflow()  # once for a try: it is asked over a wire
+            self._prepared = reporting.prepared(self._settings, context)
         templates = rendering.unrendered(self)
         render(parent, of_the_job, context, jinja_env, seen_oids)
-        rendering.hide_secrets(self)
+        with _harmless("Hiding secrets among the properties"):
+            rendering.hide_secrets(self)
         for name in ours:
             try:
                 render(parent, [name], context, jinja_env, seen_oids)
@@ -202,6 +204,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         operator: Any = self
         own = {name: getattr(operator, name) for name in _INJECTED if hasattr(operator, name)}
         self._attempt = attempt = self._begin(context)
+        if attempt is None:
+            return super().execute(context)  # type: ignore[misc]
         push(self, context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
@@ -281,19 +285,30 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             self._attempt.budget.killed()
         super().on_kill()  # type: ignore[misc]
 
-    def _begin(self, context: Context) -> Attempt:
-        """Start a try; raises only if it is strict, and then before anything is submitted."""
+    def _begin(self, context: Context) -> Attempt | None:
+        """Start a try; raises only if it is strict, and then before anything is submitted.
+
+        :return: None if there is not even enough for an attempt; a warning says why
+        """
         from airflow_provider_sparklineage.operators.attempt import Attempt
 
+        wrong: SettingsError | None = None
+        strict = bool(self.strict)
         try:
-            resolved = self._settings()
-            wrong = None
-        except SettingsError as error:
-            if self.strict:
+            try:
+                resolved = self._settings()
+            except SettingsError as error:
+                if strict:
+                    raise
+                resolved, wrong = settings.resolve(), error
+            strict = resolved.strict
+            known = self._prepared.known if self._prepared else NOTHING_KNOWN
+            attempt = Attempt.begin(context, resolved, known)
+        except Exception as error:
+            if strict:
                 raise
-            resolved, wrong = settings.resolve(), error
-        known = self._prepared.known if self._prepared else NOTHING_KNOWN
-        attempt = Attempt.begin(context, resolved, known)
+            log.warning("The job runs without lineage (%s: %s).", type(error).__name__, error)
+            return None
         try:
             if wrong is None:
                 self._inject(attempt, context)
@@ -341,6 +356,15 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         operator.py_files = after.py_files
         operator.env_vars = dict(after.env_vars) or operator.env_vars
         operator.properties_file = properties_file or operator.properties_file
+
+
+@contextmanager
+def _harmless(what: str) -> Iterator[None]:
+    """Let no defect of what is done in here keep the task from running."""
+    try:
+        yield
+    except Exception:
+        log.debug("%s failed.", what, exc_info=True)
 
 
 class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):

@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.exceptions import ListenerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from urllib.parse import SplitResult
 
     from airflow_provider_sparklineage.spark.submission import Submission
 
@@ -116,7 +117,8 @@ def secrets(submission: Submission) -> tuple[str, ...]:
     found: list[str] = []
     for key in _secret_keys(submission):
         value = submission.value(key) or ""
-        password = urlsplit(value).password if "://" in value else None
+        address = _address(value) if "://" in value else None
+        password = address.password if address else None
         scheme = _SCHEME.fullmatch(value)
         found += [value, password or "", scheme[1] if scheme else ""]
     return tuple(dict.fromkeys(text for text in found if len(text) >= _SHORTEST))
@@ -144,9 +146,17 @@ def is_public(key: str, value: str) -> bool:
     """
     suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
     if suffix in ("url", "endpoint"):
-        parts = urlsplit(value)
-        return "@" not in parts.netloc and not parts.query
+        address = _address(value)
+        return address is not None and "@" not in address.netloc and not address.query
     return _PUBLIC.fullmatch(suffix) is not None
+
+
+def _address(text: str) -> SplitResult | None:
+    """Take an address apart; None if it is none."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return None
 
 
 def _redacting(submission: Submission) -> Submission:
@@ -177,5 +187,5 @@ def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
     if known is None or not all(known.fullmatch(key) for key in keys):
         return False
     # At the top level the listener takes an address apart (path to endpoint, query to parameters).
-    url = urlsplit(keys.get("url", ""))
-    return url.path in ("", "/") and not url.query
+    url = _address(keys.get("url", ""))
+    return url is not None and url.path in ("", "/") and not url.query

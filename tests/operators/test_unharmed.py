@@ -1,0 +1,97 @@
+"""Whatever is wrong with lineage, templates are rendered and the job runs: nothing gets out."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.providers.common.compat.sdk import conf as airflow_conf
+
+from airflow_provider_sparklineage.operators import attempt as attempt_module
+from airflow_provider_sparklineage.operators import rendering, reporting
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+pytestmark = pytest.mark.airflow
+
+TRANSPORT = "spark.openlineage.transport."
+
+
+@pytest.fixture
+def run(execute, context):
+    """Render and execute as the task runner does; give what the event says is missing."""
+
+    def run(after_rendering=lambda: None, **kwargs):
+        kwargs.setdefault("application_args", ["{{ ti.dag_id }}"])
+        task = SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+        context["task"] = task
+        task.render_template_fields(context)
+        after_rendering()
+        execute(task)
+        facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
+        return {d.code: d.message for d in facet.degradations}
+
+    return run
+
+
+@pytest.fixture
+def airflow_cfg():
+    """Say something in the section, as a line of airflow.cfg does."""
+    said = []
+
+    def say(name, value):
+        airflow_conf.read_string(f"[sparklineage]\n{name} = {value}\n")
+        said.append(name)
+
+    yield say
+    for name in said:
+        airflow_conf.remove_option("sparklineage", name)
+
+
+def test_a_percent_sign_in_airflow_cfg_costs_the_lineage_and_names_the_mend(
+    spark_submit, run, airflow_cfg
+):
+    airflow_cfg("partitioning", '[{dataset: "/lake/*", dimensions: [{field: d, format: "%Y"}]}]')
+    said = run()
+    assert spark_submit.ran
+    assert "[sparklineage] partitioning" in said["injection_failed"]
+    assert "%%" in said["injection_failed"]
+
+
+@pytest.mark.parametrize("option", ["CAPTURE_LOCATION", "LISTENER_JAR"])
+def test_the_home_of_nobody_costs_the_lineage_and_names_the_option(
+    spark_submit, run, monkeypatch, option
+):
+    monkeypatch.setenv(f"AIRFLOW__SPARKLINEAGE__{option}", "~nobody-of-this-name/lineage")
+    said = run()
+    assert spark_submit.ran
+    assert f"[sparklineage] {option.lower()} is '~nobody" in said["injection_failed"]
+
+
+@pytest.mark.parametrize("key", ["url", "endpoint", "auth.apiKey", "headers.X-Tenant"])
+def test_an_address_that_is_none_is_taken_for_a_secret(spark_submit, run, key):
+    address = "http://[not-an-address/s3cr3t-path"
+    run(conf={f"{TRANSPORT}type": "http", f"{TRANSPORT}{key}": address})
+    given = spark_submit.given
+    assert address not in " ".join(given.argv)
+    [(mode, text)] = given.files.values()
+    assert mode == "0o600"
+    assert "s3cr3t-path" in text
+
+
+@pytest.mark.parametrize(
+    ("module", "part"), [(reporting, "prepared"), (rendering, "hide_secrets")], ids=["1", "2"]
+)
+def test_a_defect_while_fields_are_rendered_costs_no_field(
+    spark_submit, run, monkeypatch, module, part
+):
+    with monkeypatch.context() as patched:
+        patched.setattr(module, part, lambda *_: 1 / 0)
+        run(after_rendering=patched.undo)
+    assert spark_submit.given.argv[-1] == "shop"
+
+
+def test_a_try_that_cannot_be_identified_runs_without_lineage(
+    spark_submit, run, monkeypatch, caplog
+):
+    monkeypatch.setattr(attempt_module, "manifest_of", lambda *_: 1 / 0)
+    assert list(run()) == ["not_submitted"]
+    assert spark_submit.ran
+    assert "The job runs without lineage (ZeroDivisionError" in caplog.text
