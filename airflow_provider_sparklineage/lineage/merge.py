@@ -120,9 +120,8 @@ def merge(
     merging.drop_intermediates(intermediates, declared_outputs)
     inputs = with_declared(merging.finished_inputs(), declared_inputs)
     outputs = with_declared(merging.finished_outputs(), declared_outputs)
-    both = inputs.keys() & outputs.keys()
-    inputs = {name: merging.told(d, Side.READ, name in both) for name, d in inputs.items()}
-    outputs = {name: merging.told(d, Side.WRITE, name in both) for name, d in outputs.items()}
+    read = [merging.told(d, Side.READ, outputs.get(name)) for name, d in inputs.items()]
+    written = [merging.told(d, Side.WRITE, inputs.get(name)) for name, d in outputs.items()]
     merging.degradations += merging.telling.degradations()
     if not outputs and not merging.dropped:
         merging.note(
@@ -132,8 +131,8 @@ def merge(
         )
     return TaskLineage(
         outcome,
-        tuple(inputs[name] for name in sorted(inputs)),
-        tuple(outputs[name] for name in sorted(outputs)),
+        tuple(sorted(read, key=lambda d: d.name)),
+        tuple(sorted(written, key=lambda d: d.name)),
         application,
         tuple(merging.degradations),
     )
@@ -330,23 +329,25 @@ class _Merging:
                 finished[name] = LineageDataset(name)
         return finished
 
-    def told(self, dataset: LineageDataset, side: Side, is_on_both_sides: bool) -> LineageDataset:
-        """Add what was expected of a dataset, and in which form its subset is to be said."""
+    def told(
+        self, dataset: LineageDataset, side: Side, other: LineageDataset | None
+    ) -> LineageDataset:
+        """Add what was expected of a dataset, and in which form its subset is to be said.
+
+        :param other: the dataset on the other side, if it is there
+        """
         name, filters, stated = dataset.name, None, None
         tables = self._observed.tables(name)
         if side is Side.WRITE and name in self._undone and name not in self.outputs:
             return self.telling.told(dataset, side, tables=tables, is_undone=True)
-        if self._expired():  # reading SQL takes a tenth of a second for each long text
-            pass
-        elif side is Side.WRITE:
-            stated = self._statements.partitions(name)
-        elif dataset.observed:
-            filters = self._observed.filters(name, self._columns.of(name))
-        else:
-            filters = self._statements.filter(dataset)
-        return self.telling.told(
-            dataset, side, filters, stated, is_on_both_sides=is_on_both_sides, tables=tables
-        )
+        if not self._expired():  # reading SQL takes a tenth of a second for each long text
+            if side is Side.WRITE or other is not None:
+                stated = self._statements.partitions(name)
+            if side is Side.READ and dataset.observed:
+                filters = self._observed.filters(name, self._columns.of(name))
+            elif side is Side.READ:
+                filters = self._statements.filter(dataset)
+        return self.telling.told(dataset, side, filters, stated, other=other, tables=tables)
 
 
 def _has_delta_extension(action: Action) -> bool:

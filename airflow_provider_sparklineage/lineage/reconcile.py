@@ -11,6 +11,9 @@ Statuses, in the order in which they are asked:
 ``matched``       exactly what is expected was touched
 ================  ==============================================================================
 
+- A path has no side. Of a dataset that was read and written, a partition of a path is missing only
+  if it was touched on neither side; and a side that touched none of them is undeclared if the other
+  one touched them all. What the other side touched may be unknown: then so is what is missing.
 - Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
   partition that was touched, they matched.
 - Values are compared in one spelling (:mod:`.values`). A time with a zone and one without are not
@@ -95,10 +98,18 @@ class Seen:
     partitions: frozenset[Partition]
 
 
-def reconcile(expected: Expected | None, seen: Seen | None) -> Check:
+def reconcile(
+    expected: Expected | None,
+    seen: Seen | None,
+    *,
+    is_on_both_sides: bool = False,
+    other: Seen | None = None,
+) -> Check:
     """Compare what is expected with what was seen; linear in both.
 
     :param seen: None where it is not known
+    :param is_on_both_sides: whether the dataset was read and written
+    :param other: what was seen on the other side; None where it is not known
     """
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
         return Check(Status.UNDECLARED)
@@ -108,24 +119,56 @@ def reconcile(expected: Expected | None, seen: Seen | None) -> Check:
         return Check(Status.UNOBSERVED)
     if expected.choices:
         return _by_predicates(expected, seen)
+    if expected.kind is Kind.PATH and is_on_both_sides:
+        return _by_paths_of_no_side(expected, seen, other)
     return _by_partitions(expected, seen)
 
 
 def _by_partitions(expected: Expected, seen: Seen) -> Check:
-    spelling = _Spelling(seen.dimensions, expected.dimensions)
-    if expected.partitions is None or not spelling.knows(expected.partitions):
+    found = _compared(expected, seen)
+    if found is None:
         return Check(Status.UNOBSERVED)
-    wanted = {spelling.expected(partition): partition for partition in expected.partitions}
-    found = {partition: spelling.seen(partition) for partition in seen.partitions}
-    if not spelling.is_comparable(wanted, found.values()):
-        return Check(Status.UNOBSERVED)
-    covers = _globbed if expected.is_glob else _covering
-    covered, touched = covers(wanted, found, spelling)
-    unexpected = frozenset(found) - covered
-    missing = frozenset(p for key, p in wanted.items() if key not in touched)
+    missing, unexpected = found
     if unexpected:
         return Check(Status.UNEXPECTED, missing, unexpected)
     return Check(Status.MISSING if missing else Status.MATCHED, missing)
+
+
+def _by_paths_of_no_side(expected: Expected, seen: Seen, other: Seen | None) -> Check:
+    """Compare where a path may be of the other side: yesterday's is read and today's is written."""
+    found = _compared(expected, seen)
+    beside = _compared(expected, other) if other else None
+    if found is None:
+        return Check(Status.UNOBSERVED)
+    missing, unexpected = found
+    is_of_this_side = len(unexpected) < len(seen.partitions)
+    if beside is None:
+        if unexpected and is_of_this_side:
+            return Check(Status.UNEXPECTED, frozenset(), unexpected)
+        return Check(Status.UNOBSERVED if missing or unexpected else Status.MATCHED)
+    if not beside[0] and not is_of_this_side:
+        return Check(Status.UNDECLARED)
+    missing &= beside[0]
+    if unexpected:
+        return Check(Status.UNEXPECTED, missing, unexpected)
+    return Check(Status.MISSING if missing else Status.MATCHED, missing)
+
+
+def _compared(
+    expected: Expected, seen: Seen
+) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
+    """Give what is missing and what is unexpected; None if the two cannot be compared."""
+    spelling = _Spelling(seen.dimensions, expected.dimensions)
+    if expected.partitions is None or not spelling.knows(expected.partitions):
+        return None
+    wanted = {spelling.expected(partition): partition for partition in expected.partitions}
+    found = {partition: spelling.seen(partition) for partition in seen.partitions}
+    if not spelling.is_comparable(wanted, found.values()):
+        return None
+    covers = _globbed if expected.is_glob else _covering
+    covered, touched = covers(wanted, found, spelling)
+    missing = frozenset(p for key, p in wanted.items() if key not in touched)
+    return missing, frozenset(found) - covered
 
 
 def _is_empty(expected: Expected) -> bool:

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.expected import Expectations
-from airflow_provider_sparklineage.lineage.reconcile import Seen, Status, reconcile
+from airflow_provider_sparklineage.lineage.reconcile import Check, Seen, Status, reconcile
 from airflow_provider_sparklineage.lineage.subsets import Evidence, located, meant
 from airflow_provider_sparklineage.partitioning import Dimension, split_path
 
@@ -45,15 +45,15 @@ class Telling:
         filters: Condition | None = None,
         stated: frozenset[Partition] | None = None,
         *,
-        is_on_both_sides: bool = False,
+        other: LineageDataset | None = None,
         tables: Collection[str] = (),
         is_undone: bool = False,
     ) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said.
 
         :param filters: condition that all rows fulfil which were read
-        :param stated: static partitions of all the statements that wrote it
-        :param is_on_both_sides: whether it was read and written
+        :param stated: static partitions of all the statements that wrote it, or its other side
+        :param other: the dataset on the other side, if it was read and written
         :param tables: identifiers by which it was seen to be read and written
         :param is_undone: whether only actions that failed wrote it: then nothing of it is claimed
         """
@@ -61,15 +61,11 @@ class Telling:
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
         if is_undone:
             return replace(dataset, expected=expected, check=reconcile(expected, None))
-        evidence = Evidence(
-            observed=dataset.observed,
-            subset=dataset.subset,
-            locations=dataset.locations,
+        evidence = replace(
+            self._touched(dataset, stated if side is Side.WRITE else None),
             filters=filters,
             expected=expected,
-            located=self._locator(dataset.name),
-            stated=stated,
-            is_on_both_sides=is_on_both_sides,
+            is_on_both_sides=other is not None,
         )
         told = meant(evidence, self._limits)
         if told.skipped:
@@ -81,9 +77,38 @@ class Telling:
                     dataset.name,
                 )
             )
-        check = reconcile(expected, _seen(evidence) if expected else None)
+        check = self._check(evidence, other, stated if side is Side.READ else None)
         self._note_inexact(dataset, side, check.status)
         return replace(dataset, expected=expected, meant=told, check=check)
+
+    def _touched(self, dataset: LineageDataset, stated: frozenset[Partition] | None) -> Evidence:
+        return Evidence(
+            observed=dataset.observed,
+            subset=dataset.subset,
+            locations=dataset.locations,
+            located=self._locator(dataset.name),
+            stated=stated,
+        )
+
+    def _check(
+        self,
+        evidence: Evidence,
+        other: LineageDataset | None,
+        stated: frozenset[Partition] | None,
+    ) -> Check:
+        """Compare what is expected with what was touched.
+
+        :param stated: static partitions of the statements that wrote the other side
+        """
+        expected = evidence.expected
+        if expected is None:
+            return reconcile(None, None)
+        if other is None or expected.kind is not Kind.PATH:
+            return reconcile(expected, _seen(evidence))
+        # What locations say of the other side must not make a mismatch of what was observed here.
+        is_known = other.observed or not evidence.observed
+        beside = _seen(self._touched(other, stated)) if is_known else None
+        return reconcile(expected, _seen(evidence), is_on_both_sides=True, other=beside)
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: Status) -> None:
         """Say that what was touched is not certain, where it is said or compared."""

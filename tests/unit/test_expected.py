@@ -4,9 +4,13 @@ import pytest
 
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.expected import Expectations
 from airflow_provider_sparklineage.lineage.observed import Subset
+from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.representation import DEFAULT_LIMITS
+from airflow_provider_sparklineage.rules import NO_RULES
 
 T = DatasetName("s3://lake", "t")
 LINK = DatasetName("hive://metastore:9083", "analytics.revenue")
@@ -166,3 +170,29 @@ def test_a_date_is_added_to_what_a_path_says():
     said = ask(path("2024-05-06"), inferred("2024-05-05"), seen=observed("2024-05-05"))
     assert (said.kind, said.partitions) == (Kind.PATH, {day("2024-05-06")})
     assert [s.kind for s in said.sources] == [Kind.INFERRED]
+
+
+@pytest.mark.parametrize(
+    ("how", "statuses"),
+    [
+        pytest.param(("observed", "observed"), ("matched", "matched"), id="observed"),
+        pytest.param(("located", "located"), ("matched", "matched"), id="located"),
+        pytest.param(("observed", "stated"), ("unobserved", "matched"), id="observed and stated"),
+        pytest.param(("observed", "unknown"), ("unobserved", "unobserved"), id="one unknown"),
+    ],
+)
+def test_yesterday_is_read_and_today_is_written_of_one_dataset(how, statuses):
+    telling = Telling([path("05"), path("06")], NO_RULES, DEFAULT_LIMITS)
+    sides = {
+        side: {
+            "observed": LineageDataset(T, observed=True, subset=observed(value)),
+            "located": LineageDataset(T, locations=frozenset({f"t/dt={value}"})),
+        }.get(how, LineageDataset(T))
+        for (side, value), how in zip(((Side.READ, "05"), (Side.WRITE, "06")), how, strict=True)
+    }
+    stated = frozenset({day("06")}) if "stated" in how else None
+    found = (
+        telling.told(sides[Side.READ], Side.READ, None, stated, other=sides[Side.WRITE]),
+        telling.told(sides[Side.WRITE], Side.WRITE, None, stated, other=sides[Side.READ]),
+    )
+    assert tuple(dataset.check.status for dataset in found) == statuses

@@ -185,6 +185,36 @@ def test_globs_are_read_as_hadoop_reads_them_and_of_what_folders_may_spell(
     assert reconcile(wanted, seen(value, dimensions=dimensions)).status == status
 
 
+@pytest.mark.parametrize(
+    ("wanted", "here", "other", "status"),
+    [
+        pytest.param("56", "5", "6", "matched", id="one path each"),
+        pytest.param("56", "56", "5", "matched", id="both here"),
+        pytest.param("56", "5", "5", "missing", id="one on neither side"),
+        pytest.param("56", "7", "5", "unexpected", id="another one instead of it"),
+        pytest.param("56", "57", "6", "unexpected", id="one besides"),
+        pytest.param("6", "5", "6", "undeclared", id="the path is of the other side"),
+        pytest.param("6", "5", "7", "unexpected", id="the path is of neither"),
+        pytest.param("56", "", "56", "undeclared", id="nothing here, all there"),
+        pytest.param("56", "5", None, "unobserved", id="may be there"),
+        pytest.param("56", "56", None, "matched", id="all here"),
+        pytest.param("5", "6", None, "unobserved", id="may be of the other side"),
+        pytest.param("5", "56", None, "unexpected", id="one besides, nothing known of there"),
+    ],
+)
+def test_a_path_has_no_side(wanted, here, other, status):
+    beside = None if other is None else seen(*other)
+    check = reconcile(expected(*wanted), seen(*here), is_on_both_sides=True, other=beside)
+    assert check.status == status
+    if status == "missing":
+        assert check.missing == partitions("6")
+
+
+def test_a_declaration_has_a_side():
+    wanted = expected("5", "6", kind=Kind.DECLARED)
+    assert reconcile(wanted, seen("5"), is_on_both_sides=True, other=seen("6")).status == "missing"
+
+
 def test_a_day_beside_a_glob_covers_its_hours():
     hours = (Dimension.of("ts", "hour", "ts_hour", "int"), Dimension.of("region"))
     wanted = Partition.of([("ts", "2024-05-06"), ("region", "*")])
