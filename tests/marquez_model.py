@@ -7,9 +7,12 @@ holds a real one to the same expectations. The rules:
 2. An event without inputs (outputs) takes the inputs (outputs) of its job out of the graph at once.
 3. A terminal event puts those into the graph, and no others, that any event of its run has named.
 4. A run makes a version of an output for each (source, schema, lifecycle state) with which it says
-   it. COMPLETE makes the versions of its run current, in the order in which they were made.
-5. Facets of a dataset belong to a version: an output's to the one that the event makes, an input's
-   to the current one. The page shows the current version's; ``outputFacets`` are on no page.
+   it. COMPLETE makes the versions of its run current; of several of one output mostly the last that
+   was said, but that is the database's choice. Reading what has no current version makes one in
+   the same way, which is current at once and of no run.
+5. Columns and facets of a dataset belong to a version: an output's to the one that the event makes,
+   an input's to the current one, beside those that it has. The page shows the current version's;
+   ``outputFacets`` are on no page.
 6. An edge between columns needs both columns in schemas of the run, and stays for ever.
 7. Names of symlinks lead to the dataset that said them first.
 8. A namespace of other characters than its own breaks all lists, for good.
@@ -46,14 +49,16 @@ class Page(NamedTuple):
     """Column, and the dataset and the column that it is of."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Version:
     key: tuple[Any, ...]
-    columns: list[str]
+    run: str | None = None
+    """The run that wrote it."""
+    columns: set[str] = field(default_factory=set)
     facets: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Dataset:
     name: Name
     versions: list[_Version] = field(default_factory=list)
@@ -64,10 +69,7 @@ class _Dataset:
 @dataclass
 class _Run:
     state: str = "NEW"
-    inputs: set[Name] = field(default_factory=set)
-    outputs: set[Name] = field(default_factory=set)
-    versions: list[tuple[_Dataset, _Version]] = field(default_factory=list)
-    input_columns: set[tuple[Name, str]] = field(default_factory=set)
+    read: list[tuple[_Dataset, _Version]] = field(default_factory=list)
 
 
 class PoisonedError(Exception):
@@ -100,17 +102,20 @@ class MarquezModel:
         if not event.get("outputs"):
             outputs.clear()
         for dataset in event.get("inputs") or ():
-            self._read(run, dataset)
+            self._read(run, run_id, dataset)
         for dataset in event.get("outputs") or ():
-            self._written(run, run_id, dataset)
+            self._write(run, run_id, dataset)
         if run.state != "RUNNING":
             inputs.clear()
-            inputs.update(run.inputs)
+            inputs.update(dataset.name for dataset, _ in run.read)
             outputs.clear()
-            outputs.update(run.outputs)
+            outputs.update(dataset.name for dataset, _ in self._written_by(run_id))
         if run.state == "COMPLETED":
-            for stored, version in run.versions:
-                stored.current = version
+            for dataset, version in self._written_by(run_id):
+                dataset.current = version
+
+    def _written_by(self, run_id: str) -> list[tuple[_Dataset, _Version]]:
+        return [(d, v) for d in self._datasets.values() for v in d.versions if v.run == run_id]
 
     def _stored(self, said: dict[str, Any]) -> _Dataset:
         name = (said["namespace"], said["name"])
@@ -124,47 +129,48 @@ class MarquezModel:
             self._links.setdefault((link["namespace"], link["name"]), primary)
         return self._datasets.setdefault(primary, _Dataset(primary))
 
-    def _read(self, run: _Run, said: dict[str, Any]) -> None:
-        stored = self._stored(said)
-        run.inputs.add(stored.name)
-        columns = _columns(said)
-        if stored.current is None:
-            stored.current = _Version((), columns)
-            stored.versions.append(stored.current)
-        stored.current.facets |= said.get("facets") or {}
-        stored.current.facets |= said.get("inputFacets") or {}
-        names = {stored.name, (said["namespace"], said["name"])}
-        run.input_columns |= {
-            (name, column) for name in names for column in (*columns, *stored.current.columns)
-        }
-
-    def _written(self, run: _Run, run_id: str, said: dict[str, Any]) -> None:
-        stored = self._stored(said)
-        run.outputs.add(stored.name)
-        facets = said.get("facets") or {}
-        columns = _columns(said)
+    def _version(self, stored: _Dataset, run_id: str, facets: dict[str, Any]) -> _Version:
+        """Give the version of a dataset that a run says with these facets."""
         key = (
             (facets.get("dataSource") or {}).get("name"),
-            tuple(
+            frozenset(
                 (f["name"], f.get("type"), f.get("description"))
                 for f in (facets.get("schema") or {}).get("fields") or ()
             ),
             (facets.get("lifecycleStateChange") or {}).get("lifecycleStateChange"),
             run_id,
         )
-        version = next((v for v in stored.versions if v.key == key), None)
-        if version is None:
-            version = _Version(key, columns)
-            stored.versions.append(version)
-            run.versions.append((stored, version))
+        version = next((v for v in stored.versions if v.key == key), None) or _Version(key)
+        stored.versions = [*(v for v in stored.versions if v is not version), version]
+        return version
+
+    def _read(self, run: _Run, run_id: str, said: dict[str, Any]) -> None:
+        stored = self._stored(said)
+        facets = said.get("facets") or {}
+        if stored.current is None:
+            stored.current = self._version(stored, run_id, facets)
+            stored.current.run = None
+        stored.current.columns |= _columns(said)
+        stored.current.facets |= facets | (said.get("inputFacets") or {})
+        if (stored, stored.current) not in run.read:
+            run.read.append((stored, stored.current))
+
+    def _write(self, run: _Run, run_id: str, said: dict[str, Any]) -> None:
+        stored = self._stored(said)
+        facets = said.get("facets") or {}
+        version = self._version(stored, run_id, facets)
+        version.run = run_id
+        columns = _columns(said)
+        version.columns |= columns
         version.facets |= facets
+        read = {(dataset.name, column) for dataset, of in run.read for column in of.columns}
         fields = (facets.get("columnLineage") or {}).get("fields") or {}
         stored.edges |= {
             (column, source["name"], source["field"])
             for column, of in fields.items()
             if column in columns
             for source in of["inputFields"]
-            if ((source["namespace"], source["name"]), source["field"]) in run.input_columns
+            if ((source["namespace"], source["name"]), source["field"]) in read
         }
 
     # --- pages ------------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ class MarquezModel:
         self._require_readable()
         primary = self._links.get((namespace, name), (namespace, name))
         stored = self._datasets[primary]
-        current = stored.current or _Version((), [])
+        current = stored.current or _Version(())
         partitions = current.facets.get("sparkLineage_partitions") or {}
         return Page(
             sorted(current.columns), partitions.get("summary"), len(stored.versions), stored.edges
@@ -196,6 +202,6 @@ class MarquezModel:
             raise PoisonedError
 
 
-def _columns(said: dict[str, Any]) -> list[str]:
+def _columns(said: dict[str, Any]) -> set[str]:
     schema = (said.get("facets") or {}).get("schema") or {}
-    return [f["name"] for f in schema.get("fields") or ()]
+    return {f["name"] for f in schema.get("fields") or ()}

@@ -7,10 +7,14 @@ NUL, or half of a surrogate pair, in text  taken out, for PostgreSQL holds neith
 NaN and infinite numbers                   left out
 a symlink's namespace with characters      the identifier is left out; of such a symlink Marquez
 that Marquez has no namespaces with        would answer nothing more, for good
-no ``dataSource``                          added: without it the list of sources fails for good
+no ``dataSource``, or one without name     one of the namespace's name: else the list of sources
+or URI                                     fails for good, or what follows is lost
 a facet without ``_producer``,             added; the whole event would be refused
-``_schemaURL``
+``_schemaURL``, or with what is no URI
 a schema's field without a name            left out; the whole event would be refused
+a field's type or description that is no   left out; the whole event would be refused
+text
+a type of over 1,000 bytes                 cut: it stands in an index, where it has no more room
 facets, columns of over 255 characters     left out
 a column's source without dataset, field   left out
 ``transformationType`` over 255            cut
@@ -25,10 +29,12 @@ missing then.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import attrs
 from openlineage.client.facet_v2 import column_lineage_dataset
@@ -55,10 +61,20 @@ MAX_OUTPUT_BYTES = 500_000
 """Of the facets of one output; the page of a dataset with 0.8 MB opens in 0.2 s, with 4.5 in 7."""
 
 _MAX_COLUMN = 255
-"""Of the columns of its own tables that hold names of facets and fields, and types."""
+"""Of the columns of its own tables that hold names of facets and fields, and kinds of edges."""
+_MAX_TYPE = 1000
+"""In bytes; an entry of its index of fields has 2,704 of them, for the name and the type."""
+_MAX_LIFECYCLE_STATE = 63
 
 _BASE = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/BaseFacet"
 _DATA_SOURCE = "https://openlineage.io/spec/facets/1-0-1/DatasourceDatasetFacet.json"
+
+_PART = r"(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})"
+_URI = re.compile(
+    rf"(?:[A-Za-z][A-Za-z0-9+.-]*:/{{0,3}}|/?(?![^/?#]*:)){_PART}(?:{_PART}|[/:])*"
+    rf"(?:[?](?:{_PART}|[/:?])*)?(?:#(?:{_PART}|[/:?])*)?"
+)
+"""Texts that ``java.net.URI`` takes; not all of them, but nothing else."""
 
 
 def repaired(said: OpenLineageParts) -> tuple[OpenLineageParts, tuple[Degradation, ...]]:
@@ -102,7 +118,9 @@ class _Repairing:
                 "_producer": producer(),
                 "_schemaURL": _DATA_SOURCE,
                 "name": name.namespace,
-                "uri": name.namespace,
+                "uri": name.namespace
+                if _is_uri(name.namespace)
+                else f"urn:{quote(name.namespace, safe='')}",
             }
         changed: dict[str, Any] = {}
         if not _same(mended, dataset.facets or {}):
@@ -146,14 +164,14 @@ class _Repairing:
     def _modelled(self, key: str, facet: Any, name: DatasetName) -> Any:
         if isinstance(facet, ColumnLineageDatasetFacet):
             return self._columns(facet, name)
-        if not isinstance(facet, dict) or key not in _MODELLED:
+        if key not in _MODELLED:
             return facet
-        mended = _MODELLED[key](self, facet, name)
+        mended = _MODELLED[key](self, facet, name) if isinstance(facet, dict) else None
         if mended is None:
             self._note(f"The facet {key} of {name}, which is not complete, was left out", name)
             return None
         lacking = {"_producer": producer(), "_schemaURL": _BASE}
-        lacking = {k: v for k, v in lacking.items() if not isinstance(mended.get(k), str)}
+        lacking = {k: v for k, v in lacking.items() if not _is_uri(mended.get(k))}
         return mended | lacking if lacking else mended
 
     def _schema(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
@@ -163,7 +181,12 @@ class _Repairing:
         if not isinstance(fields, list):
             return None
         kept = [f for f in fields if isinstance(f, dict) and _is_held(f.get("name"))]
-        return self._fewer(facet, "fields", kept, f"columns of the schema of {name}", name)
+        facet = self._fewer(facet, "fields", kept, f"columns of the schema of {name}", name)
+        typed = [_typed(f) for f in kept]
+        if changed := sum(a is not b for a, b in zip(typed, kept, strict=True)):
+            self._note(f"Types or descriptions of {changed} columns of {name} were cut", name)
+            return facet | {"fields": typed}
+        return facet
 
     def _symlinks(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
         identifiers = facet.get("identifiers")
@@ -184,8 +207,17 @@ class _Repairing:
     def _described(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
         return facet if isinstance(facet.get("description"), str) else None
 
-    def _as_it_is(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
-        return facet
+    def _source(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
+        source = facet.get("name")
+        is_named = isinstance(source, str) and bool(source.strip())
+        return facet if is_named and _is_uri(facet.get("uri")) else None
+
+    def _changed(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
+        state = facet.get("lifecycleStateChange")
+        return facet if isinstance(state, str) and len(state) <= _MAX_LIFECYCLE_STATE else None
+
+    def _unheld(self, _facet: dict[str, Any], _name: DatasetName) -> None:
+        return None
 
     # --- column lineage ---------------------------------------------------------------------------
 
@@ -222,14 +254,31 @@ _MODELLED: dict[str, Callable[[_Repairing, dict[str, Any], DatasetName], dict[st
     "schema": _Repairing._schema,
     "symlinks": _Repairing._symlinks,
     "documentation": _Repairing._described,
-    "dataSource": _Repairing._as_it_is,
-    "lifecycleStateChange": _Repairing._as_it_is,
+    "dataSource": _Repairing._source,
+    "lifecycleStateChange": _Repairing._changed,
+    "description": _Repairing._unheld,  # would have to be a text, which no facet is
 }
 """Facets that Marquez has classes of its own for, by which it judges the whole event."""
 
 
 def _is_held(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip()) and len(name) <= _MAX_COLUMN
+
+
+def _is_uri(text: object) -> bool:
+    return isinstance(text, str) and bool(_URI.fullmatch(text))
+
+
+def _typed(field: dict[str, Any]) -> dict[str, Any]:
+    """Give a schema's field with texts that can be held; the same object if it has none else."""
+    changed: dict[str, Any] = {}
+    for key in ("type", "description"):
+        value = field.get(key)
+        if isinstance(value, (list, dict)):
+            changed[key] = None
+        elif key == "type" and isinstance(value, str) and len(value.encode()) > _MAX_TYPE:
+            changed[key] = value.encode()[: _MAX_TYPE - 3].decode(errors="ignore") + "…"
+    return field | changed if changed else field
 
 
 def _is_link(identifier: dict[str, Any]) -> bool:

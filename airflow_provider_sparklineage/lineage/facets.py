@@ -92,8 +92,10 @@ def parts(
     said, repairs = backend.repaired(said)
     if report is not None:
         lineage = replace(lineage, degradations=(*lineage.degradations, *repairs))
-        capture = {CAPTURE_KEY: capture_facet(lineage, report)}
-        said = replace(said, run_facets=said.run_facets | capture)
+        capture = OpenLineageParts([], [], {CAPTURE_KEY: capture_facet(lineage, report)})
+        # Names in it are as they were; that they cannot be held has been said by then.
+        capture, _ = backend.repaired(capture)
+        said = replace(said, run_facets=said.run_facets | capture.run_facets)
         from airflow_provider_sparklineage.lineage.size import fitted  # START waits for imports
 
         said, _ = fitted(said, representation.max_event_bytes, _OPTION)

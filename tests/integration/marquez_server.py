@@ -32,8 +32,14 @@ class MarquezServer:
         text = text.replace('"/lake', f'"{self._root}').replace(
             '"namespace": "tests"', f'"namespace": "tests-{self._own}"'
         )
+        self.send(json.loads(text))
+
+    def send(self, event: dict[str, Any]) -> None:
+        """Send a run event with the names that it has, and have it taken."""
         request = Request(  # of the URL that the tests were given
-            f"{self._url}/api/v1/lineage", text.encode(), {"Content-Type": "application/json"}
+            f"{self._url}/api/v1/lineage",
+            json.dumps(event).encode(),
+            {"Content-Type": "application/json"},
         )
         with urlopen(request, timeout=_TIMEOUT_S) as answer:
             assert answer.status == 201
@@ -42,7 +48,8 @@ class MarquezServer:
     def _root(self) -> str:
         return f"/{self._own}/lake"
 
-    def _get(self, *path: str, query: str = "") -> Any:
+    def get(self, *path: str, query: str = "") -> Any:
+        """Ask for what is at a path of names."""
         address = "/".join(quote(part, safe="") for part in path)
         with urlopen(f"{self._url}/api/v1/{address}{query}", timeout=_TIMEOUT_S) as answer:
             return json.load(answer)
@@ -55,15 +62,13 @@ class MarquezServer:
         namespace = f"{namespace}-{self._own}"
         node_id = f"job:{namespace}:{name}"
         try:
-            graph = self._get("lineage", query=f"?depth=1&nodeId={quote(node_id, safe='')}")[
-                "graph"
-            ]
+            graph = self.get("lineage", query=f"?depth=1&nodeId={quote(node_id, safe='')}")["graph"]
         except HTTPError as error:
             if error.code != 404:
                 raise
             graph = []
         node = next((n for n in graph if n["id"] == node_id), {"inEdges": [], "outEdges": []})
-        latest = self._get("namespaces", namespace, "jobs", name)["latestRun"]
+        latest = self.get("namespaces", namespace, "jobs", name)["latestRun"]
         return Job(
             sorted(self._dataset_of(edge["origin"]) for edge in node["inEdges"]),
             sorted(self._dataset_of(edge["destination"]) for edge in node["outEdges"]),
@@ -76,12 +81,12 @@ class MarquezServer:
     def dataset(self, namespace: str, name: str) -> Page:
         """Show a dataset's page."""
         address = ("namespaces", namespace, "datasets", name.replace("/lake", self._root))
-        page = self._get(*address)
+        page = self.get(*address)
         partitions = page["facets"].get("sparkLineage_partitions") or {}
         return Page(
             sorted(field["name"] for field in page["fields"]),
             partitions.get("summary"),
-            self._get(*address, "versions", query="?limit=1")["totalCount"],
+            self.get(*address, "versions", query="?limit=1")["totalCount"],
             {
                 (column["name"], self._short(source["dataset"]), source["field"])
                 for column in page["columnLineage"] or ()

@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.dag_runs.states import STATES
+from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
-
-URL = os.environ.get("SPARKLINEAGE_TEST_MARQUEZ_URL", "")
 
 pytestmark = [
     pytest.mark.airflow,
-    pytest.mark.skipif(not URL, reason="SPARKLINEAGE_TEST_MARQUEZ_URL names no Marquez"),
+    needs_marquez,
     pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
@@ -24,4 +21,4 @@ pytestmark = [
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_events_and_what_marquez_shows(state, task_runs):
-    state(task_runs(MarquezServer(URL), f"{state.__name__}_served"))
+    state(task_runs(MarquezServer(MARQUEZ_URL), f"{state.__name__}_served"))

@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.backends.marquez_repairs import MAX_OUTPUT_BYTES
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.facets import UnredactedColumnLineage
+from airflow_provider_sparklineage.lineage.naming import producer
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.option_kinds import BackendName
 
@@ -32,6 +33,12 @@ def facet(**said):
 
 def source(namespace="file"):
     return facet(name=namespace, uri=namespace)
+
+
+OF_THE_NAMESPACE = source() | {
+    "_producer": producer(),
+    "_schemaURL": "https://openlineage.io/spec/facets/1-0-1/DatasourceDatasetFacet.json",
+}
 
 
 def output(facets=None, name="/lake/out", **sides):
@@ -170,6 +177,41 @@ def test_every_dataset_gets_a_source():
             id="symlinks that would break the server",
         ),
         pytest.param(
+            "schema",
+            facet(fields=[{"name": "a", "type": ["int"]}, {"name": "b", "type": "ü" * 600}]),
+            facet(fields=[{"name": "a", "type": None}, {"name": "b", "type": "ü" * 498 + "…"}]),
+            "Types or descriptions of 2 columns of /lake/out were cut",
+            id="types that are none, and that an index has no room for",
+        ),
+        pytest.param(
+            "dataSource",
+            facet(name=" ", uri="jdbc:x"),
+            OF_THE_NAMESPACE,
+            "The facet dataSource of /lake/out, which is not complete, was left out",
+            id="a source that would break the list of sources",
+        ),
+        pytest.param(
+            "dataSource",
+            facet(name="x", uri="jdbc:sqlserver://h\\i"),
+            OF_THE_NAMESPACE,
+            "The facet dataSource of /lake/out, which is not complete, was left out",
+            id="a source whose URI is none",
+        ),
+        pytest.param(
+            "lifecycleStateChange",
+            facet(lifecycleStateChange="x" * 64),
+            None,
+            "The facet lifecycleStateChange of /lake/out, which is not complete, was left out",
+            id="a lifecycle state that is too long",
+        ),
+        pytest.param(
+            "description",
+            facet(),
+            None,
+            "The facet description of /lake/out, which is not complete, was left out",
+            id="a facet of a name that Marquez has for a text",
+        ),
+        pytest.param(
             "documentation",
             facet(),
             None,
@@ -204,6 +246,17 @@ def test_what_only_lacks_its_origin_gets_one():
     assert made["_producer"].startswith("urn:airflow-provider-sparklineage:")
     assert made["_schemaURL"].startswith("https://openlineage.io/")
     assert notes == []
+
+
+def test_what_says_its_origin_by_no_uri_is_given_one():
+    said, notes = mended(outputs=[output({"schema": facet(fields=[]) | {"_producer": "a b"}})])
+    assert said.outputs[0].facets["schema"]["_producer"].startswith("urn:airflow-provider-")
+    assert notes == []
+
+
+def test_the_source_of_a_namespace_that_is_no_uri_has_one():
+    said, _ = mended(outputs=[OutputDataset("1:2", "/o"), OutputDataset("file", "/o")])
+    assert [d.facets["dataSource"]["uri"] for d in said.outputs] == ["urn:1%3A2", "file"]
 
 
 def test_facets_of_sides_run_and_job_are_cleaned():

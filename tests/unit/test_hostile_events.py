@@ -136,6 +136,13 @@ def test_a_spoiled_event_fits_where_it_must(case, chance, limit):
     assert [d.name for d in less.outputs] == [d.name for d in said.outputs]
 
 
+@settings(max_examples=15)
+@given(st.sampled_from(CASES), chances, st.integers(1, 12))
+def test_no_text_that_marquez_cannot_hold_is_left(case, chance, count):
+    said = document(*merged(*spoiled(case, chance, count)), backend="marquez")
+    assert "\\u0000" not in json.dumps(said)
+
+
 SPOILED_NAMES = ("\0", "", "x" * 5_000, "a=b/c=d", "żółw", "me:pw@host", " ", "..", "`q`.`r`")
 
 
