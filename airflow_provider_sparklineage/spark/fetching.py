@@ -71,6 +71,9 @@ def fetch(
 ) -> Path:
     """Bring the listener for a Scala version into the cache; at once if it is there.
 
+    Who has waited for another process to fetch it, in vain, does not try what that one has tried:
+    of the tasks on a worker each would wait for all before it.
+
     :param bring: where it comes from: :func:`from_location`, or Spark's :mod:`.resolver`
     :param tell: takes lines of progress
     :raise ListenerError: if there is no such listener, it cannot be had, its digest is wrong, or
@@ -84,9 +87,16 @@ def fetch(
         return jar
     try:
         jar.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(jar.parent, tell):
-            if not is_cached(scala, env):  # another process may have brought it by now
-                _fill(jar, scala, bring, tell)
+        with _alone(jar.parent, tell) as has_waited:
+            if is_cached(scala, env):  # another process has brought it
+                return jar
+            if has_waited:
+                msg = (
+                    "Another process has just failed to fetch the listener, and says why; run "
+                    "`sparklineage fetch-listener`."
+                )
+                raise ListenerError(msg)
+            _fill(jar, scala, bring, tell)
     except OSError as error:
         msg = (
             f"The listener cannot be put into the cache {jar.parent} ({error.strerror or error}). "
@@ -111,15 +121,20 @@ def _fill(jar: Path, scala: str, bring: Bring, tell: Tell) -> None:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, tell: Tell) -> Iterator[None]:
-    """Hold the lock of the cache; the system lets go of it if the process is killed."""
+def _alone(folder: Path, tell: Tell) -> Iterator[bool]:
+    """Hold the lock of the cache, and tell whether another process had it first.
+
+    The system lets go of it if the process is killed.
+    """
     with (folder / _LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             tell("Another process is filling the cache; waiting for it …")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+            yield True
+        else:
+            yield False
 
 
 def from_location(location: str, tell: Tell = lambda _: None) -> Bring:

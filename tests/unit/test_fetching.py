@@ -128,6 +128,30 @@ def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
     assert brought == []
 
 
+def test_who_has_waited_for_another_that_failed_does_not_wait_once_more(env):
+    """Of the tasks on a worker each would wait for all before it: hours, where nothing answers."""
+    folder = fetching.cache_folder(env)
+    folder.mkdir(parents=True)
+    asked, failed = [], []
+    waiting = threading.Event()
+
+    def fetch():
+        try:
+            fetching.fetch("2.13", asked.append, env, lambda _: waiting.set())
+        except ListenerError as error:
+            failed.append(str(error))
+
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other one is at it, and will not succeed
+        second = threading.Thread(target=fetch)
+        second.start()
+        assert waiting.wait(10)
+    second.join(10)
+    assert asked == []
+    [said] = failed
+    assert said.startswith("Another process has just failed to fetch the listener")
+
+
 def test_without_java_the_resolver_is_not_started(env, tmp_path):
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").touch()
