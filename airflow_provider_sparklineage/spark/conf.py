@@ -186,8 +186,9 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
 def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submission:
     if submit_opts is None:
         return submission
-    opts = submission.env_vars.get("SPARK_SUBMIT_OPTS", submit_opts).split()
-    if QUIET_JVM[1] in opts:
+    opts = submission.env_vars.get("SPARK_SUBMIT_OPTS", submit_opts)
+    if QUIET_JVM[1] in opts.split():
         return submission
-    env_vars = {**submission.env_vars, "SPARK_SUBMIT_OPTS": " ".join([*opts, *QUIET_JVM])}
+    # Appended and not made anew: blanks in quotes are the user's.
+    env_vars = {**submission.env_vars, "SPARK_SUBMIT_OPTS": " ".join([opts, *QUIET_JVM]).strip()}
     return replace(submission, env_vars=env_vars)

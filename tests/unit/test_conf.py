@@ -113,6 +113,12 @@ def test_submit_options_of_the_environment_are_kept():
     assert after.env_vars["SPARK_SUBMIT_OPTS"] == " ".join(["-Dx=y", *QUIET_JVM])
 
 
+def test_blanks_in_submit_options_are_left_as_they_are():
+    quoted = "-Dtitle='two  blanks' -Dsep=\"\t\""
+    after = inject(Submission(), INJECTION._replace(submit_opts=quoted))
+    assert after.env_vars["SPARK_SUBMIT_OPTS"].startswith(f"{quoted} ")
+
+
 def test_submit_options_of_the_operator_win_over_the_environment():
     submission = Submission(env_vars={"SPARK_SUBMIT_OPTS": "-Dmine=1", "A": "b"})
     after = inject(submission, INJECTION._replace(submit_opts="-Dx=y"))
