@@ -83,7 +83,7 @@ class Archive:
 
         try:
             event = json.loads(self._bounded(read, "read from"))
-        except ValueError:
+        except (ValueError, RecursionError):
             event = None
         return checked(event)
 

@@ -35,6 +35,10 @@ def checked(value: object) -> dict[str, Any]:
         if not isinstance(datasets, list) or not all(map(_is_dataset, datasets)):
             msg = f"The stored lineage is damaged: its {side} are no list of datasets."
             raise DocumentError(msg)
+    missing = capture.get("degradations") or []
+    if not isinstance(missing, list) or not all(isinstance(entry, dict) for entry in missing):
+        msg = "The stored lineage is damaged: its degradations are no list of entries."
+        raise DocumentError(msg)
     found = _VERSION.match(str(capture.get("_schemaURL")))
     if found and int(found[1]) > MAJOR:
         msg = (

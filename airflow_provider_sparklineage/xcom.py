@@ -75,6 +75,6 @@ def decode(value: object) -> dict[str, Any]:
         packed = base64.b64decode(str(value.get("event")), validate=True)
         text = zlib.decompressobj().decompress(packed, _MAX_EVENT_BYTES)
         return checked(json.loads(text))
-    except (binascii.Error, zlib.error, ValueError) as error:
+    except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         msg = f"The stored lineage is damaged and cannot be read ({error})."
         raise DocumentError(msg) from error

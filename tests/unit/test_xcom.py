@@ -73,7 +73,8 @@ def test_what_a_database_cannot_hold_as_json_is_compressed(event, name, plain):
 
 
 def compressed(value):
-    return base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()
+    text = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.b64encode(zlib.compress(text)).decode()
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,16 @@ def compressed(value):
         ),
         pytest.param(
             lambda _: {"encoding": "zlib+base64", "event": compressed(1)}, "no lineage", id="else"
+        ),
+        pytest.param(
+            lambda _: {"encoding": "zlib+base64", "event": compressed(b"[" * 100_000)},
+            "damaged",
+            id="endless lists",
+        ),
+        pytest.param(
+            lambda e: e | {"run": {"facets": {"sparkLineage_capture": {"degradations": "x"}}}},
+            "degradations are no list",
+            id="degradations",
         ),
     ],
 )
