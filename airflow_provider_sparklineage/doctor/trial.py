@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor.spark import failed, with_job
 from airflow_provider_sparklineage.exceptions import SparkLineageError
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark import capture, driver, driver_zip
+from airflow_provider_sparklineage.spark import capture, distribution, driver, driver_zip
 from airflow_provider_sparklineage.spark.capture import Manifest
 from airflow_provider_sparklineage.spark.conf import Injection, Observation, inject
 from airflow_provider_sparklineage.spark.submission import Submission
@@ -137,7 +137,7 @@ def _submit(
     conf = {**submission.conf, "spark.ui.enabled": "false"}
     if submission.new_file is not None:
         properties = work / "properties"
-        _write_properties(properties, submission.new_file)
+        distribution.write_properties(properties, submission.new_file)
         command += ["--properties-file", str(properties)]
     for key, value in conf.items():
         command += ["--conf", f"{key}={value}"]
@@ -145,14 +145,6 @@ def _submit(
         command += [flag, text] if text else []
     command += [str(application), str(work)]
     return _run(command, {**env, **submission.env_vars}, work)
-
-
-def _write_properties(path: Path, values: Mapping[str, str]) -> None:
-    import javaproperties
-
-    path.touch(mode=0o600)
-    with path.open("w", encoding="utf-8") as file:
-        javaproperties.dump(dict(values), file)
 
 
 def _run(command: list[str], env: Mapping[str, str], work: Path) -> tuple[int | None, str]:

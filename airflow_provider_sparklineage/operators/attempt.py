@@ -353,11 +353,12 @@ class Attempt:
             log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
         elif keep:
             log.info("Spark lineage was collected.%s", where)
-        retention.sweep_at_times(
-            self.settings.capture_location,
-            older_than=self.settings.capture_retention,
-            now=datetime.now(UTC),
-        )
+        if not self.budget.is_killed:  # else the next try has the time for it
+            retention.sweep_at_times(
+                self.settings.capture_location,
+                older_than=self.settings.capture_retention,
+                now=datetime.now(UTC),
+            )
 
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing."""

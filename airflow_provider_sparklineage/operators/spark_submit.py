@@ -230,9 +230,10 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 setattr(operator, name, value)
             if attempt.budget.is_killed:
                 self._ended_as = reporting.ended_as(context["ti"])
-            from airflow_provider_sparklineage.operators.publishing import publish
+            with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
+                from airflow_provider_sparklineage.operators.publishing import publish
 
-            publish(attempt, collected, Outcome.FAIL if failures else outcome, context)
+                publish(attempt, collected, Outcome.FAIL if failures else outcome, context)
         if failures:
             raise failures[0]
         return result

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from airflow_provider_sparklineage.operators import attempt as attempt_module
 from airflow_provider_sparklineage.operators import rendering, reporting
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.spark import retention
 
 pytestmark = pytest.mark.airflow
 
@@ -18,12 +20,12 @@ TRANSPORT = "spark.openlineage.transport."
 def run(execute, context):
     """Render and execute as the task runner does; give what the event says is missing."""
 
-    def run(after_rendering=lambda: None, **kwargs):
+    def run(after_rendering=lambda _: None, **kwargs):
         kwargs.setdefault("application_args", ["{{ ti.dag_id }}"])
         task = SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
         context["task"] = task
         task.render_template_fields(context)
-        after_rendering()
+        after_rendering(task)
         execute(task)
         facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
         return {d.code: d.message for d in facet.degradations}
@@ -84,8 +86,19 @@ def test_a_defect_while_fields_are_rendered_costs_no_field(
 ):
     with monkeypatch.context() as patched:
         patched.setattr(module, part, lambda *_: 1 / 0)
-        run(after_rendering=patched.undo)
+        run(after_rendering=lambda _: patched.undo())
     assert spark_submit.given.argv[-1] == "shop"
+
+
+def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch):
+    """Airflow gives it seconds, in which it has to say what it knows."""
+    swept = []
+    monkeypatch.setattr(retention, "sweep_at_times", lambda *_, **__: swept.append(1))
+    run()
+    monkeypatch.setattr(SparkSubmitHook, "submit", lambda *_: tasks[-1].on_kill())
+    tasks = []
+    run(tasks.append)
+    assert swept == [1]
 
 
 def test_a_try_that_cannot_be_identified_runs_without_lineage(
