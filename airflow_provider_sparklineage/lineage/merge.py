@@ -159,6 +159,7 @@ class _Merging:
         self._history = WriteHistory()
         self._undone: set[DatasetName] = set()
         self._unobserved: set[DatasetName] = set()
+        self._unobserved_writes: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
         self._read_back: set[DatasetName] = set()
         self.dropped: set[DatasetName] = set()
@@ -191,7 +192,7 @@ class _Merging:
             return
         lineages = {d.name: self._composed(action, d, origins) for d in action.outputs}
         for dataset in action.outputs:
-            self._add_output(dataset)
+            self._add_output(action, dataset)
             said, composed = lineages[dataset.name]
             lost = self._observed.lost_columns(dataset.name, action.started, action.ended)
             self._writes.setdefault(dataset.name, []).append(WriteOf(action, said, lost))
@@ -260,7 +261,10 @@ class _Merging:
 
         return said, columns.compose(said, origin)
 
-    def _add_output(self, dataset: ActionDataset) -> None:
+    def _add_output(self, action: Action, dataset: ActionDataset) -> None:
+        is_seen = self._observed.was_written(dataset.name, action.started, action.ended)
+        if size_written(dataset) and not is_seen:  # others, as CREATE TABLE, write no data
+            self._unobserved_writes.add(dataset.name)
         known = self.outputs.get(dataset.name)
         self.outputs[dataset.name] = joined(known, dataset, is_input=False)
 
@@ -317,10 +321,11 @@ class _Merging:
             lineage = columns.without_sources_in(lineage, nobody)
             sources = (origin.sources if origin else frozenset()) - nobody
             output = replace(dataset, columns=lineage, sources=sources)
-            if self._observed.was_written(name):
+            is_seen = name not in self._unobserved_writes
+            if is_seen and self._observed.was_ever_written(name):
                 output = self._observe(output, self._observed.of_output, "written to")
             elif self._was_observed and is_files(name):
-                self._note_unknown(name, "written to", "the writes of it were not observed")
+                self._note_unknown(name, "written to", "not all writes of it were observed")
             finished[name] = output
             writes = self._writes.get(name, ())
             self.degradations += gaps(output, writes, self._functions)

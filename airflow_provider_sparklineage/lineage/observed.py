@@ -101,7 +101,11 @@ class ObservedSubsets:
         """Whether reads of a dataset were observed during an action."""
         return bool(_during(self._reads, dataset, started, ended))
 
-    def was_written(self, dataset: DatasetName) -> bool:
+    def was_written(self, dataset: DatasetName, started: datetime, ended: datetime | None) -> bool:
+        """Whether writes of a dataset were observed during an action."""
+        return bool(_during(self._writes, dataset, started, ended))
+
+    def was_ever_written(self, dataset: DatasetName) -> bool:
         """Whether any write of a dataset was observed."""
         return bool(self._observations.writes.get(dataset))
 

@@ -98,3 +98,26 @@ def test_columns_are_composed_by_what_was_observed(merged):
 
     assert STAGING not in sources(merged())
     assert STAGING in sources(merged(mode="append"))
+
+
+@pytest.mark.parametrize(("seen", "known"), [(2, True), (1, False)])
+def test_a_write_that_was_not_observed_leaves_it_open_what_was_written(recorded, seen, known):
+    application = repaired(recorded("rewritten_staging").application)
+    writes = [
+        (action, dataset.name)
+        for action in application.actions
+        for dataset in action.outputs
+        if dataset.name.name == "/lake/staging/labels"
+    ]
+    assert len(writes) == 2
+    [labels] = {name for _, name in writes}
+    touches = tuple(
+        Touch(labels, action.started, action.ended, DIMENSIONS, days(str(number)), mode="append")
+        for number, (action, _) in enumerate(writes[:seen])
+    )
+    observations = Observations(writes={labels: touches})
+    lineage = merge(application, Outcome.COMPLETE, observations=observations)
+    [output] = [d for d in lineage.outputs if d.name == labels]
+    assert output.observed == known
+    assert (output.subset is not None) == known
+    assert ("partitions_unknown" in codes(lineage, labels.name)) != known
