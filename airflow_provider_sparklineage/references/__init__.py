@@ -44,8 +44,8 @@ class Reference:
     :param location: the untrimmed name, where the path tells more of the dataset than
         ``partition`` does, as date directories without a column's name do
     :param values: one for each dimension of the partition; several where a layout's fields are
-    :param is_glob: whether what is below the dataset's root has wildcards; those above are in the
-        dataset's name
+    :param is_glob: whether the partition, or the location, has wildcards; those above are in the
+        dataset's name, and those of files say nothing of the partition
     """
 
     start: int
@@ -95,6 +95,8 @@ def _reference(one: Spelled, naming: Naming, rules: PartitionRules) -> Reference
     cut = _by_rule(one.uri, place, naming, rules) or _as_trimmed(one.uri, place, naming)
     if cut is None:
         return None
+    # Where the values say all, what is left is files: dt=2024-05-06/*
+    said = "/".join(value for _, value in cut.values) if cut.is_all else cut.below
     return Reference(
         one.at[0],
         one.at[-1],
@@ -103,7 +105,7 @@ def _reference(one: Spelled, naming: Naming, rules: PartitionRules) -> Reference
         Partition(cut.values),
         None if cut.is_all else _folder(place, naming).name,
         tuple(_value_spans(one, cut)),
-        _GLOB.search(cut.below) is not None,
+        _GLOB.search(said) is not None,
     )
 
 
