@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Many laws, each tried on fewer examples than hypothesis would: the unit tests have half a minute.
 # No deadline, because a busy machine is no defect. `--hypothesis-profile=default` is thorough.
-settings.register_profile("quick", max_examples=20, deadline=None)
+settings.register_profile("quick", max_examples=12, deadline=None)
 settings.load_profile("quick")
 
 # Airflow reads its configuration when first imported: before any test module, every run of its own.

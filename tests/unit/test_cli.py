@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -291,23 +290,3 @@ def test_an_unknown_schema_is_told_with_those_that_are(run):
     done = run("schema", "nothing")
     assert done.code == 2
     assert "SparkLineageCaptureRunFacet" in done.err
-
-
-def test_no_path_of_the_command_imports_airflow_or_pyspark():
-    code = (
-        "import sys; from airflow_provider_sparklineage import cli\n"
-        f"cli.main(['merge', {STAGING!r}]); cli.main(['show', {STAGING!r}])\n"
-        "bad = {m.partition('.')[0] for m in sys.modules} & {'airflow', 'pyspark'}\n"
-        "sys.exit(f'imported {bad}' if bad else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_reader_that_goes_away_is_no_error():
-    command = f"{sys.executable} -m airflow_provider_sparklineage.cli merge {STAGING} | head -1"
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
-    )
-    assert "BrokenPipe" not in done.stderr
-    assert "Exception ignored" not in done.stderr

@@ -102,7 +102,7 @@ def document(lineage, report, **options):
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.sampled_from(CASES), chances, st.integers(1, 12))
 def test_a_spoiled_value_costs_what_it_would_have_told_and_nothing_else(case, chance, count):
     run_id, lines = spoiled(case, chance, count)
@@ -114,7 +114,7 @@ def test_a_spoiled_value_costs_what_it_would_have_told_and_nothing_else(case, ch
         assert len(names) == len(set(names))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.sampled_from(CASES), chances, st.integers(0, 6))
 def test_order_and_repetition_of_events_change_nothing(case, chance, count):
     run_id, lines = spoiled(case, chance, count)
@@ -126,7 +126,7 @@ def test_order_and_repetition_of_events_change_nothing(case, chance, count):
     assert document(found, report)["outputs"] == document(expected, report)["outputs"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.sampled_from(CASES), chances, st.integers(0, 40_000))
 def test_a_spoiled_event_fits_where_it_must(case, chance, limit):
     lineage, report = merged(*spoiled(case, chance, 5))
@@ -207,7 +207,7 @@ OBSERVATION = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(chances, st.integers(1, 5))
 def test_a_spoiled_observation_is_said_or_read_and_never_raises(chance, count):
     record = json.loads(json.dumps(OBSERVATION))

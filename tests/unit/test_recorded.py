@@ -65,23 +65,25 @@ def test_the_merged_event_is_valid_openlineage(recorded, spark, case):
 
 
 @pytest.mark.parametrize(("spark", "case"), CASES)
-def test_the_order_and_repetition_of_events_change_nothing(spark, case, tmp_path):
-    lines = [line for line in golden(case, spark).read_text().splitlines() if line.endswith("}")]
-    once = tmp_path / "once.ndjson"
-    once.write_text("\n".join(lines) + "\n")
-    again = lines * 2
+def test_the_order_and_repetition_of_events_change_nothing(recorded, spark, case, tmp_path):
+    text = golden(case, spark).read_text()
+    again = [line for line in text.splitlines() if line.endswith("}")] * 2
     random.Random(case).shuffle(again)
     shuffled = tmp_path / "shuffled.ndjson"
-    shuffled.write_text("\n".join(again) + "\n")
+    # What a killed driver had begun to write is begun again.
+    shuffled.write_text("\n".join(again) + "\n" + ("" if text.endswith("\n") else '{"run'))
+    with open_bundle([str(shuffled)]) as bundle:
+        found = comparable(merged_event(bundle, task_lineage(bundle)))
+    assert found == comparable(recorded(case, spark).event)
 
-    def event(path):
-        with open_bundle([str(path)]) as bundle:
-            document = merged_event(bundle, task_lineage(bundle))
-        capture = document["run"]["facets"]["sparkLineage_capture"]
-        del capture["events"], capture["bytes"]
-        return json.dumps(document, sort_keys=True)
 
-    assert event(shuffled) == event(once)
+def comparable(document):
+    """Leave out how much was read."""
+    facets = document["run"]["facets"]
+    capture = facets["sparkLineage_capture"].items()
+    counted = {k: v for k, v in capture if k not in ("events", "bytes")}
+    run = document["run"] | {"facets": facets | {"sparkLineage_capture": counted}}
+    return json.dumps(document | {"run": run}, sort_keys=True)
 
 
 @pytest.mark.parametrize(("spark", "case"), CASES)

@@ -607,8 +607,8 @@ def test_a_text_that_was_not_rendered_has_no_dates():
 
 
 def test_a_huge_template_is_traced():
-    text = traced("x" * 1_000_000 + "{{ ds }}" + "{% for i in range(20000) %}{{ ds }},{% endfor %}")
-    assert len(dated(text)) == 20_001
+    text = traced("x" * 200_000 + "{{ ds }}" + "{% for i in range(4000) %}{{ ds }},{% endfor %}")
+    assert len(dated(text)) == 4_001
 
 
 @pytest.mark.parametrize(
@@ -932,7 +932,7 @@ MACROS = (
 LENIENT = environment(undefined=ChainableUndefined)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(STATEMENTS, min_size=1, max_size=4).map(lambda texts: MACROS + "".join(texts)))
 def test_another_date_changes_dated_characters_only(template):
     def frame(logical_date):

@@ -172,12 +172,12 @@ def test_any_text_is_read_and_every_find_has_its_place(text):
 )
 @pytest.mark.parametrize("begin", ["", "s3://b/x"])
 def test_reading_is_linear_in_the_length(begin, unit):
-    text = begin + unit * (100_000 // len(unit))
+    text = begin + unit * (30_000 // len(unit))
     started = time.process_time()
     list(spelled(text))
-    # Linear takes a tenth of a second; what is quadratic takes minutes.
-    assert time.process_time() - started < 5
+    # Linear takes some hundredths of a second; what is quadratic takes many seconds.
+    assert time.process_time() - started < 2
 
 
-def test_a_megabyte_of_uris_is_read():
-    assert len(found("s3://b/t/dt=1," * 71_000)) == 71_000
+def test_thousands_of_uris_are_read():
+    assert len(found("s3://b/t/dt=1," * 15_000)) == 15_000

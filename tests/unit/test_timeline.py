@@ -23,7 +23,7 @@ moments = st.integers(0, 30)
 spans = st.tuples(moments, st.integers(0, 10)).map(lambda s: (at(s[0]), at(s[0] + s[1])))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(spans), spans, st.booleans())
 def test_a_timeline_finds_what_overlaps_and_only_that(things, action, has_ended):
     timeline = Timeline((*span, number) for number, span in enumerate(things))
@@ -64,7 +64,7 @@ def owned_before(written, moment):
     return owned
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(writes, min_size=1), st.lists(reads, min_size=1), st.lists(moments, max_size=5))
 def test_what_is_the_applications_own_depends_on_no_order_of_asking(written, read, asked):
     observed = ObservedSubsets(Observations({TABLE: tuple(read)}, {TABLE: tuple(written)}))
