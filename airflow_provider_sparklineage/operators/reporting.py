@@ -18,6 +18,8 @@ from airflow_provider_sparklineage.degradations import Degradation, DegradationC
 from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
+from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.declared import declared_lineage
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
 
@@ -85,8 +87,6 @@ def expected(
 
     :param has_ended: whether the try is over, without its job having run
     """
-    from airflow_provider_sparklineage.lineage import facets
-    from airflow_provider_sparklineage.lineage.declared import declared_lineage
     from airflow_provider_sparklineage.spark.events import ReadReport
 
     resolved = prepared.settings

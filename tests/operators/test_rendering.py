@@ -388,3 +388,18 @@ def test_loading_a_dag_does_not_load_what_traces():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_a_submission_waits_for_does_not_load_what_merges():
+    code = (
+        "import sys\n"
+        "from airflow_provider_sparklineage.links import pages\n"
+        "from airflow_provider_sparklineage.operators import attempt, declared\n"
+        "from airflow_provider_sparklineage.operators import rendering, reporting\n"
+        "merging = ('lineage.merge', 'lineage.size', 'backends.marquez_repairs', 'archive')\n"
+        "fetching = ('spark.resolver', 'spark.java')\n"
+        "print('LOADED', *(m for m in sys.modules if m == 'sqlglot'\n"
+        "      or m.removeprefix('airflow_provider_sparklineage.') in (*merging, *fetching)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "LOADED"
