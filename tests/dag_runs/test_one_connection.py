@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.loopback import Handler, serving
 from tests.openlineage_spec import validate_event
 from tests.operators.conftest import FakeSparkSubmit
 
@@ -20,40 +19,18 @@ pytestmark = [
 ]
 
 
-class Collector(ThreadingHTTPServer):
-    """A backend that takes every event."""
+class _Handler(Handler):
+    """Takes every event."""
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.received = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-    def events_of(self, job):
-        return [event for _, event in self.received if event["job"]["name"] == job]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self):
-        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.received.append((dict(self.headers), event))
-        self.send_response(201)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *args):
-        pass
+    def post(self):
+        self.server.received.append((dict(self.headers), json.loads(self.body())))
+        self.answer(201)
 
 
 @pytest.fixture
 def backend():
-    with Collector() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with serving(_Handler, received=[]) as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture(params=["environment", "database"])
@@ -107,7 +84,8 @@ def test_one_connection_and_one_setting_are_the_whole_set_up(
         SparkLineageSubmitOperator(task_id="revenue", application="job.py")
     run = run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC))
     assert run.state == "success"
-    start, complete = backend.events_of("one_connection.revenue")
+    job = "one_connection.revenue"
+    start, complete = (event for _, event in backend.received if event["job"]["name"] == job)
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
     validate_event(complete)
     assert "/lake/orders" in [dataset["name"] for dataset in complete["inputs"]]

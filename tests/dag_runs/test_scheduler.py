@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
+from tests.observed_writes import written
 from tests.operators.conftest import FakeSparkSubmit
 
 pytestmark = [
@@ -60,23 +61,6 @@ with DAG("consumer", schedule=PartitionedAssetTimetable(assets=revenue), **start
     note()
 """
 
-DIMENSION = {"field": "dt", "transform": "identity", "type": "string"}
-WRITE = {
-    "node": "InsertIntoHadoopFsRelationCommand",
-    "path": "file:/lake/revenue",
-    "mode": "dynamic",
-    "how": "exact",
-    "layouts": [
-        {
-            "base": "file:/lake/revenue",
-            "dimensions": [DIMENSION],
-            "partitions": [["2024-05-05"], ["2024-05-06"]],
-        }
-    ],
-}
-# The time of the recorded events' writes, in ms.
-QUERY = {"kind": "query", "started": 1795230325898, "ended": 1795230345135, "writes": [WRITE]}
-
 
 def free_port():
     with socket.socket() as listening:
@@ -88,7 +72,7 @@ def free_port():
 def home(tmp_path):
     """Lay out an Airflow home with two DAGs, and a spark-submit that wrote two partitions."""
     fake = FakeSparkSubmit(tmp_path)
-    fake.does("staging_chain", observations=[{"kind": "start"}, QUERY])
+    fake.does("staging_chain", observations=written("2024-05-05", "2024-05-06"))
     (tmp_path / "dags").mkdir()
     (tmp_path / "dags" / "partitions.py").write_text(DAGS.format(keys=str(tmp_path / "keys")))
     port = free_port()

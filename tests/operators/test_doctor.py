@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -20,46 +18,33 @@ from airflow_provider_sparklineage.operators.airflow_checks import (
     SPARK_CONNECTION,
     TIME,
 )
+from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow
 
 READ, TRANSPORT = "backend, read", "transport"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     """Answers as Marquez does, and stores nothing."""
 
-    def do_GET(self):
+    def get(self):
         key = "jobs" if "/jobs" in self.path else "namespaces"
-        self._answer(self.server.status, json.dumps({key: []}))
+        self._say(self.server.status, json.dumps({key: []}))
 
-    def do_POST(self):
-        self.server.posted.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self._answer(422, '{"errors": ["run must not be null"]}')
+    def post(self):
+        self.server.posted.append(self.body())
+        self._say(422, '{"errors": ["run must not be null"]}')
 
-    def _answer(self, status, body):
-        body = self.server.page or body
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html" if self.server.page else "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, *args):
-        pass
+    def _say(self, status, text):
+        page = self.server.page
+        self.answer(status, page or text, Content_Type="text/html" if page else "application/json")
 
 
 @pytest.fixture
 def marquez():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.status, server.page, server.posted = 200, "", []
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(_Handler, status=200, page="", posted=[]) as running:
+        yield running
 
 
 @pytest.fixture

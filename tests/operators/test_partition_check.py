@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.partitioning import Partition
+from tests.observed_writes import written
 
 pytestmark = [
     pytest.mark.airflow,
@@ -32,29 +33,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-STARTED = 1795230325898  # the recorded events' first write, in ms
-ENDED = 1795230345135
 DECLARED = DatasetSubset("/lake/revenue", {"dt": "{{ ds }}"})
 OUTPUT = "/lake/revenue/dt={{ ds }}"
 REVENUE = Asset("file:///lake/revenue")
-
-
-def written(*days):
-    """Make the observer's record of a write to /lake/revenue."""
-    layout = {
-        "base": "file:/lake/revenue",
-        "dimensions": [{"field": "dt", "transform": "identity", "type": "string"}],
-        "partitions": [[day] for day in days],
-    }
-    write = {
-        "node": "InsertIntoHadoopFsRelationCommand",
-        "path": "file:/lake/revenue",
-        "mode": "dynamic",
-        "how": "exact",
-        "layouts": [layout],
-    }
-    query = {"kind": "query", "started": STARTED, "ended": ENDED, "reads": [], "writes": [write]}
-    return [{"kind": "start"}, query]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import logging
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
@@ -15,57 +14,33 @@ from airflow_provider_sparklineage.operators import relaying
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.relay.sending import send
 from tests.conftest import golden
+from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow
 
 CASE = "staging_chain"
 
 
-class Backend(ThreadingHTTPServer):
+class _Handler(Handler):
     """Takes events as Marquez does, and misbehaves as told."""
 
-    daemon_threads = True
-
-    def __init__(self):
-        self.events = []
-        self.headers = []
-        self.answers = {}
-        self.released = threading.Event()
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+    def post(self):
         server = self.server
         server.headers.append(dict(self.headers))
-        server.events.append(json.loads(body))
+        server.events.append(json.loads(self.body()))
         answer = server.answers.get(len(server.events), 201)
         if answer == "hang":
             server.released.wait(60)
             return
-        self.send_response(answer)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *args):
-        pass
+        self.answer(answer)
 
 
 @pytest.fixture
 def backend():
-    server = Backend()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.released.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    released = threading.Event()
+    with serving(_Handler, events=[], headers=[], answers={}, released=released) as running:
+        yield running
+        released.set()
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import shutil
 import subprocess
-import threading
 import uuid
 import zipfile
 from pathlib import Path
@@ -29,6 +27,7 @@ from airflow_provider_sparklineage.spark.conf import Injection, inject
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submission import Submission
 from tests import record_events
+from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.spark
 
@@ -54,23 +53,11 @@ def extension(spark, folder):
     return jar
 
 
-class Backend(http.server.ThreadingHTTPServer):
+class _Receiver(Handler):
     """A lineage backend of the user's: notes what is sent, and who could have seen its key."""
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Receiver)
-        self.authorizations = set()
-        self.tenants = set()
-        self.command_lines = []
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Receiver(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+    def post(self):
+        self.body()
         self.server.authorizations.add(self.headers["Authorization"])
         self.server.tenants.add(self.headers["X-Tenant"])
         if not self.server.command_lines:
@@ -79,11 +66,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
                     self.server.command_lines.append(file.read_text(errors="replace"))
                 except OSError:  # it has ended
                     continue
-        self.send_response(201)
-        self.end_headers()
-
-    def log_message(self, *_args):
-        pass
+        self.answer(201)
 
 
 @pytest.fixture(scope="session")
@@ -93,14 +76,12 @@ def ran(spark, orders_lake, tmp_path_factory):
     lake, scratch = work / "lake", work / "scratch"
     shutil.copytree(orders_lake, lake)
     (scratch / "log").mkdir(parents=True)
-    backend = Backend()
-    threading.Thread(target=backend.serve_forever, daemon=True).start()
+    received = {"authorizations": set(), "tenants": set(), "command_lines": []}
     manifest = Manifest(application_run_id=str(uuid.uuid4()))
     bundle = capture.create(work / "captures", manifest)
     jar = extension(spark, work)
     users = {
         f"{T}type": "http",
-        f"{T}url": backend.url,
         f"{T}auth.type": "api_key",
         f"{T}auth.apiKey": SECRET,
         f"{T}headers.X-Tenant": f"{SECRET}-tenant",
@@ -108,22 +89,22 @@ def ran(spark, orders_lake, tmp_path_factory):
         "spark.eventLog.dir": str(scratch / "log"),
         "spark.eventLog.compress": "false",
     }
-    submission = Submission(conf=users | record_events.spark_conf(lake, scratch))
-    extensions, problems = class_path.extensions([str(jar)], None)
-    assert problems == ()
-    injection = Injection(
-        (str(spark.listener), *extensions), bundle.events_path, manifest.application_run_id
-    )
-    after = inject(submission, injection)
-    found = class_path.listeners(after, spark.distribution)
-    properties = work / "job.properties"
-    distribution.write_properties(properties, after.new_file)
-    options = ["--properties-file", str(properties), "--jars", after.jars]
-    options += record_events.conf_options(after.conf)
-    application = record_events.APPLICATIONS / "python_udf.py"
-    exit_code, tail = record_events.submit(spark, application, lake, scratch, options)
-    backend.shutdown()
-    backend.server_close()
+    with serving(_Receiver, **received) as backend:
+        users[f"{T}url"] = backend.url
+        submission = Submission(conf=users | record_events.spark_conf(lake, scratch))
+        extensions, problems = class_path.extensions([str(jar)], None)
+        assert problems == ()
+        injection = Injection(
+            (str(spark.listener), *extensions), bundle.events_path, manifest.application_run_id
+        )
+        after = inject(submission, injection)
+        found = class_path.listeners(after, spark.distribution)
+        properties = work / "job.properties"
+        distribution.write_properties(properties, after.new_file)
+        options = ["--properties-file", str(properties), "--jars", after.jars]
+        options += record_events.conf_options(after.conf)
+        application = record_events.APPLICATIONS / "python_udf.py"
+        exit_code, tail = record_events.submit(spark, application, lake, scratch, options)
     assert exit_code == 0, tail
     return SimpleNamespace(**locals())
 

@@ -7,13 +7,13 @@ import socket
 import ssl
 import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from airflow_provider_sparklineage.backends.checks import Endpoint, check, compare, endpoint_of
 from airflow_provider_sparklineage.checks import Status
 from airflow_provider_sparklineage.connection import read
+from tests.loopback import Handler, serving
 
 NAMESPACES, JOBS, LINEAGE = "/api/v1/namespaces", "/api/v1/jobs", "/api/v1/lineage"
 MARQUEZ = {
@@ -24,51 +24,29 @@ MARQUEZ = {
 HTML = (200, "<html>Sign in</html>")
 
 
-class Server(ThreadingHTTPServer):
+class _Handler(Handler):
     """Answers as told, and remembers what it was asked."""
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers = dict(MARQUEZ)
-        self.asked = []
-        self.silent = threading.Event()
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def answer(self):
+    def get(self):
         path = self.path.partition("?")[0]
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        body = self.body().decode()
         self.server.asked.append((self.command, path, body, self.headers.get("Authorization")))
         if self.server.silent.is_set():
             return
         code, content = self.server.answers.get(path, (404, {"code": 404}))
         text = content if isinstance(content, str) else json.dumps(content)
-        self.send_response(code)
         kind = "text/html" if text.startswith("<") else "application/json"
-        self.send_header("Content-Type", kind)
-        if 300 <= code < 400:
-            self.send_header("Location", "https://login.example.org/?token=secret")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        elsewhere = {"Location": "https://login.example.org/?token=secret"}
+        self.answer(code, text, Content_Type=kind, **(elsewhere if 300 <= code < 400 else {}))
 
-    do_GET = do_POST = answer  # noqa: N815  # the base class's names
-
-    def log_message(self, *args):
-        pass
+    post = get
 
 
 @pytest.fixture
 def server():
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    silent = threading.Event()
+    with serving(_Handler, answers=dict(MARQUEZ), asked=[], silent=silent) as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 def only(checks):

@@ -13,10 +13,9 @@ from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, 
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, JobName, Manifest
 from tests.conftest import golden
+from tests.observed_writes import written
 
 OUTPUT = DatasetName("file", "/lake/revenue")
-# The time of the recorded events' writes, in ms.
-STARTED, ENDED = 1795230325898, 1795230345135
 
 
 def expected(day, **more):
@@ -32,22 +31,6 @@ def expected(day, **more):
     )
 
 
-def query(*days):
-    layout = {
-        "base": "file:/lake/revenue",
-        "dimensions": [{"field": "dt", "type": "string"}],
-        "partitions": [[day] for day in days],
-    }
-    write = {
-        "node": "InsertIntoHadoopFsRelationCommand",
-        "path": "file:/lake/revenue",
-        "mode": "dynamic",
-        "how": "exact",
-        "layouts": [layout],
-    }
-    return {"kind": "query", "started": STARTED, "ended": ENDED, "writes": [write]}
-
-
 @pytest.fixture
 def bundle(tmp_path):
     """Make the bundle of a run with an expectation and observed days; of none without days."""
@@ -61,8 +44,7 @@ def bundle(tmp_path):
             expectations=(wanted,),
         )
         if days:
-            lines = [{"kind": "start"}, query(*days)]
-            text = "".join(f"{json.dumps(line)}\n" for line in lines)
+            text = "".join(f"{json.dumps(line)}\n" for line in written(*days))
             (tmp_path / "observations.ndjson").write_text(text)
         CaptureBundle(tmp_path, manifest).save()
         return str(tmp_path)
