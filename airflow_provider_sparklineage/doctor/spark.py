@@ -6,6 +6,7 @@ later. Nothing is downloaded, and no JVM is started but for ``java -version``.
 
 from __future__ import annotations
 
+import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -68,8 +69,12 @@ def check(
     machine = None
     try:
         defaults = spark.defaults(env)
-    except (ListenerError, OSError, ValueError) as error:
+    except ListenerError as error:
         checks.append(failed(DEFAULTS, error))
+    except (OSError, ValueError) as error:
+        said = f"It cannot be read ({type(error).__name__}: {error})."
+        mend = "Make it a properties file in UTF-8 that the worker's user may read."
+        checks.append(Check(DEFAULTS, Status.FAILED, said, mend))
     else:
         listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
         checks += listener_checks
@@ -80,13 +85,31 @@ def check(
 
 
 def failed(name: str, error: Exception) -> Check:
-    """Make a failed check of an error whose text is a problem and its mend."""
+    """Make a failed check of an error whose text is a problem and its mend.
+
+    That is ``problem; mend.`` or ``Problem. Mend.``, where the problem may quote anything.
+    """
     text = str(error)
-    for end in ("; ", ". "):
-        problem, found, mend = text.partition(end)
-        if found:
-            return Check(name, Status.FAILED, f"{problem}.", mend[:1].upper() + mend[1:])
-    return Check(name, Status.FAILED, text)
+    end = _END.match(text)
+    if end is None:
+        return Check(name, Status.FAILED, text)
+    mend = text[end.end() :]
+    return Check(name, Status.FAILED, f"{end['problem']}.", mend[:1].upper() + mend[1:])
+
+
+# Up to the first end of a sentence, or semicolon, that is neither quoted nor in brackets. An
+# apostrophe opens no quotation, and what goes on in lower case no sentence.
+_END = re.compile(
+    r"""
+    (?P<problem>(?:
+        (?<!\w)'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
+        | \((?:[^()]|\([^()]*\))*\) | \[[^\]]*\]
+        | (?!;[ ]|\.[ ](?![a-z])).
+    )+)
+    [;.][ ]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 def _spark(spark: SparkDistribution) -> Check:

@@ -14,7 +14,7 @@ import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor import report, spark, trial
-from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SettingsError
 from airflow_provider_sparklineage.settings import Origin, Source, resolve
 from airflow_provider_sparklineage.spark import fetching, java, listener
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution
@@ -176,7 +176,7 @@ def with_a_capture_location_for_everybody(machine):
         (with_the_other_scala, spark.LISTENER, "is for Scala 2.12", "openlineage-spark_2.13"),
         (with_two_listeners, spark.LISTENER, "has 2 OpenLineage listeners", "eave one, or none"),
         (with_connect, spark.LISTENER, "uses Spark Connect", "spark.api.mode=classic"),
-        (with_defaults_that_cannot_be_read, spark.DEFAULTS, "directory", ""),
+        (with_defaults_that_cannot_be_read, spark.DEFAULTS, "directory", "properties file"),
         (with_a_missing_extension, spark.EXTENSIONS, "does not exist", "orrect listener_ext"),
         (with_a_file_as_capture_location, spark.CAPTURES, "No capture bundle", "capture_location"),
         (with_a_capture_location_for_everybody, spark.CAPTURES, "writable for others", "0700"),
@@ -271,6 +271,31 @@ def test_nothing_is_left_behind(machine):
         (ListenerError("It is old; use a new one."), "It is old.", "Use a new one."),
         (CaptureError("It is full. Empty it. Soon."), "It is full.", "Empty it. Soon."),
         (OSError("disk"), "disk", ""),
+        (
+            SettingsError("observe in the extra of a is 'no. Really; no'; it must be b."),
+            "observe in the extra of a is 'no. Really; no'.",
+            "It must be b.",
+        ),
+        (
+            ListenerError("`s --version` does not tell (it says; Stop. Now (a. B)); set [a; b] c."),
+            "`s --version` does not tell (it says; Stop. Now (a. B)).",
+            "Set [a; b] c.",
+        ),
+        (
+            SettingsError("Airflow's provider is disabled. Set a, or b; c is the task without."),
+            "Airflow's provider is disabled.",
+            "Set a, or b; c is the task without.",
+        ),
+        (
+            ListenerError("/a b. c/d.jar is not Spark's. Give it as `listener_jar`."),
+            "/a b. c/d.jar is not Spark's.",
+            "Give it as `listener_jar`.",
+        ),
+        (
+            CaptureError("No bundle can be made: [Errno 20] Not one: '/a. B'. Set [s] x to y."),
+            "No bundle can be made: [Errno 20] Not one: '/a. B'.",
+            "Set [s] x to y.",
+        ),
     ],
 )
 def test_an_error_is_taken_apart_into_problem_and_mend(error, message, mend):
