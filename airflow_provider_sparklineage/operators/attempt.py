@@ -361,8 +361,11 @@ class Attempt:
             )
 
     def degrade(self, code: DegradationCode, message: str) -> None:
-        """Note in the manifest that something is missing."""
+        """Note in the manifest that something is missing; without secrets that the message has."""
+        from airflow_provider_sparklineage.lineage.redaction import without_user  # seldom needed
+
         said = message.encode(errors="replace").decode()  # names of files may be no text
+        said = masked(without_user(said))
         entry = ManifestDegradation(str(code), said)
         self._note(degradations=(*self.bundle.manifest.degradations, entry))
 

@@ -255,6 +255,13 @@ def test_secrets_are_in_no_check(spark_submit, doctor, connection, monkeypatch):
     assert "hunter2" not in json.dumps(document)
 
 
+def test_the_user_of_an_address_is_in_no_check(spark_submit, doctor, transport):
+    transport(type="http", url="http://user:hunter2-hunter2@127.0.0.1:9")
+    _, document = doctor()
+    assert "http://127.0.0.1:9" in json.dumps(document)
+    assert "hunter2" not in json.dumps(document)
+
+
 def test_a_spark_that_fails_is_told_with_its_own_words(spark_submit, doctor, monkeypatch):
     spark_submit.does(exit=1)
     code, document = doctor(spark_submit=True)

@@ -103,6 +103,19 @@ def test_where_lineage_is_refused_the_key_is_no_argument_either(
     assert lies_open(given, tmp_path / "captures", task, caplog) == []
 
 
+def test_the_user_of_an_address_is_in_no_message_of_ours(spark_submit, execute, captures, caplog):
+    """spark-submit's own arguments are the user's; what is said of them is not."""
+    address = f"https://user:{SECRET}@repository/openlineage-spark_2.13-1.53.0.jar"
+    task = operator(jars=f"{address},{spark_submit.jar}")
+    execute(task)
+    [manifest] = captures()
+    assert "2 OpenLineage listeners" in (said := manifest.read_text())
+    assert SECRET not in said
+    ours = [r.getMessage() for r in caplog.records if r.name.startswith("airflow_provider")]
+    assert any("2 OpenLineage listeners" in text for text in ours)
+    assert SECRET not in "".join(ours)
+
+
 def test_collect_only_leaves_the_users_transport_out(spark_submit, execute, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__EXISTING_TRANSPORT", "collect_only")
     execute(operator(conf=dict(KEYED)))
