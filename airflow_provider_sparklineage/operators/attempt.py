@@ -308,7 +308,13 @@ class Attempt:
 
             log.debug("What is declared cannot be said.", exc_info=True)
             lineage = TaskLineage(outcome, degradations=self.bundle.manifest.known)
+        try:
             return lineage, self._parts(lineage)
+        except (Exception, AirflowTaskTimeout):  # a defect in making facets
+            from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+
+            log.warning("The lineage of this try cannot be said.", exc_info=True)
+            return lineage, OpenLineageParts([], [])
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
         from airflow_provider_sparklineage.lineage import facets

@@ -6,6 +6,7 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.operators import attempt as attempt_module
 from airflow_provider_sparklineage.operators import rendering, reporting
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -88,6 +89,15 @@ def test_a_defect_while_fields_are_rendered_costs_no_field(
         patched.setattr(module, part, lambda *_: 1 / 0)
         run(after_rendering=lambda _: patched.undo())
     assert spark_submit.given.argv[-1] == "shop"
+
+
+def test_a_defect_in_making_facets_costs_the_lineage(spark_submit, execute, monkeypatch):
+    task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
+    monkeypatch.setattr(facets, "parts", lambda *_: 1 / 0)
+    execute(task)
+    assert spark_submit.ran
+    lineage = task.get_openlineage_facets_on_complete(None)
+    assert (lineage.inputs, lineage.outputs) == ([], [])
 
 
 def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from airflow_provider_sparklineage.exceptions import CaptureError, DriverElsewhereError
@@ -64,6 +66,18 @@ def test_elsewhere_the_jar_lies_on_the_shared_mount(tmp_path, place):
         assert reachable(place, str(jar), share) == f"local://{share / 'a.jar'}"
     assert [(p.name, p.read_bytes()) for p in share.iterdir()] == [("a.jar", b"jar")]
     assert (share / "a.jar").stat().st_mode & 0o044 == 0o044  # the driver may be another user
+
+
+def test_a_jar_that_was_built_again_is_copied_again(tmp_path):
+    jar, share = tmp_path / "a.jar", tmp_path / "shared" / "jars"
+    for content, built in ((b"one", 1_000), (b"two", 2_000)):  # of one size
+        jar.write_bytes(content)
+        os.utime(jar, (built, built))
+        reachable(Place.KUBERNETES, str(jar), share)
+        assert (share / "a.jar").read_bytes() == content
+    copied = (share / "a.jar").stat().st_ino
+    reachable(Place.KUBERNETES, str(jar), share)
+    assert (share / "a.jar").stat().st_ino == copied
 
 
 def test_a_jar_that_is_on_the_mount_is_not_copied(tmp_path):
