@@ -18,6 +18,9 @@ from airflow_provider_sparklineage import page
 from airflow_provider_sparklineage.plugins import task_lineage
 from airflow_provider_sparklineage.spark.capture import TaskIdentity
 
+_INTEGER = 2**31 - 1
+"""The largest number that the columns of Airflow's database hold."""
+
 
 def make_app() -> FastAPI:
     """Make the application that Airflow's API server mounts."""
@@ -44,8 +47,8 @@ def _lineage(
     task_id: str,
     session: SessionDep,
     response: Response,
-    map_index: Annotated[int, Query(ge=-1)] = -1,
-    try_number: Annotated[int | None, Query(ge=1)] = None,
+    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
+    try_number: Annotated[int | None, Query(ge=1, le=_INTEGER)] = None,
 ) -> dict[str, Any]:
     # Another user at the same machine must not find it in the browser's cache.
     response.headers["Cache-Control"] = "no-store"

@@ -1,0 +1,158 @@
+"""What the tab asks the API server for, of a database with task instances and XComs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from airflow.api_fastapi.common.db.common import _get_session
+from airflow.models import import_all_models
+from airflow.models.base import Base
+from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.xcom import XComModel
+from fastapi.testclient import TestClient
+from sqlalchemy import create_engine, insert
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import StaticPool
+
+from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.plugins import task_lineage
+from airflow_provider_sparklineage.plugins.app import make_app
+from airflow_provider_sparklineage.spark.capture import TaskIdentity
+
+pytestmark = pytest.mark.airflow
+
+NOW = datetime(2024, 5, 6, tzinfo=UTC)
+OF_TASK = {"dag_id": "shop", "run_id": "manual", "task_id": "revenue"}
+LATEST = 3
+
+
+def event(job="shop.revenue"):
+    return {
+        "job": {"namespace": "tests", "name": job},
+        "run": {"facets": {"sparkLineage_capture": {}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def engine():
+    import_all_models()
+    made = create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
+    )
+    Base.metadata.create_all(made)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def session(engine):
+    """Give a session in which a task's third try has ended; what is done in it is undone."""
+    with engine.connect() as connection, connection.begin() as everything:
+        of_run = {"dag_id": "shop", "run_id": "manual"}
+        run = {**of_run, "run_type": "manual", "run_after": NOW, "state": "success"}
+        connection.execute(insert(DagRun).values(id=1, **run, span_status="not_started"))
+        tried = {"try_number": LATEST, "max_tries": 3, "state": "success", "pool": "p"}
+        for map_index in (-1, 7):
+            ti = {**OF_TASK, **tried, "map_index": map_index, "span_status": "not_started"}
+            connection.execute(insert(TaskInstance).values(id=uuid.uuid4(), **ti))
+        with Session(connection) as made:
+            yield made
+        everything.rollback()
+
+
+@pytest.fixture
+def ask(session):
+    """Ask as a user who may see the DAG; who may not is told in the browser's tests."""
+    app = make_app()
+    [route] = [r for r in app.routes if r.path.endswith("/lineage")]
+    for guard in route.dependencies:
+        app.dependency_overrides[guard.dependency] = lambda: None
+    app.dependency_overrides[_get_session] = lambda: session
+    client = TestClient(app, raise_server_exceptions=False)
+
+    def ask(status=200, **query):
+        query = {"run_id": "manual", "task_id": "revenue", **query}
+        answer = client.get("/api/dags/shop/lineage", params=query)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    return ask
+
+
+@pytest.fixture
+def push(session):
+    """Store an XCom as the task's; ``value`` is what comes out of the database."""
+
+    def push(value, map_index=-1):
+        row = {**OF_TASK, "dag_run_id": 1, "map_index": map_index, "key": "sparklineage"}
+        session.execute(insert(XComModel).values(**row, value=value, timestamp=NOW))
+
+    return push
+
+
+@pytest.fixture
+def archive(monkeypatch, tmp_path):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", (tmp_path / "archive").as_uri())
+    return Archive((tmp_path / "archive").as_uri())
+
+
+def test_the_latest_try_is_that_of_the_xcom(ask, push):
+    push(event())
+    answer = ask()
+    assert answer["event"] == event()
+    assert (answer["try_number"], answer["latest"], answer["tries"]) == (3, 3, [3])
+
+
+def test_each_mapped_instance_has_its_own(ask, push):
+    push(event("of 7"), map_index=7)
+    assert ask(map_index=7)["event"] == event("of 7")
+    assert ask()["event"] is None
+    ask(404, map_index=8)
+
+
+def test_an_earlier_try_is_that_of_the_archive(ask, push, archive):
+    push(event("of 3"))
+    archive.write(TaskIdentity("shop", "revenue", "manual", 1), event("of 1"))
+    answer = ask(try_number=1)
+    assert (answer["event"], answer["tries"]) == (event("of 1"), [1, 3])
+    assert ask(try_number=2)["message"] == task_lineage.NOTHING
+
+
+def test_an_archive_that_is_away_is_a_note(ask, push, monkeypatch):
+    push(event())
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    answer = ask()
+    assert answer["event"] == event()
+    assert "could not be read from" in answer["note"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        pytest.param("s3://elsewhere/xcom/1", task_lineage.ELSEWHERE, id="custom backend"),
+        pytest.param({"a": 1}, "no lineage of a Spark job", id="another value"),
+        pytest.param(json.dumps({"a": 1}), "no lineage of a Spark job", id="as text"),
+        pytest.param("[" * 100_000, task_lineage.ELSEWHERE, id="endless lists"),
+    ],
+)
+def test_what_is_no_lineage_is_a_sentence(ask, push, value, said):
+    push(value)
+    answer = ask()
+    assert answer["event"] is None
+    assert said in answer["message"]
+
+
+@pytest.mark.parametrize("name", ["subprocess.Popen", "airflow.sdk.definitions.asset.Asset"])
+def test_nothing_that_a_task_pushed_is_made_an_object_of_in_the_server(ask, push, name):
+    """Airflow makes objects of XComs in workers only: a task could name a class that acts."""
+    push(json.dumps({"__classname__": name, "__version__": 1, "__data__": {"name": "x"}}))
+    assert "no lineage of a Spark job" in ask()["message"]
+
+
+@pytest.mark.parametrize("query", [{"map_index": 2**40}, {"map_index": -2}, {"try_number": 0}])
+def test_numbers_that_no_database_holds_are_not_asked_for(ask, query):
+    ask(422, **query)
