@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.subset import Condition
 
 # Spark adds it of the columns of every inner join; of a part of the dataset it says nothing.
-_OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?")
+_OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?(, [\w.`]+ IS NOT NULL)*")
 
 T = TypeVar("T")
 

@@ -61,15 +61,23 @@ _COMPARISONS = {
 def condition(text: str, columns: Collection[str] = ()) -> Condition:
     """Read a predicate, with or without a leading WHERE; folded.
 
+    Several with commas between, as Iceberg tells the filters of a scan, are an AND.
+
     :param columns: names of the dataset's columns, if known. ``a.b`` is field ``b`` of struct ``a``
         if ``a`` is one of them, and kept whole. Otherwise ``a`` is taken to be the name of a table
         and ``b`` is kept: so do Spark's filters most often spell it, and the text cannot tell.
     """
     text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
-    tree = parsed(text)
+    tree = parsed(text) or _listed(text)
     if tree is None:
         return _described(text)
     return _guarded(tree, lambda parts: _after_table(parts, columns)) or _described(text)
+
+
+def _listed(text: str) -> Node | None:
+    """Parse several predicates with commas between; None of what is none."""
+    tree = parsed(f"({text})") if "," in text else None
+    return tree if tree is not None and tree.key == "tuple" else None
 
 
 def where(statement: str, table: str | None = None) -> Condition | None:
@@ -153,6 +161,8 @@ def _converted(node: Node, naming: _Naming) -> Condition:
         found = _compare(node, naming)
     elif node.key == "and":
         found = _conjunction(list(_operands(node)), naming)
+    elif node.key == "tuple" and node.parent is None:
+        found = _conjunction(node.expressions, naming)
     elif node.key == "or":
         found = disjunction([_converted(n, naming) for n in _operands(node)])
     elif node.key == "between":

@@ -8,6 +8,7 @@ from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.observed import ObservedSubsets, UnknownPartitionsError
 from airflow_provider_sparklineage.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import Observations, Touch
+from airflow_provider_sparklineage.subset import to_text
 
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)
@@ -150,3 +151,20 @@ def test_only_reads_at_the_time_of_the_action_decide():
 def test_a_whole_overwrite_is_what_the_command_says(modes, whole):
     observed = subsets(writes=[write(0, days("1"), mode) for mode in modes])
     assert observed.is_whole_overwrite(T, at(0), at(1)) is whole
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        pytest.param([("dt = '1'", "x > 0")], "dt=1 AND x > 0", id="all of one read"),
+        pytest.param([("dt = '1'",), ("dt = '2'",)], "dt=1 OR dt=2", id="either of two"),
+        pytest.param([("dt = '1'",), ()], None, id="one read everything"),
+        pytest.param([("(t.dt IS NOT NULL)", "x > 0")], "x > 0", id="without those of a join"),
+        pytest.param([("dt IS NOT NULL, x IS NOT NULL",)], None, id="a join of Iceberg"),
+        pytest.param([("dt IS NOT NULL, dt = '1'",)], "dt=1", id="a filter of Iceberg"),
+        pytest.param([], None, id="nothing read"),
+    ],
+)
+def test_what_all_rows_fulfil_is_told_of_all_reads(filters, told):
+    found = subsets([touch(0, None, filters=texts) for texts in filters]).filters(T, ())
+    assert (found and to_text(found)) == told

@@ -82,6 +82,11 @@ DAY = equal("dt", "2024-05-06")
             id="and binds closer",
         ),
         pytest.param("WHERE (dt = '2024-05-06')", DAY, id="with the word where"),
+        pytest.param(
+            "dt IS NOT NULL, dt = '2024-05-06', x IN ('a, b', 'c')",
+            all_of(DAY, any_of(equal("x", "a, b"), equal("x", "c"))),
+            id="a list, as Iceberg tells the filters of a scan",
+        ),
         pytest.param("TRUE", EVERYTHING, id="true"),
         pytest.param("false", NOTHING, id="false"),
         pytest.param("false AND upper(x) = 'A'", NOTHING, id="false and anything"),
