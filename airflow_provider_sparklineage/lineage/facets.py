@@ -44,6 +44,7 @@ from airflow_provider_sparklineage.lineage.parts import OpenLineageParts, made
 from airflow_provider_sparklineage.lineage.redaction import private, redacted
 from airflow_provider_sparklineage.lineage.rewriting import rewritten
 from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION, Representation
+from airflow_provider_sparklineage.shortening import shortened
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
@@ -239,5 +240,4 @@ def _summary(transformations: list[Transformation]) -> str:
 
 def _described(transformations: list[Transformation]) -> str:
     texts = dict.fromkeys(t.description for t in transformations if t.description)
-    text = "; ".join(texts)
-    return text if len(text) <= _DEPRECATED_LIMIT else f"{text[: _DEPRECATED_LIMIT - 1]}…"
+    return shortened("; ".join(texts), _DEPRECATED_LIMIT)

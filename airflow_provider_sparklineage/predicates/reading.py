@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from airflow_provider_sparklineage.partitioning import Partition
 from airflow_provider_sparklineage.predicates.literals import Node, bare, literal
+from airflow_provider_sparklineage.shortening import shortened
 from airflow_provider_sparklineage.subset import (
     EVERYTHING,
     NOTHING,
@@ -177,9 +178,7 @@ def _converted(node: Node, naming: _Naming) -> Condition:
 
 
 def _described(text: str) -> Description:
-    if len(text) > _LONGEST_DESCRIPTION:
-        text = f"{text[: _LONGEST_DESCRIPTION - 1]}…"
-    return Description(text)
+    return Description(shortened(text, _LONGEST_DESCRIPTION))
 
 
 def _operands(node: Node) -> Iterator[Node]:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 from airflow_provider_sparklineage.partitioning import NULL
+from airflow_provider_sparklineage.shortening import shortened
 from airflow_provider_sparklineage.subset.conditions import (
     EVERYTHING,
     NOTHING,
@@ -120,8 +121,7 @@ def to_text(condition: Condition) -> str:
     >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
     'dt=2024-05-06'
     """
-    text = _text(condition)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return shortened(_text(condition), _LONGEST)
 
 
 def _varying_label(partitions: frozenset[Partition]) -> tuple[str, dict[str, str]] | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from airflow_provider_sparklineage.shortening import shortened
+
 MAX_DESCRIPTION = 1000
 """Characters of a composed description; in one that would be longer, … is what a column was."""
 
@@ -41,7 +43,7 @@ def composed(outer: str, column: str, inner: str) -> str:
 
 def cut(text: str) -> str:
     """Shorten a text that is too long by itself."""
-    return text if len(text) <= MAX_DESCRIPTION else f"{text[: MAX_DESCRIPTION - 1]}…"
+    return shortened(text, MAX_DESCRIPTION)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,49 @@
+"""Long texts are cut, and no literal in them is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.lineage.columns.descriptions import cut
+from airflow_provider_sparklineage.shortening import shortened
+from airflow_provider_sparklineage.subset import Description, to_text
+
+SECRET = "correct horse battery staple"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a = 1", "a = 1", id="short enough"),
+        pytest.param("a = 1 AND b", "a = 1 …", id="between words"),
+        pytest.param("a = 12345", "a = …", id="within a word"),
+        pytest.param("a = 'x y z'", "a = …", id="within a literal"),
+        pytest.param("a='x' 'y'", "a='x' …", id="within the second literal"),
+        pytest.param("""a="x' y" z""", "a=…", id="within the other quotes"),
+        pytest.param(r"a='\' y z'", "a=…", id="within a literal with a quote in it"),
+        pytest.param("a2345678", "a23456…", id="one long word"),
+    ],
+)
+def test_a_text_is_cut_before_what_would_be_cut_in_two(text, expected):
+    assert shortened(text, 7) == expected
+
+
+@given(st.text(max_size=30), st.integers(1, 20))
+def test_nothing_is_longer_than_it_may_be(text, limit):
+    short = shortened(text, limit)
+    assert short == text if len(text) <= limit else (len(short) <= limit and short[-1] == "…")
+
+
+@pytest.mark.parametrize("at", [*range(270, 300, 7), *range(960, 1000, 7)])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_half_a_secret_is_in_no_text(at, quoted):
+    secret = SECRET if quoted else SECRET.replace(" ", "")
+    literal = f"'{secret}'" if quoted else secret
+    filler = ("note " * at)[: at - 1]
+    text = f"{filler} {literal} is not null and {filler}"
+    told = predicates.condition(text)
+    assert isinstance(told, Description)
+    for short in (told.text, to_text(told), cut(text)):
+        rest = short.replace(secret, "")
+        assert "corr" not in rest
