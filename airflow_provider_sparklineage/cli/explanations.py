@@ -34,7 +34,10 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         raise UnusableInputError(msg)
     events = events_of([args.of_run])
     if job and (others := {e["job"]["name"] for e in events if e["job"]["name"] != job}):
-        msg = f"{args.of_run} holds a run of {', '.join(sorted(others))}, and none of {job} alone."
+        msg = (
+            f"{args.of_run} holds a run of {', '.join(sorted(others))}, and one of {job} is asked "
+            f"for; `sparklineage explain --run {args.of_run}` shows it."
+        )
         raise UnusableInputError(msg)
     if args.json:
         documents = [_document_of(event, show.partition_check(event)) for event in events]

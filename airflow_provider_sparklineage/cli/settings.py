@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
@@ -38,13 +39,16 @@ def _row(found: Given) -> dict[str, Any]:
     from airflow_provider_sparklineage.exceptions import SettingsError
 
     problem = ""
+    value = found.value
     try:
-        found.read()
+        read = found.read()
+        if value == "" and isinstance(read, Path):  # what is made of this machine
+            value = str(read)
     except SettingsError as error:
         problem = str(error)
     return {
         "name": found.option.name,
-        "value": "***" if found.option.sensitive and found.value else found.value,
+        "value": "***" if found.option.sensitive and value else value,
         "source": str(found.source),
         "problem": problem,
     }

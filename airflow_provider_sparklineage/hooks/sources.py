@@ -21,6 +21,8 @@ from airflow_provider_sparklineage.settings import Origin, Source
 
 log = logging.getLogger(__name__)
 
+_TRANSPORT = '{"type": "http", "url": "http://marquez:5000"}'
+
 
 def configuration(*names: str) -> Source:
     """Give what the ``[sparklineage]`` section sets, environment variables included.
@@ -101,12 +103,20 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         config = OpenLineageAdapter().get_openlineage_config()
         # Without a configuration of Airflow's, the client has its own: files and the environment.
         found = config.get("transport") if config else OpenLineageClient().config.transport
-    except Exception as error:
-        place = f"Connection {conn_id}" if conn_id else "The section [openlineage]"
-        msg = (  # without the error's text: it may hold the transport, and that a key
-            f"{place} gives Airflow no transport ({type(error).__name__}). Give it a JSON object "
-            'with a type, e.g. {"type": "http", "url": "http://marquez:5000"}.'
+    except AirflowNotFoundException:
+        msg = (
+            f"There is no connection {conn_id}, which [openlineage] config_conn_id names. Add it: "
+            f"airflow connections add {conn_id} --conn-type {CONN_TYPE} "
+            f"--conn-extra '{{\"transport\": {_TRANSPORT}}}'"
         )
+        raise ConnectionFieldsError(msg) from None
+    except Exception as error:
+        place, mend = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like"
+        if conn_id:
+            place = f"Connection {conn_id}"
+            mend = f'Give its extra one, e.g. {{"transport": {_TRANSPORT}}}'
+        # Without the error's text: it may hold the transport, and that a key.
+        msg = f"{place} gives Airflow no transport ({type(error).__name__}). {mend}."
         raise ConnectionFieldsError(msg) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
 

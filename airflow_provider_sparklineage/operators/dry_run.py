@@ -158,6 +158,7 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
     """
     from airflow.sdk.exceptions import AirflowException
     from airflow.utils.cli import get_bagged_dag
+    from sqlalchemy.exc import SQLAlchemyError
 
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageMixin
 
@@ -165,6 +166,12 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
         dag = _quietly(lambda: get_bagged_dag(None, dag_id))
     except AirflowException as error:
         msg = f"{error} `airflow dags list-import-errors` says why one failed."
+        raise UnusableInputError(msg) from error
+    except SQLAlchemyError as error:  # whose text may hold its URL
+        msg = (
+            "Airflow's database, by which it finds the DAG of an id, cannot be used "
+            f"({type(error).__name__}). `airflow db check` says why."
+        )
         raise UnusableInputError(msg) from error
     try:
         task = dag.get_task(task_id)

@@ -13,6 +13,7 @@ from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.sparklineage import SparkLineageHook
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.option_kinds import default_capture_location
 
 pytestmark = pytest.mark.airflow
 
@@ -188,6 +189,12 @@ def test_a_transport_that_airflow_cannot_read_is_told_without_it(
     assert "hunter2" not in str(raised.value)
 
 
+def test_a_connection_of_the_transport_that_is_not_there_is_told(without_transport, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "other")
+    with pytest.raises(SettingsError, match="airflow connections add other --conn-type spark"):
+        sources.transport()
+
+
 # --- airflow sparklineage settings ----------------------------------------------------------------
 
 
@@ -211,6 +218,7 @@ def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys):
     connection({"max_partitions": 7, "observe": False}, password="k3y")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_LOCATIONS", "3")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__OBSERVE", "True")
+    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION")
     code, out, _ = settings_command(capsys)
     assert code == 0
     lines = dict(line.split(maxsplit=1) for line in out.splitlines())
@@ -219,6 +227,7 @@ def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys):
     assert lines["max_locations"] == "3  ([sparklineage])"
     assert lines["keep_captures"] == "degraded  (default)"
     assert lines["listener_jar"] == "-  (default)"
+    assert lines["capture_location"] == f"{default_capture_location()}  (default)"
     assert list(lines) == [option.name for option in settings.OPTIONS]
     assert "k3y" not in out
 

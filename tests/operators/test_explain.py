@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +14,14 @@ import pytest
 import structlog
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable
+from sqlalchemy.exc import OperationalError
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.spark.capture import CaptureBundle, JobName, Manifest
+from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow
 
@@ -175,12 +180,32 @@ def test_what_cannot_be_explained_is_said_with_the_mend(run, argv, message):
 
 
 @pytest.fixture
-def explain_task(monkeypatch, capsys):
+def run_command(capsys):
+    """Run ``airflow sparklineage explain`` as Airflow's command line does."""
+
+    def run(*argv):
+        [group] = cli.airflow_commands()
+        command = next(c for c in group.subcommands if c.name == "explain")
+        parser = argparse.ArgumentParser()
+        for argument in command.args:
+            argument.add_to_parser(parser)
+        code = None
+        try:
+            command.func(parser.parse_args(argv))
+        except SystemExit as end:
+            code = end.code
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture
+def explain_task(monkeypatch, run_command):
     """Explain a task of a DAG object, as ``airflow sparklineage explain`` does of a DAG's file."""
 
     def explain(dag, task_id, *argv):
         import airflow.utils.cli
-        from airflow.cli.cli_config import GroupCommand
 
         def bagged(*_):
             print("a DAG's file prints")
@@ -188,21 +213,10 @@ def explain_task(monkeypatch, capsys):
             return dag
 
         monkeypatch.setattr(airflow.utils.cli, "get_bagged_dag", bagged)
-        [group] = cli.airflow_commands()
-        assert isinstance(group, GroupCommand)
-        command = next(c for c in group.subcommands if c.name == "explain")
-        import argparse
-
-        parser = argparse.ArgumentParser()
-        for argument in command.args:
-            argument.add_to_parser(parser)
-        args = parser.parse_args([dag.dag_id, task_id, *argv, "--json"])
-        try:
-            command.func(args)
-        except SystemExit as end:
-            if end.code != 1:
-                return SimpleNamespace(code=end.code, err=capsys.readouterr().err)
-        document = json.loads(capsys.readouterr().out)
+        done = run_command(dag.dag_id, task_id, *argv, "--json")
+        if done.code not in (None, 1):
+            return done
+        document = json.loads(done.out)
         jsonschema.validate(document, SCHEMA)
         return document
 
@@ -309,3 +323,32 @@ def test_what_is_no_task_with_lineage_is_said(explain_task, task_id, argv, messa
     done = explain_task(dag_of(application_args=["{{ ds }}"]), task_id, *argv)
     assert done.code == 2
     assert message in done.err
+
+
+def test_a_database_that_cannot_be_used_is_said_without_its_url(run_command, monkeypatch):
+    def bagged(*_):
+        statement = "SELECT 1"
+        raise OperationalError(statement, {}, ValueError("postgresql://airflow:hunter2@db"))
+
+    monkeypatch.setattr("airflow.utils.cli.get_bagged_dag", bagged)
+    done = run_command("shop", "revenue", *DAY)
+    assert done.code == 2
+    assert "`airflow db check` says why" in done.err
+    assert "hunter2" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("task_id", "code", "said"),
+    [
+        ("revenue", None, "shop.revenue"),
+        ("other", 2, "holds a run of shop.revenue, and one of shop.other is asked for"),
+    ],
+)
+def test_a_run_is_explained_to_its_own_task_only(run_command, tmp_path, task_id, code, said):
+    shutil.copy(golden("staging_chain"), tmp_path / "events.ndjson")
+    first = (tmp_path / "events.ndjson").read_text().splitlines()[0]
+    run_id = json.loads(first)["run"]["runId"]
+    CaptureBundle(tmp_path, Manifest(run_id, job=JobName("airflow", "shop.revenue"))).save()
+    done = run_command("shop", task_id, "--run", str(tmp_path))
+    assert done.code == code
+    assert said in (done.err if code else done.out)
