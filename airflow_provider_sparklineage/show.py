@@ -42,10 +42,7 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
     """Print a merged event."""
     out = console(file)
     labels = _labels(event)
-    job, run = event["job"], event["run"]
-    colour = "green" if event["eventType"] == "COMPLETE" else "red"
-    out.rule(f"[bold]{escape(job['name'])}[/]", align="left")
-    out.print(f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {run['runId']}")
+    _print_heading(out, event)
     inputs, outputs = event.get("inputs") or [], event.get("outputs") or []
     if inputs or outputs:
         _print_datasets(out, "Inputs", inputs, labels)
@@ -59,11 +56,18 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
     if missing:
         out.print("\n[bold]Missing or assumed[/]")
         for entry in missing:
-            out.print(
-                f"  [yellow]{entry['code']}[/]  {escape(entry['message'])}",
-                soft_wrap=not out.is_terminal,
-            )
+            code, message = (escape(str(entry.get(key) or "")) for key in ("code", "message"))
+            out.print(f"  [yellow]{code}[/]  {message}", soft_wrap=not out.is_terminal)
     out.print()
+
+
+def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
+    run = event["run"]
+    said = (event.get("eventType"), event.get("eventTime"), run.get("runId"))
+    state, time, run_id = (escape(str(value or "")) for value in said)
+    colour = "green" if state == "COMPLETE" else "red"
+    out.rule(f"[bold]{escape(event['job']['name'])}[/]", align="left")
+    out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
 
 
 def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -87,9 +91,14 @@ def _capture(event: Mapping[str, Any]) -> Mapping[str, Any]:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
+def printable(text: str) -> str:
+    """Make a text safe for a terminal: no control character is left in it."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def escape(text: str) -> str:
-    """Make a text safe to print: as itself, whatever it holds."""
-    return escape_markup(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
+    """Make a text safe to print in the console: as itself, whatever it holds."""
+    return escape_markup(printable(text))
 
 
 def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:
@@ -165,11 +174,7 @@ def _facts(dataset: Mapping[str, Any]) -> str:
 def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
     """Print which partitions a run touched, and which it was meant to."""
     out = console(file)
-    colour = "green" if event["eventType"] == "COMPLETE" else "red"
-    out.rule(f"[bold]{escape(event['job']['name'])}[/]", align="left")
-    out.print(
-        f"[{colour}]{event['eventType']}[/] {event['eventTime']}  run {event['run']['runId']}"
-    )
+    _print_heading(out, event)
     check = partition_check(event)
     if check:
         out.print(escape(str(check.get("summary") or "")), soft_wrap=True)

@@ -38,7 +38,8 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
 
     missing = show.degradations(event)
     for entry in missing:
-        print(f"note: {entry['code']}: {entry['message']}", file=sys.stderr)
+        note = show.printable(f"note: {entry['code']}: {entry['message']}")
+        print(note, file=sys.stderr)
     if more := show.unlisted_degradations(event):
         print(f"note: {more} more are not listed in the event", file=sys.stderr)
     return 1 if strict and missing else 0

@@ -222,6 +222,31 @@ def test_show_lets_no_control_character_through(run, tmp_path):
     assert "x:x:" in out
 
 
+@pytest.mark.parametrize("command", [("show",), ("explain", "--run"), ("show", "--strict")])
+def test_nothing_that_a_stored_event_says_is_markup_or_a_control(run, tmp_path, command):
+    event = json.loads(run("merge", STAGING).out)
+    event["eventTime"], event["run"]["runId"] = "[/red]", "\x1b]0;title\x07"
+    event["run"]["facets"]["sparkLineage_capture"]["degradations"] = [
+        {"code": "[/x]", "message": "\x1b[2J[/y]"},
+        {},
+    ]
+    del event["eventType"]
+    file = tmp_path / "lineage.ndjson"
+    file.write_text(json.dumps(event))
+    out = run(*command, str(file)).out
+    assert "[/red]" in out
+    assert "\x1b" not in out
+
+
+def test_notes_let_no_control_character_through(run, tmp_path):
+    text = golden("staging_chain").read_text().replace("columnLineage", "nothing")
+    file = tmp_path / "events.ndjson"
+    file.write_text(text.replace("revenue", "\\u001b[2Jrevenue"))
+    done = run("merge", str(file))
+    assert "[2Jrevenue" in done.err
+    assert "\x1b" not in done.err
+
+
 def test_show_writes_a_page(run, tmp_path):
     page = tmp_path / "lineage.html"
     result = run("show", STAGING, "--html", str(page))
