@@ -77,6 +77,31 @@ class PartitionCheck:
         return f"{self.dataset.name}: {' and '.join(parts)}; expected {what}{said}."
 
 
+def follow_up(operator: Any, lineage: TaskLineage, context: Context) -> list[AirflowFailException]:
+    """Act on the partitions that a successful job touched; never raises.
+
+    :return: the task's failure, if ``on_partition_mismatch`` is ``fail`` and there is a reason
+    """
+    of, policy = operator.check_partitions_of, operator.on_partition_mismatch
+    failing: list[AirflowFailException] = []
+    try:
+        found = checks(lineage, of)
+        failing += failures(found, policy)
+        tell(found, policy, operator.on_partition_mismatch_callback)
+        for glob in unmatched_globs(lineage, of):
+            log.warning(
+                "check_partitions_of names %r, and the job touched no such dataset, so nothing was "
+                "checked for it.", glob,
+            )  # fmt: skip
+        if operator.record_asset_partitions and not failing:
+            record_asset_partitions(
+                operator.outlets, lineage, operator.record_asset_partitions, context
+            )
+    except (Exception, AirflowTaskTimeout):  # Spark has ended, and how is the task's outcome
+        log.warning("Following up on expected and observed partitions failed.", exc_info=True)
+    return failing
+
+
 def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:
     """List the checks of a task's datasets.
 

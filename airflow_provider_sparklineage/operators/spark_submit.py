@@ -211,9 +211,10 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         failures: list[AirflowFailException] = []
 
         def has_failed(lineage: TaskLineage) -> bool:
-            failures.extend(
-                self._follow_up(lineage, context) if outcome is not Outcome.FAIL else ()
-            )
+            if outcome is Outcome.COMPLETE:
+                from airflow_provider_sparklineage.operators import partition_check
+
+                failures.extend(partition_check.follow_up(self, lineage, context))
             return bool(failures)
 
         try:
@@ -251,34 +252,6 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         finally:
             if self._attempt is not None and not self._attempt.is_submitted:
                 self._attempt.resumed()
-
-    def _follow_up(self, lineage: TaskLineage, context: Context) -> list[AirflowFailException]:
-        """Act on the partitions that a successful job touched; never raises.
-
-        :return: the task's failure, if ``on_partition_mismatch`` is ``fail`` and there is a reason
-        """
-        from airflow_provider_sparklineage.operators import partition_check
-
-        operator: Any = self
-        failures: list[AirflowFailException] = []
-        try:
-            found = partition_check.checks(lineage, self.check_partitions_of)
-            failures += partition_check.failures(found, self.on_partition_mismatch)
-            partition_check.tell(
-                found, self.on_partition_mismatch, self.on_partition_mismatch_callback
-            )
-            for glob in partition_check.unmatched_globs(lineage, self.check_partitions_of):
-                log.warning(
-                    "check_partitions_of names %r, and the job touched no such dataset, so nothing "
-                    "was checked for it.", glob,
-                )  # fmt: skip
-            if self.record_asset_partitions and not failures:
-                partition_check.record_asset_partitions(
-                    operator.outlets, lineage, self.record_asset_partitions, context
-                )
-        except (Exception, AirflowTaskTimeout):  # Spark has ended, as how is the task's outcome
-            log.warning("Following up on expected and observed partitions failed.", exc_info=True)
-        return failures
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""

@@ -13,7 +13,7 @@ from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import xcom
 from airflow_provider_sparklineage.archive import Archive
-from airflow_provider_sparklineage.operators import publishing
+from airflow_provider_sparklineage.operators import partition_check, publishing
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import TaskIdentity
 
@@ -88,11 +88,12 @@ def test_a_failed_try_leaves_its_event_as_well(spark_submit, execute, context, p
 
 
 def test_a_try_that_fails_for_its_partitions_is_a_failed_one(
-    spark_submit, execute, pushed, archive
+    spark_submit, execute, pushed, archive, monkeypatch
 ):
     spark_submit.does(events="staging_chain")
     task = operator()
-    task._follow_up = lambda *_: [AirflowFailException("wrong partition")]
+    failure = AirflowFailException("wrong partition")
+    monkeypatch.setattr(partition_check, "follow_up", lambda *_: [failure])
     with pytest.raises(AirflowException, match="wrong partition"):
         execute(task)
     assert pushed()["eventType"] == archive.read(TASK)["eventType"] == "FAIL"
@@ -184,7 +185,12 @@ def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archi
     monkeypatch.setattr(publishing, "Archive", Noting)
     task = operator()
     execute(task)
-    task._follow_up = lambda *_: task._attempt.budget.killed() or []
+
+    def killed(*_):
+        task._attempt.budget.killed()
+        return []
+
+    monkeypatch.setattr(partition_check, "follow_up", killed)
     execute(task)
     assert given == [publishing.ARCHIVE_TIMEOUT_S, 1.0]
 
