@@ -21,6 +21,10 @@ _Node: TypeAlias = Any
 _STATEMENT = re.compile(r"\s*(SELECT|INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
 _CHANGE = re.compile(r"\s*(MERGE|UPDATE)\b", re.IGNORECASE)
 _BY_NAME = re.compile(r"\bBY\s+NAME\b", re.IGNORECASE)
+_COMMENT = re.compile(r"--|/\*")
+_TEXTS_AND_NAMES = re.compile(
+    r"""(?P<name>`[^`]*`)|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL
+)
 _LITERALS = frozenset({"literal", "null", "boolean"})
 
 
@@ -40,9 +44,16 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
     return {name: what for name, (_, what) in zip(names, items, strict=True) if what}
 
 
-@lru_cache(maxsize=64)  # asked for each column of an output
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
     """Give name and kind of what a statement selects; empty where that is not sure."""
+    # The texts of an INSERT name no columns. In comments quotes may be apostrophes.
+    if statement.lstrip()[:6].upper() == "INSERT" and not _COMMENT.search(statement):
+        statement = _TEXTS_AND_NAMES.sub(lambda m: m["name"] or "''", statement)
+    return _projections_of(statement)
+
+
+@lru_cache(maxsize=1024)  # asked for each column of an output; a loop's statements are one
+def _projections_of(statement: str) -> tuple[tuple[str, str], ...]:
     tree = predicates.parsed(statement) if _STATEMENT.match(statement) else None
     if tree is None:
         return ()
@@ -70,7 +81,7 @@ def _kind(node: _Node) -> str:
     return ""
 
 
-@lru_cache(maxsize=64)  # asked for each column of an output
+@lru_cache(maxsize=1024)
 def changed(statement: str) -> frozenset[str]:
     """Name the columns that a MERGE or an UPDATE sets, in lower case."""
     if not _CHANGE.match(statement):

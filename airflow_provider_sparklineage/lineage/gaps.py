@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.lineage.columns import is_incomplete
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, column_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.application import Action
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
@@ -51,10 +51,12 @@ def gaps(
     dataset: LineageDataset,
     writes: Sequence[WriteOf],
     functions: Sequence[PythonFunction] | None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> Iterator[Degradation]:
     """Say of an output which columns have no sources, or not all, and why.
 
     :param functions: the Python functions that were observed; None where there was no observer
+    :param expired: asked before SQL is read to tell why; when it says True, it is left unsaid
     """
     name, lineage = dataset.name, dataset.columns
     # One without inputs may just have created the table that others filled.
@@ -69,7 +71,9 @@ def gaps(
     for column in columns:
         edges = lineage.fields.get(column)
         if not edges:
-            reasons = dict.fromkeys(_why(column, columns, write, functions) for write in writes)
+            reasons = dict.fromkeys(
+                "" if expired() else _why(column, columns, write, functions) for write in writes
+            )
             known = [reason for reason in reasons if reason]
             why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
             message = f"{name}: no sources of column {column} are known; {why}."

@@ -328,7 +328,7 @@ class _Merging:
                 self._note_unknown(name, "written to", "not all writes of it were observed")
             finished[name] = output
             writes = self._writes.get(name, ())
-            self.degradations += gaps(output, writes, self._functions)
+            self.degradations += gaps(output, writes, self._functions, self._expired)
         if self.outcome is Outcome.FAIL:
             for name in self._undone - finished.keys():
                 finished[name] = LineageDataset(name)

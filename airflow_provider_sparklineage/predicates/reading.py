@@ -46,6 +46,7 @@ _LONGEST_PARSED = 20_000
 _LONGEST_DESCRIPTION = 1_000
 
 _STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH|DELETE|UPDATE|INSERT)\b", re.IGNORECASE)
+_PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
 _LEADING_WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)
 # Texts and names in quotes stay; dt#12 and id#3L outside of them lose the id of the expression.
 _IDS = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|#\d+L?\b""", re.DOTALL)
@@ -107,13 +108,16 @@ def where(statement: str, table: str | None = None) -> Condition | None:
     )
 
 
+@lru_cache(maxsize=4096)  # asked for each column of an output, and of a thousand statements
 def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     """Give the columns that ``PARTITION (dt='x', region)`` of an INSERT fixes, with their values.
 
     A null is :data:`~airflow_provider_sparklineage.partitioning.NULL`; what is no literal, such as
     ``current_date()``, is left out; empty if there is no such clause.
     """
-    tree = parsed(statement) if _STATEMENT.match(statement) else None
+    if not _STATEMENT.match(statement) or not _PARTITION_CLAUSE.search(statement):
+        return ()
+    tree = parsed(statement)
     if tree is None or tree.key != "insert":
         return ()
     clause = tree.this.args.get("partition") or tree.args.get("partition")

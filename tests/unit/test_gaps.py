@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.projections import changed, without_columns
+from airflow_provider_sparklineage.projections import _projections_of, changed, without_columns
 from airflow_provider_sparklineage.spark.observations import ObservationRecord, UdfRecord
 from airflow_provider_sparklineage.spark.touches import Observations, PythonFunction, tie
 
@@ -116,6 +116,32 @@ LITERAL, COUNT = "a literal", "a count of rows"
 )
 def test_what_a_statement_makes_of_no_column(statement, columns, expected):
     assert without_columns(statement, list(columns)) == expected
+
+
+def test_the_statements_of_a_loop_are_read_once():
+    _projections_of.cache_clear()
+    told = {
+        tuple(without_columns(f"INSERT INTO t SELECT `a{n % 2}`, '{n}', \"{n}\" FROM s", "abc"))
+        for n in range(100)
+    }
+    assert told == {("b", "c")}
+    assert _projections_of.cache_info().misses == 2
+
+
+def test_an_apostrophe_in_a_comment_is_no_quote():
+    statement = "INSERT INTO t SELECT a, -- it's\n 'x' AS d /* isn't */ FROM s"
+    assert without_columns(statement, ["a", "d"]) == {"d": "a literal"}
+
+
+def test_a_statement_is_not_read_once_time_is_up(recorded):
+    application = recorded("sql_queries").application
+    said = merge(application, Outcome.COMPLETE)
+    actions = iter([False] * len(repaired(application).actions))
+    hasty = merge(application, Outcome.COMPLETE, expired=lambda: next(actions, True))
+    of_both = [messages(lineage, "column_without_sources") for lineage in (said, hasty)]
+    assert of_both[0].keys() == of_both[1].keys() != set()
+    assert any("is a literal" in message for message in of_both[0].values())
+    assert not any("is a literal" in message for message in of_both[1].values())
 
 
 def test_a_literal_is_told_from_the_statement(recorded):
