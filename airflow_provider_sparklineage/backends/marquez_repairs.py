@@ -46,6 +46,7 @@ from airflow_provider_sparklineage.backends.marquez_names import (
 )
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.lineage.cleaning import Cleaning, same
 from airflow_provider_sparklineage.lineage.naming import producer
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.size import fitted
@@ -100,7 +101,7 @@ class _Repairing:
 
     def __init__(self) -> None:
         self.notes: list[Degradation] = []
-        self._clean = _Cleaning()
+        self._clean = _Holdable()
 
     def _note(self, what: str, dataset: DatasetName | None = None) -> None:
         message = f"{what}, because Marquez cannot take it."
@@ -123,7 +124,7 @@ class _Repairing:
                 else f"urn:{quote(name.namespace, safe='')}",
             }
         changed: dict[str, Any] = {}
-        if not _same(mended, dataset.facets or {}):
+        if not same(mended, dataset.facets or {}):
             changed["facets"] = mended
         for side in ("inputFacets", "outputFacets"):
             of_side = getattr(dataset, side, None) or {}
@@ -143,7 +144,7 @@ class _Repairing:
             if cleaned is not facet:
                 self._note(f"Characters of the facet {key} of {of} were left out", dataset)
             kept[key] = cleaned
-        return facets if _same(kept, facets) else kept
+        return facets if same(kept, facets) else kept
 
     def sized(self, output: Any) -> Any:
         """Drop detail of an output whose page would take too long."""
@@ -245,7 +246,7 @@ class _Repairing:
         for what, count in gone.items():
             if count:
                 self._note(f"{count} {what} of the column lineage of {name} were left out", name)
-        if _same(fields, facet.fields) and (dataset is facet.dataset or not facet.dataset):
+        if same(fields, facet.fields) and (dataset is facet.dataset or not facet.dataset):
             return facet
         return attrs.evolve(facet, fields=fields, dataset=dataset)
 
@@ -292,48 +293,18 @@ def _is_link(identifier: dict[str, Any]) -> bool:
     )
 
 
-def _same(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    return len(first) == len(second) and all(
-        key in second and second[key] is value for key, value in first.items()
-    )
-
-
 # --- texts and numbers in facets ------------------------------------------------------------------
 
 
-class _Cleaning:
+class _Holdable(Cleaning):
     def __init__(self) -> None:
         self._text = cache(held_text)
 
-    def value(self, value: Any) -> Any:
-        """Clean a value of any shape; what holds nothing to clean is given back as it is."""
-        if isinstance(value, str):
-            cleaned = self._text(value)
-            return value if cleaned == value else cleaned
-        if isinstance(value, float):
-            return value if math.isfinite(value) else None
-        if isinstance(value, dict):
-            entries = {self._key(k): self.value(v) for k, v in value.items()}
-            return value if _same(entries, value) else entries
-        if isinstance(value, list):
-            items = [self.value(item) for item in value]
-            return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-        return self._object(value)
+    def text(self, text: str, _key: str, /) -> str:
+        return self._text(text)
 
-    def _key(self, key: Any) -> Any:
-        return self._text(key) if isinstance(key, str) else key
+    def number(self, number: float) -> float | None:
+        return number if math.isfinite(number) else None
 
-    def _object(self, value: Any) -> Any:
-        changed = {}
-        for name, parameter in _fields(value.__class__):
-            before = getattr(value, name)
-            after = self.value(before)
-            if after is not before:
-                changed[parameter] = after
-        return attrs.evolve(value, **changed) if changed else value
-
-
-@cache
-def _fields(of: type) -> tuple[tuple[str, str], ...]:
-    """Give the fields of an attrs class, and how its constructor calls them; none of others."""
-    return tuple((a.name, a.alias or a.name) for a in attrs.fields(of)) if attrs.has(of) else ()
+    def key(self, key: str) -> str:
+        return self._text(key)

@@ -21,9 +21,9 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, assert_never
 
-import attrs
 import msgspec
 
+from airflow_provider_sparklineage.lineage.cleaning import Cleaning
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.subset import (
@@ -184,7 +184,7 @@ def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageP
     text = msgspec.json.encode((said.inputs, said.outputs, said.run_facets, said.job_facets))
     if _is_clean(text.decode(), mask):
         return said
-    clean = _Cleaning(mask)
+    clean = _Masking(mask)
     return replace(
         said,
         inputs=clean.value(said.inputs),
@@ -196,7 +196,7 @@ def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageP
 
 def cleaned(value: Any, mask: Callable[[str], str]) -> Any:
     """Do the same for facets, or lists of datasets, as JSON has them."""
-    return _Cleaning(mask).value(value)
+    return _Masking(mask).value(value)
 
 
 def _is_clean(text: str, mask: Callable[[str], str]) -> bool:
@@ -204,41 +204,11 @@ def _is_clean(text: str, mask: Callable[[str], str]) -> bool:
     return "\\" not in text and without_user(text) == text and mask(text) == text
 
 
-class _Cleaning:
-    """Cleans values of any shape; what holds nothing to clean is given back as it is."""
-
+class _Masking(Cleaning):
     def __init__(self, mask: Callable[[str], str]) -> None:
         # Names and descriptions come again with each edge.
         self._name = cache(without_user)
         self._text = cache(lambda text: mask(without_user(text)))
 
-    def value(self, value: Any, key: str = "") -> Any:
-        if value is None:
-            return None
-        if isinstance(value, str):
-            cleaned = self._name(value) if key in _UNMASKED else self._text(value)
-            return value if cleaned == value else cleaned  # the caches give equal ones of others
-        if isinstance(value, dict):
-            # The keys of dimensions are columns, whatever they are called.
-            entries = {k: self.value(v, "" if key == "dimensions" else k) for k, v in value.items()}
-            return entries if any(entries[k] is not v for k, v in value.items()) else value
-        if isinstance(value, list):
-            items = [self.value(item, key) for item in value]
-            return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-        fields = _fields(value.__class__)
-        return self._object(value, fields) if fields else value
-
-    def _object(self, value: Any, fields: tuple[tuple[str, str], ...]) -> Any:
-        changed = {}
-        for name, parameter in fields:
-            before = getattr(value, name)
-            after = self.value(before, name)
-            if after is not before:
-                changed[parameter] = after
-        return attrs.evolve(value, **changed) if changed else value
-
-
-@cache
-def _fields(of: type) -> tuple[tuple[str, str], ...]:
-    """Give the fields of an attrs class, and how its constructor calls them; none of others."""
-    return tuple((a.name, a.alias or a.name) for a in attrs.fields(of)) if attrs.has(of) else ()
+    def text(self, text: str, key: str, /) -> str:
+        return self._name(text) if key in _UNMASKED else self._text(text)
