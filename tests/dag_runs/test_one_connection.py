@@ -20,16 +20,16 @@ pytestmark = [
 
 
 class _Handler(Handler):
-    """Takes every event."""
+    """Notes every event, and answers as told."""
 
     def post(self):
         self.server.received.append((dict(self.headers), json.loads(self.body())))
-        self.answer(201)
+        self.answer(self.server.status, self.server.page)
 
 
 @pytest.fixture
 def backend():
-    with serving(_Handler, received=[]) as running:
+    with serving(_Handler, received=[], status=201, page="") as running:
         yield running
 
 
@@ -42,6 +42,7 @@ def one_connection(request, backend, airflow_db, monkeypatch):
         "transport": {
             "type": "http",
             "url": backend.url,
+            "retry": {"total": 0},
             "auth": {"type": "airflow_connection_api_key"},
         },
         "max_partitions": 7,
@@ -95,3 +96,21 @@ def test_one_connection_and_one_setting_are_the_whole_set_up(
     assert headers["Authorization"] == "Bearer k3y-of-marquez"
     given = spark_submit.given
     assert "k3y-of-marquez" not in json.dumps([given.argv, given.files]), "Spark has a secret"
+
+
+@pytest.mark.parametrize("one_connection", ["environment"], indirect=True)
+@pytest.mark.parametrize(("status", "page"), [(500, ""), (404, "<html>Not found</html>")])
+def test_a_backend_that_takes_nothing_fails_no_task(
+    spark_submit, one_connection, backend, run_dag, status, page
+):
+    from airflow.sdk import DAG
+
+    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+    backend.status, backend.page = status, page
+    spark_submit.does("staging_chain")
+    with DAG("refused", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=UTC)) as dag:
+        SparkLineageSubmitOperator(task_id="revenue", application="job.py")
+    assert run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC)).state == "success"
+    kinds = [e["eventType"] for _, e in backend.received if e["job"]["name"] == "refused.revenue"]
+    assert kinds == ["START", "COMPLETE"]

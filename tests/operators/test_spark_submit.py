@@ -260,29 +260,6 @@ def test_garbage_and_events_of_another_application_are_said(
     assert len(warnings(caplog)) == 1
 
 
-def test_a_missing_listener_costs_the_lineage_and_not_the_job(
-    spark_submit, execute, monkeypatch, caplog
-):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", "/nowhere/openlineage-spark.jar")
-    task = operator()
-    execute(task)
-    assert "--jars" not in spark_submit.given.argv
-    assert not any(key.startswith(OL) for key in spark_submit.given.conf)
-    assert codes(task.get_openlineage_facets_on_complete(None)) == ["listener_unavailable"]
-    [warning] = warnings(caplog)
-    assert "/nowhere/openlineage-spark.jar does not exist" in warning.getMessage()
-
-
-def test_a_listener_for_another_scala_is_not_injected(spark_submit, execute, monkeypatch, tmp_path):
-    jar = tmp_path / "openlineage-spark_2.12-1.53.0.jar"
-    jar.touch()
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(jar))
-    task = operator()
-    execute(task)
-    assert "--jars" not in spark_submit.given.argv
-    assert codes(task.get_openlineage_facets_on_complete(None)) == ["listener_unavailable"]
-
-
 def test_a_capture_directory_that_cannot_be_made_costs_the_lineage(
     spark_submit, execute, monkeypatch, tmp_path, caplog
 ):

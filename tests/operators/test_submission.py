@@ -196,19 +196,6 @@ def test_properties_without_a_value_are_not_passed_on():
 # --- misfits --------------------------------------------------------------------------------------
 
 
-def test_a_listener_too_old_for_this_spark_is_not_injected(
-    spark_submit, execute, monkeypatch, tmp_path
-):
-    [core] = (spark_submit.home / "jars").iterdir()
-    core.rename(core.with_name("spark-core_2.13-4.2.0.jar"))
-    jar = listener_jar(tmp_path / "old" / "openlineage-spark_2.13-1.37.0.jar", version="1.37.0")
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(jar))
-    task = operator()
-    execute(task)
-    assert not injected(spark_submit.given)
-    assert "Spark 4.2.0 would not start; use 1.53.0" in degradations(task)["listener_unavailable"]
-
-
 def test_a_second_listener_is_not_injected(spark_submit, execute):
     package = "io.openlineage:openlineage-spark_2.13:1.45.0"
     task = operator(jars=str(spark_submit.jar), packages=package)
@@ -230,19 +217,6 @@ def test_a_declared_version_is_believed(spark_submit, execute, monkeypatch):
     task = operator()
     execute(task)
     assert "Spark 3.5.6 runs on Scala 2.12" in degradations(task)["listener_unavailable"]
-
-
-def test_with_an_empty_cache_and_no_java_the_job_runs_without(
-    spark_submit, execute, monkeypatch, tmp_path
-):
-    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR")
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__FETCH_LISTENER", "True")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    task = operator()
-    execute(task)
-    said = degradations(task)["listener_unavailable"]
-    assert "cannot be fetched with Spark's resolver. There is no Java to run Spark with" in said
 
 
 # --- extensions of the listener -------------------------------------------------------------------
