@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from benchmarks import observer
-from benchmarks.columns import chaining, growing, reading
+from benchmarks.columns import chaining, growing, looping, reading
 from benchmarks.merging import MANY, merging, remembering
 from benchmarks.page import drawing, publishing
 from benchmarks.results import Result
@@ -60,6 +60,7 @@ def main() -> None:
         chaining,
         reading,
         growing,
+        looping,
         remembering,
         lambda: publishing(1, best),
         lambda: publishing(20, best),

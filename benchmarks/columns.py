@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.lineage.columns import compose, decode
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, compose, decode
 from airflow_provider_sparklineage.lineage.history import Read, Write, WriteHistory
 from benchmarks.results import Result
 from benchmarks.subsets import cpu_seconds
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STAGINGS = 200
 COLUMNS = 200
+DAYS = 4000
 RUNS = 6
 
 
@@ -71,6 +72,34 @@ def growing() -> Result:
     once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
     figures = f"500,000 edges in {once_s:.2f} s, 1,000,000 in {twice_s:.2f} s"
     return Result("legacy 1000x1000 to compact / 500x1000", twice_s / once_s, 2.2, figures)
+
+
+def looping() -> Result:
+    """Write a partition, read it back, write the next: 8,000 days against 4,000."""
+    once, twice = loop(DAYS), loop(2 * DAYS)
+    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
+    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    figures = f"{DAYS:,} days in {once_s:.2f} s, twice as many in {twice_s:.2f} s"
+    return Result("loop over twice the days / once", twice_s / once_s, 2.2, figures)
+
+
+def loop(days: int) -> Callable[[], None]:
+    """Give a history of so many partitions, each overwritten, read back and overwritten again."""
+    start, table = datetime(2000, 1, 1, tzinfo=UTC), DatasetName("file", "/lake/t")
+
+    def run() -> None:
+        history = WriteHistory()
+        for day in range(days):
+            began = start + timedelta(days=day)
+            here = frozenset({f"/lake/t/dt={began:%Y-%m-%d}"})
+            for hours in (1, 2):
+                ended = began + timedelta(hours=hours)
+                write = Write(ended, ColumnLineage(), whole=False, locations=here, replaced=here)
+                history.add(table, write)
+                history.origin(table, Read(ended, locations=here))
+        history.origin(table, Read())
+
+    return run
 
 
 def _seconds(action: Callable[[], object]) -> float:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.lineage.application import united_locations
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
 from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.spark.events import decode_facet
@@ -80,7 +79,7 @@ def joined(
     """Join what a later action says of a dataset to what is known of it on the same side.
 
     Facets are the later action's; symlinks are united; output statistics are summed; an input's
-    ``version`` stays the earliest; one action without locations makes the whole.
+    ``version`` stays the earliest. Locations stay those of the first; :class:`Locations` has all.
     """
     facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
     sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
@@ -96,8 +95,30 @@ def joined(
         both_sides["outputStatistics"] = _summed(
             known.side_facets["outputStatistics"], sides["outputStatistics"]
         )
-    locations = united_locations(known.locations, dataset.locations)
-    return LineageDataset(dataset.name, both, both_sides, locations)
+    return LineageDataset(dataset.name, both, both_sides, known.locations)
+
+
+class Locations:
+    """The locations of each dataset on one side, united: one action without them makes the whole.
+
+    A loop over partitions adds one at a time, so nothing is copied.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[DatasetName, set[str] | None] = {}
+
+    def add(self, dataset: ActionDataset) -> None:
+        """Add those of one action."""
+        known = self._of.setdefault(dataset.name, set())
+        if dataset.locations is None:
+            self._of[dataset.name] = None
+        elif known is not None:
+            known |= dataset.locations
+
+    def of(self, dataset: DatasetName) -> frozenset[str] | None:
+        """Give all locations of a dataset; None is the whole."""
+        found = self._of[dataset]
+        return None if found is None else frozenset(found)
 
 
 class _Symlinks(msgspec.Struct):

@@ -17,6 +17,7 @@ lost.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from airflow_provider_sparklineage.lineage.repairs import makes_table_by_select,
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.datasets import DatasetName
@@ -97,8 +98,10 @@ class _Contents:
             adds = write.appends or self._is_elsewhere(write)
             self.size = _sum(self.size, write.size) if adds else None
             self.size_alone = _sum(self.size_alone, write.size) if write.appends else write.size
-            if self._replaced is not None:
-                self._replaced = self._replaced | write.replaced if write.replaced else None
+            if not write.replaced:
+                self._replaced = None
+            elif self._replaced is not None:
+                self._replaced |= write.replaced
         self.whole = self.whole or write.whole
         self.empty = False
         for name, edges in write.lineage.fields.items():
@@ -123,24 +126,11 @@ class WriteHistory:
     """The writes of an application so far, asked at the start of each action."""
 
     def __init__(self) -> None:
-        self._writes: dict[DatasetName, list[Write]] = {}
-        self._written: dict[DatasetName, set[str]] = {}
-        self._now: dict[DatasetName, _Contents] = {}
-        """Added to as writes come; missing where they have to be put together anew."""
+        self._of: dict[DatasetName, _Writes] = {}
 
     def add(self, dataset: DatasetName, write: Write) -> None:
         """Note a write."""
-        writes = self._writes.setdefault(dataset, [])
-        written = self._written.setdefault(dataset, set())
-        late = bool(writes) and write.ended < writes[-1].ended
-        writes.append(write)
-        if late:
-            writes.sort(key=lambda w: w.ended)
-        if late or not written.isdisjoint(write.replaced):
-            self._now.pop(dataset, None)
-        elif dataset in self._now:
-            self._now[dataset].add(write)
-        written.update(write.locations or ())
+        self._of.setdefault(dataset, _Writes()).add(write)
 
     def origin(self, dataset: DatasetName, read: Read) -> Origin | None:
         """Tell what the application had put into a dataset by the start of a read.
@@ -154,75 +144,143 @@ class WriteHistory:
         :param read: ``started`` None asks for the end of the application
         :return: None if the application had written nothing that was read
         """
-        writes = self._writes.get(dataset)
-        if not writes:
+        writes = self._of.get(dataset)
+        contents = writes.contents(read) if writes else None
+        if writes is None or contents is None or contents.empty:
             return None
-        in_time = read.started is None or writes[-1].ended <= read.started
-        if in_time and (read.locations is None or all(w.locations is None for w in writes)):
-            contents = self._settled(dataset, read)
-        else:
-            contents = _contents([w for w in writes if _may_be_read(w, read)])
-        if contents.empty:
-            return None
-        internal = contents.whole or _all_replaced(read, writes)
+        internal = contents.whole or writes.replaced_all(read)
         if read.size and contents.size and read.locations is None:
             # As many bytes as were written here prove that nothing older was there, more disprove.
             internal = read.size == contents.size or (internal and read.size < contents.size)
         return Origin(contents.lineage(), internal, sources=contents.sources)
 
-    def _settled(self, dataset: DatasetName, read: Read) -> _Contents:
+
+class _Writes:
+    """The writes of one dataset, found by the locations that they wrote.
+
+    A loop over partitions writes and reads another one each time: none of its reads may look at all
+    the writes before it.
+    """
+
+    def __init__(self) -> None:
+        self._writes: list[Write] = []
+        """As they ended; their numbers are as they came."""
+        self._places: list[int] = []
+        """Where in that order each number is."""
+        self._left: list[Write] = []
+        """Those of which something may be left."""
+        self._now: _Contents | None = None  # made when it is asked for
+        self._written: set[str] = set()
+        self._at: dict[str, list[int]] = {}
+        """Numbers of the writes to a location."""
+        self._below: dict[str, list[int]] = {}
+        """Numbers of the writes to somewhere in a folder."""
+        self._anywhere: list[int] = []
+        """Numbers of the writes of which nobody knows where, or to a glob."""
+        self._replaced: dict[str, datetime] = {}
+        """Since when a location holds nothing older."""
+
+    def add(self, write: Write) -> None:
+        number = len(self._writes)
+        at = bisect_right(self._writes, write.ended, key=lambda w: w.ended)
+        self._writes.insert(at, write)
+        if at < number:
+            self._places = [place + (place >= at) for place in self._places]
+            self._left = self._writes.copy()
+            self._now = None
+        else:
+            self._left.append(write)
+            if not self._written.isdisjoint(write.replaced):
+                self._now = None
+            elif self._now is not None:
+                self._now.add(write)
+        self._places.append(at)
+        self._written.update(write.locations or ())
+        if write.locations is None or any(map(_is_glob, write.locations)):
+            self._anywhere.append(number)
+        else:
+            for location in write.locations:
+                self._at.setdefault(location, []).append(number)
+                for folder in (location, *_folders_above(location)):
+                    self._below.setdefault(folder, []).append(number)
+        for location in write.replaced:
+            since = self._replaced.get(location, write.ended)
+            self._replaced[location] = min(since, write.ended)
+
+    def contents(self, read: Read) -> _Contents:
+        in_time = read.started is None or self._writes[-1].ended <= read.started
+        if in_time and (read.locations is None or not self._at):
+            return self._settled(read)
+        found = self._where(read.locations)
+        before = [w for w in found if read.started is None or w.ended <= read.started]
+        return _contents(_left(before))
+
+    def _where(self, locations: frozenset[str] | None) -> list[Write]:
+        """Give the writes that may have been to some locations, as they ended."""
+        if locations is None or any(map(_is_glob, locations)):
+            return self._writes
+        numbers = set(self._anywhere)
+        for location in locations:
+            numbers.update(self._below.get(location, ()))
+            for folder in _folders_above(location):
+                numbers.update(self._at.get(folder, ()))
+        if len(numbers) == len(self._writes):
+            return self._writes
+        return [self._writes[place] for place in sorted(map(self._places.__getitem__, numbers))]
+
+    def replaced_all(self, read: Read) -> bool:
+        """Whether all locations that were read had been replaced before."""
+        if not read.locations:
+            return False
+        since = [self._replaced.get(location) for location in read.locations]
+        return all(s is not None and (read.started is None or s <= read.started) for s in since)
+
+    def _settled(self, read: Read) -> _Contents:
         """Take a doubtful overwrite for a whole one once there is no more than what it wrote."""
-        if dataset not in self._now:
-            self._now[dataset] = _contents(self._writes[dataset])
-        contents = self._now[dataset]
+        if self._now is None:
+            self._left = _left(self._left)
+            self._now = _contents(self._left)
+        contents = self._now
         is_known = contents.whole and contents.size == contents.size_alone
         if is_known or not read.size or read.locations or read.size != contents.size_alone:
             return contents
-        writes = self._writes[dataset]
+        writes = self._writes
         last = next((n for n in reversed(range(len(writes))) if not writes[n].appends), 0)
         writes[last] = replace(writes[last], whole=True)
-        self._now[dataset] = _contents(writes[last:])
-        return self._now[dataset]
+        self._left = _left(writes[last:])
+        self._now = _contents(self._left)
+        return self._now
 
 
-def _contents(writes: Sequence[Write]) -> _Contents:
-    """Put writes together, without those whose locations a later one replaced."""
+def _left(writes: Sequence[Write]) -> list[Write]:
+    """Leave out the writes to locations that later ones replaced."""
     left: list[Write] = []
     replaced: set[str] = set()
     for write in reversed(writes):
         if not write.locations or not write.locations <= replaced:
             left.append(write)
         replaced |= write.replaced
+    return left[::-1]
+
+
+def _contents(writes: Sequence[Write]) -> _Contents:
+    """Put writes together, in the order in which they ended."""
     contents = _Contents()
-    for write in reversed(left):
+    for write in writes:
         contents.add(write)
     return contents
 
 
-def _all_replaced(read: Read, writes: Iterable[Write]) -> bool:
-    """Whether all locations that were read had been replaced before."""
-    if not read.locations:
-        return False
-    replaced: set[str] = set()
-    for write in writes:
-        if read.started is None or write.ended <= read.started:
-            replaced |= write.replaced
-    return read.locations <= replaced
+def _is_glob(location: str) -> bool:
+    return "*" in location or "{" in location
 
 
-def _may_be_read(write: Write, read: Read) -> bool:
-    if read.started is not None and write.ended > read.started:
-        return False
-    if read.locations is None or write.locations is None:
-        return True
-    return any(_overlap(a, b) for a in read.locations for b in write.locations)
-
-
-def _overlap(first: str, second: str) -> bool:
-    """Whether one location is the other one, is in it, or may be (a glob)."""
-    if "*" in first or "*" in second or "{" in first or "{" in second:
-        return True
-    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
+def _folders_above(location: str) -> Iterator[str]:
+    """Name the folders that a location is in, from below."""
+    end = location.rfind("/")
+    while end > 0:
+        yield location[:end]
+        end = location.rfind("/", 0, end)
 
 
 class _Lifecycle(msgspec.Struct):

@@ -38,6 +38,7 @@ from airflow_provider_sparklineage.lineage.application import (
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
 from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
+    Locations,
     TaskLineage,
     column_names,
     joined,
@@ -155,6 +156,7 @@ class _Merging:
         self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
         self.outputs: dict[DatasetName, LineageDataset] = {}
+        self._read_at, self._written_at = Locations(), Locations()
         self.degradations: list[Degradation] = []
         self._history = WriteHistory()
         self._undone: set[DatasetName] = set()
@@ -230,6 +232,7 @@ class _Merging:
         if origin is None or not origin.internal:
             known = self.inputs.get(dataset.name)
             self.inputs[dataset.name] = joined(known, dataset, is_input=True)
+            self._read_at.add(dataset)
             return
         self._read_back.add(dataset.name)
         if not origin.exact and dataset.name not in self._assumed:
@@ -267,6 +270,7 @@ class _Merging:
             self._unobserved_writes.add(dataset.name)
         known = self.outputs.get(dataset.name)
         self.outputs[dataset.name] = joined(known, dataset, is_input=False)
+        self._written_at.add(dataset)
 
     def drop_intermediates(
         self, intermediates: Intermediates, declared: frozenset[DatasetName]
@@ -283,7 +287,8 @@ class _Merging:
     def finished_inputs(self) -> dict[DatasetName, LineageDataset]:
         """Give the inputs with the partitions that were read from outside."""
         finished = {}
-        for name, dataset in self.inputs.items():
+        for name, last in self.inputs.items():
+            dataset = replace(last, locations=self._read_at.of(name))
             finished[name] = dataset
             if name not in self._unobserved:
                 finished[name] = self._observe(dataset, self._observed.of_input, "read from")
@@ -320,7 +325,8 @@ class _Merging:
             nobody = self.dropped if name in self.inputs else self.dropped | {name}
             lineage = columns.without_sources_in(lineage, nobody)
             sources = (origin.sources if origin else frozenset()) - nobody
-            output = replace(dataset, columns=lineage, sources=sources)
+            at = self._written_at.of(name)
+            output = replace(dataset, locations=at, columns=lineage, sources=sources)
             is_seen = name not in self._unobserved_writes
             if is_seen and self._observed.was_ever_written(name):
                 output = self._observe(output, self._observed.of_output, "written to")

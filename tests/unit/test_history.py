@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.application import Action, ActionDataset, ActionState
@@ -281,6 +283,56 @@ def test_the_whole_has_nothing_of_a_write_whose_locations_were_replaced(is_read_
     made.add(TABLE, day(1, 3, lineage=other("q")))
     assert sources(made.origin(TABLE, read_of())) == {"q", "r"}
     assert sources(made.origin(TABLE, Read())) == {"q", "r"}
+
+
+def is_read(written, read):
+    return any(
+        "*" in one
+        or "*" in other
+        or f"{one}/".startswith(f"{other}/")
+        or other.startswith(f"{one}/")
+        for one in written
+        for other in read
+    )
+
+
+def naively_left(writes, read):
+    """Look at every write: who of them is in what is read."""
+    left, replaced = [], set()
+    for made in sorted(writes, key=lambda w: w.ended)[::-1]:
+        here = (
+            read.locations is None or not made.locations or is_read(made.locations, read.locations)
+        )
+        if made.ended <= read.started and here:
+            if not made.locations or not made.locations <= replaced:
+                left += [column.field for column in made.lineage.fields["a"]]
+            replaced |= made.replaced
+    return set(left)
+
+
+PLACES = st.frozensets(
+    st.sampled_from(["/t", "/t/d=1", "/t/d=2", "/t/d=2/h=1", "/t/d=2/h=2", "/t/d=*", "/t2"]),
+    min_size=1,
+    max_size=2,
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.none() | PLACES, st.booleans()), max_size=8),
+    st.lists(st.tuples(st.integers(1, 10), st.none() | PLACES), min_size=1, max_size=3),
+)
+def test_a_read_finds_the_writes_that_looking_at_all_of_them_finds(written, read):
+    made = WriteHistory()
+    writes = []
+    for number, (ended, where, replaces) in enumerate(written):
+        replaced = where if where and replaces and "/t/d=*" not in where else frozenset()
+        writes.append(write(ended, lineage=other(f"c{number}"), locations=where, replaced=replaced))
+        made.add(TABLE, writes[-1])
+        for moment, place in read:
+            asked = Read(at(moment), None, place)
+            origin = made.origin(TABLE, asked)
+            found = sources(origin) if origin else set()
+            assert found == naively_left(writes, asked)
 
 
 def test_an_overwritten_table_of_a_database_is_whole():
