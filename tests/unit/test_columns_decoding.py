@@ -324,14 +324,33 @@ def test_a_users_own_column_is_never_taken_for_one(name):
 
 
 def test_identity_of_a_jdbc_column_is_not_believed_unless_a_text_says_so():
-    def made(first):
+    def made(first, influence):
         said = Transformation("DIRECT", "IDENTITY", "b AS c")
         edges = {Column(A, "a"): (first,), Column(A, "b"): (said,)}
-        return ColumnLineage({"x": edges}, {Column(A, "k"): (FILTERED,)})
+        return ColumnLineage({"x": edges}, {Column(A, "k"): (influence,)})
 
-    silent = Transformation("DIRECT", "IDENTITY")
-    assert unsure_identities(made(silent), lambda _: False) == made(silent)
-    assert unsure_identities(made(silent), lambda _: True) == made(silent._replace(subtype=None))
+    silent, guessed = Transformation("DIRECT", "IDENTITY"), Transformation("INDIRECT", "FILTER")
+    said = guessed._replace(description="WHERE (k > 1)")
+    for influence, unsure in ((guessed, guessed._replace(subtype=None)), (said, said)):
+        assert unsure_identities(made(silent, influence), lambda _: False) == made(
+            silent, influence
+        )
+        assert unsure_identities(made(silent, influence), lambda _: True) == made(
+            silent._replace(subtype=None), unsure
+        )
+
+
+def test_what_a_pivot_chooses_by_is_a_condition_and_what_it_aggregates_is_not():
+    value = "pivotfirst(t.region, max(region) AS `max(region)`) AS `__pivot_max(region)`[0] AS eu"
+    chosen = "pivotfirst(t.region, `max(region)`) AS `__pivot_max(region)`[0] AS eu"
+    aggregated = said("DIRECT", "AGGREGATION", value)
+    choosing = said("DIRECT", "AGGREGATION", chosen)
+    [kept] = one(source("region", aggregated))[Column(A, "region")]
+    assert (kept.type, kept.subtype) == ("DIRECT", "AGGREGATION")
+    [mended] = one(source("region", choosing))[Column(A, "region")]
+    assert (mended.type, mended.subtype) == ("INDIRECT", "CONDITIONAL")
+    [other] = one(source("other", choosing))[Column(A, "other")]
+    assert other.type == "DIRECT"
 
 
 def test_files_stand_for_the_input_that_is_nearest_above_them():

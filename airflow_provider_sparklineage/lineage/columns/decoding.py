@@ -70,6 +70,9 @@ class _Facet(msgspec.Struct):
     dataset: list[_InputField] | None = None
 
 
+# In the text of the value its aggregate stands in the second place, written out.
+_PIVOT = re.compile(r"pivotfirst\((?P<by>[^,()]+), `")
+
 _FACET = msgspec.json.Decoder(_Facet)
 
 _EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w+`?", re.IGNORECASE)
@@ -111,7 +114,9 @@ class _Reading:
         for entry in inputs:
             said = self._said.get(entry)
             if said is None:
-                transformations = tuple(map(_as_said, entry.transformations or ()))
+                transformations = tuple(
+                    _as_said(t, entry.field) for t in entry.transformations or ()
+                )
                 said = self._said[entry] = (self._column(entry), transformations)
             column, transformations = said
             known = edges.get(column, ())
@@ -135,11 +140,16 @@ class _Reading:
         return Column(dataset, _unquoted(entry.field))
 
 
-def _as_said(t: _Transformation) -> Transformation:
+def _as_said(t: _Transformation, field: str) -> Transformation:
     kind = (t.type or "").upper()
     subtype, description = t.subtype or None, t.description or ""
     if subtype == "TRANSFORMATION" and (wrapped := _EMPTY_TO_NULL.fullmatch(description)):
         subtype, description = "IDENTITY", wrapped["of"]
+    if kind == DIRECT and (chosen := _PIVOT.match(description)):
+        names = _PARTS.findall(chosen["by"])
+        # What a pivot chooses by is aggregated with the value, and told as if it were one.
+        if names[-1:] == _PARTS.findall(field)[-1:]:
+            kind, subtype = INDIRECT, "CONDITIONAL"
     if kind not in (DIRECT, INDIRECT):  # OpenLineage knows no others
         return Transformation(None, None, description, bool(t.masking))
     return Transformation(kind, subtype, description, bool(t.masking))
@@ -204,20 +214,26 @@ def metadata_columns_removed(
     return ColumnLineage({n: e for n, e in fields.items() if e}, real(lineage.dataset))
 
 
+# Of what influences all columns, FILTER is what is made of a kind that cannot be.
+_GUESSED = {(DIRECT, "IDENTITY"), (INDIRECT, "FILTER")}
+
+
 def unsure_identities(
     lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
 ) -> ColumnLineage:
-    """Say of columns of databases only that they are direct sources, where no text says more.
+    """Say of columns of databases only that they are sources, where no text says more.
 
-    The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
+    The listener calls everything IDENTITY that is made of a JDBC relation: expressions, and what
+    rows are filtered, joined and grouped by.
     """
-    sources = {c.dataset for edges in lineage.fields.values() for c in edges}
+    every = (lineage.dataset, *lineage.fields.values())
+    sources = {c.dataset for edges in every for c in edges}
     databases = {dataset for dataset in sources if is_database(dataset)}
     if not databases:
         return lineage
 
     def sure(t: Transformation) -> Transformation:
-        unsure = t.type == DIRECT and t.subtype == "IDENTITY" and not t.description
+        unsure = (t.type, t.subtype) in _GUESSED and not t.description
         return t._replace(subtype=None) if unsure else t
 
     def edges_of(edges: Edges) -> Edges:
@@ -227,4 +243,4 @@ def unsure_identities(
         }
 
     fields = {name: edges_of(edges) for name, edges in lineage.fields.items()}
-    return ColumnLineage(fields, lineage.dataset)
+    return ColumnLineage(fields, edges_of(lineage.dataset))
