@@ -100,6 +100,8 @@ class Case:
     exit_code: int = 0
     connector: str | None = None
     observed: bool = False
+    modules: tuple[str, ...] = ()
+    """What Spark's Python must have besides PySpark; the lock of this checkout lacks them."""
 
 
 CASES: Mapping[str, Case] = {
@@ -133,6 +135,7 @@ CASES: Mapping[str, Case] = {
         Case("glob_reads", observed=True),
         Case("awkward_names"),
         Case("random_columns"),
+        Case("lost_columns", observed=True, modules=("pandas", "pyarrow")),
     )
 }
 
@@ -299,6 +302,11 @@ def prepare_lake(spark: Spark, work: Path) -> Path:
 
 def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Path) -> Recording:
     """Run one case on its own copy of the lake."""
+    imports = "; ".join(f"import {module}" for module in case.modules)
+    if subprocess.run([spark.python, "-c", imports], check=False, capture_output=True).returncode:
+        needed = " and ".join(case.modules)
+        message = f"{case.name}: {spark.python} cannot import {needed}; install them beside PySpark"
+        raise RecordingError(message)
     lake, scratch = work / case.name / "lake", work / case.name / "scratch"
     shutil.copytree(prepared, lake)
     scratch.mkdir()

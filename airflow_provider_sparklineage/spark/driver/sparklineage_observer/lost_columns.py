@@ -358,8 +358,15 @@ def _mentioned(number, text):
 def _cached(plan):
     """Give the plan of a cached frame, optimised: as it was analysed it has no steps of Python."""
     builder = plan.cacheBuilder()
-    session = builder.cachedPlan().session()
-    return session.sessionState().optimizer().execute(builder.logicalPlan())
+    planned = builder.cachedPlan()
+    session = planned.session()
+    if not session.version().startswith("3."):
+        return session.sessionState().optimizer().execute(builder.logicalPlan())
+    # Spark 3.5 keeps the physical plan only, whose steps know what they were planned of.
+    while planned.logicalLink().isEmpty():
+        is_adaptive = planned.getClass().getSimpleName() == "AdaptiveSparkPlanExec"
+        planned = planned.inputPlan() if is_adaptive else planned.children().head()
+    return planned.logicalLink().get()
 
 
 def _tables(node):
