@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PARTS = re.compile(r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<set>\]?[^\]]+)\]|.", re.DOTALL)
 _WORDS = {"*": ".*", "?": ".", "{": "(?:", "}": ")", ",": "|"}
+_SIGNS = re.compile(r"[*?\[\]{}\\]")
 _SEPARATORS = re.compile("[-:T]")
 
 
@@ -27,14 +23,12 @@ def spellings(value: str, spelled: str, *, is_text: bool) -> tuple[str, ...]:
     return both if is_text else (*both, value.zfill(2))
 
 
-def matches(glob: str, texts: Iterable[str]) -> bool:
-    """Whether a glob matches one of some texts."""
-    regex = _regex(glob)
-    return any(regex.fullmatch(text) for text in texts)
+def is_glob(value: str) -> bool:
+    """Whether a value is a pattern and not a text."""
+    return _SIGNS.search(value) is not None
 
 
-@lru_cache(maxsize=1024)  # a few globs, asked about every partition that was touched
-def _regex(glob: str) -> re.Pattern[str]:
+def compiled(glob: str) -> re.Pattern[str]:
     """Translate a glob; one whose braces do not pair is a text."""
     parts: list[str] = []
     depth = 0

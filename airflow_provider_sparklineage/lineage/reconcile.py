@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.globs import matches, spellings
+from airflow_provider_sparklineage.lineage import globs
 from airflow_provider_sparklineage.lineage.satisfying import Satisfying, either
 from airflow_provider_sparklineage.lineage.values import (
     KEPT,
@@ -289,24 +289,29 @@ def _covering(
 def _globbed(
     wanted: Iterable[_Key], found: Mapping[Partition, _Values], spelling: _Spelling
 ) -> tuple[frozenset[Partition], set[_Key]]:
-    """Do the same where values are patterns."""
-    covered, met = set(), set()
-    keys = list(wanted)
-    for partition, values in found.items():
+    """Do the same where some values are patterns."""
+    patterns = [
+        (key, [(label, globs.compiled(value), value) for label, value in key])
+        for key in wanted
+        if any(globs.is_glob(value) for _, value in key)
+    ]
+    covered, met = _covering(set(wanted).difference(key for key, _ in patterns), found, spelling)
+    also = set()
+    for partition, values in found.items() if patterns else ():
         seen = partition.as_dict()
         texts = {
-            label: spellings(seen[label], value, is_text=label in spelling.texts)
+            label: globs.spellings(seen[label], value, is_text=label in spelling.texts)
             for label, value in values.items()
         }
-        for key in keys:
+        for key, parts in patterns:
             if all(
-                matches(pattern, texts.get(label, ()))
-                or values.get(label, "")[: spelling.cut(label, pattern)] == pattern
-                for label, pattern in key
+                any(map(pattern.fullmatch, texts.get(label, ())))
+                or values.get(label, "")[: spelling.cut(label, value)] == value
+                for label, pattern, value in parts
             ):
-                covered.add(partition)
+                also.add(partition)
                 met.add(key)
-    return frozenset(covered), met
+    return covered | also, met
 
 
 # --- predicates -----------------------------------------------------------------------------------

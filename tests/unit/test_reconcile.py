@@ -215,6 +215,12 @@ def test_a_declaration_has_a_side():
     assert reconcile(wanted, seen("5"), is_on_both_sides=True, other=seen("6")).status == "missing"
 
 
+def test_a_glob_beside_thousands_of_plain_values_costs_no_more_than_they_do():
+    days = [str(day) for day in range(5_000)]
+    check = reconcile(expected(*days, "x*", is_glob=True), seen(*days, "xy"))
+    assert check.status == "matched"
+
+
 def test_a_day_beside_a_glob_covers_its_hours():
     hours = (Dimension.of("ts", "hour", "ts_hour", "int"), Dimension.of("region"))
     wanted = Partition.of([("ts", "2024-05-06"), ("region", "*")])
