@@ -25,8 +25,28 @@ export class ColumnView {
     return this.rows.size;
   }
 
+  // What a person has made of it, to be restored in another view of the same task.
+  get state() {
+    const { side, key } = this.chosen?.column ?? {};
+    return {
+      chosen: this.chosen && `${side} ${key}`,
+      filter: this.filter.value,
+      only: this.only.checked,
+      scrolled: Object.values(this.panes).map((pane) => pane.scrollTop),
+    };
+  }
+
+  restore({ chosen, filter, only, scrolled }) {
+    this.filter.value = filter;
+    this.#filter(filter);
+    this.only.checked = only;
+    const row = this.rows.get(chosen);
+    if (row) this.choose(row);
+    Object.values(this.panes).forEach((pane, n) => (pane.scrollTop = scrolled[n]));
+  }
+
   #build() {
-    const filter = make("input.filter", {
+    this.filter = make("input.filter", {
       type: "search",
       placeholder: "Find a column",
       "aria-label": "Find a column",
@@ -39,7 +59,7 @@ export class ColumnView {
       "section.columns",
       { "aria-label": "Columns" },
       make("h3", {}, "Columns"),
-      make("div.tools", {}, filter, only),
+      make("div.tools", {}, this.filter, only),
       this.details,
       make("div.panes", {}, this.panes.from, this.panes.to)
     );

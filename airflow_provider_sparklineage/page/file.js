@@ -10,9 +10,17 @@ const body = make("div");
 if (events.length > 1) {
   const options = events.map((event, n) => make("option", { value: n }, String(event.job.name)));
   const select = make("select", {}, ...options);
-  select.addEventListener("change", () => draw(body, events[select.value]));
+  select.addEventListener("change", () => show(events[select.value]));
   root.append(make("nav.tries", {}, make("label", {}, "Task ", select)));
 }
 root.append(body);
-if (events.length) draw(body, events[0]);
+if (events.length) show(events[0]);
 else say(body, "There is no lineage in this file.");
+
+function show(event) {
+  try {
+    draw(body, event);
+  } catch (error) {
+    say(body, `The lineage cannot be shown (${error.message}).`);
+  }
+}

@@ -3,17 +3,20 @@
 
 const list = (value) => (Array.isArray(value) ? value : []);
 const record = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
-export const text = (value) => (value === null || value === undefined ? "" : String(value));
+export const text = (value) =>
+  value !== null && typeof value === "object" ? JSON.stringify(value) : String(value ?? "");
 
 const SHOWN_PARTITIONS = 3;
-const SIGNS = {
-  EQUAL: "=",
-  NOT_EQUAL: "≠",
-  GREATER_THAN: ">",
-  GREATER_EQUAL_THAN: "≥",
-  LESS_THAN: "<",
-  LESS_EQUAL_THAN: "≤",
-};
+// Nothing that somebody can read is deeper; what is deeper would be the end of the stack.
+const DEEPEST = 50;
+const SIGNS = new Map([
+  ["EQUAL", "="],
+  ["NOT_EQUAL", "≠"],
+  ["GREATER_THAN", ">"],
+  ["GREATER_EQUAL_THAN", "≥"],
+  ["LESS_THAN", "<"],
+  ["LESS_EQUAL_THAN", "≤"],
+]);
 
 // One text for each dataset, and for each column of one.
 const keyOf = (dataset) => JSON.stringify([text(dataset.namespace), text(dataset.name)]);
@@ -62,12 +65,12 @@ function datasetOf(dataset, side, checks) {
   };
 }
 
-function fieldsOf(fields, prefix) {
-  return fields.flatMap((field) => {
-    const name = prefix + text(record(field).name);
-    const nested = list(record(field).fields);
+function fieldsOf(fields, prefix, depth = 0) {
+  if (depth > DEEPEST) return [];
+  return fields.map(record).flatMap((field) => {
+    const name = prefix + text(field.name);
     const column = { name, type: text(field.type), comment: text(field.description), known: true };
-    return [column, ...fieldsOf(nested, `${name}.`)];
+    return [column, ...fieldsOf(list(field.fields), `${name}.`, depth + 1)];
   });
 }
 
@@ -81,7 +84,8 @@ function partOf(facets, sides) {
   return conditionOf(condition, written) || written || described;
 }
 
-function conditionOf(condition, summary) {
+function conditionOf(condition, summary, depth = 0) {
+  if (depth > DEEPEST) return "…";
   if (condition.type === "partition") {
     const names = list(condition.partitions).map(partitionOf);
     if (!names.length) return "no partition";
@@ -95,11 +99,12 @@ function conditionOf(condition, summary) {
   }
   if (condition.type === "binary") {
     const [left, right] = [record(condition.left), record(condition.right)];
-    return `(${conditionOf(left, "")} ${text(condition.operator)} ${conditionOf(right, "")})`;
+    const [first, second] = [left, right].map((side) => conditionOf(side, "", depth + 1));
+    return `(${first} ${text(condition.operator)} ${second})`;
   }
   if (condition.type === "compare") {
     const operand = (o) => text(record(o).field ?? record(o).value);
-    const sign = SIGNS[condition.comparison] ?? text(condition.comparison);
+    const sign = SIGNS.get(condition.comparison) ?? text(condition.comparison);
     return `${operand(condition.left)} ${sign} ${operand(condition.right)}`;
   }
   return "";

@@ -5,6 +5,7 @@ import { make } from "./dom.js";
 import { draw, say } from "./view.js";
 
 const HERE = new URL(".", import.meta.url);
+const LOOK_AGAIN_MS = 5000; // while the task is not at its end
 const REFUSED = {
   401: "Your session has ended; log in to see the lineage of this task.",
   403: "You may not see the lineage of this DAG; ask for access to the DAG and to its XComs.",
@@ -32,60 +33,141 @@ function open(host, task) {
     style.addEventListener("error", resolve);
   });
   say(root, "Loading …");
-  styled.then(() => show(root, task, null, ending.signal));
+  const tab = new Tab(root, task, ending.signal);
+  styled.then(() => tab.show(null));
   return () => ending.abort();
 }
 
-async function show(root, task, tryNumber, signal) {
-  const address = new URL(`../api/dags/${encodeURIComponent(task.dagId)}/lineage`, HERE);
-  address.searchParams.set("run_id", task.runId);
-  address.searchParams.set("task_id", task.taskId);
-  // Airflow leaves it out, or its placeholder in, for tasks that are not mapped.
-  const mapIndex = Number.parseInt(task.mapIndex, 10);
-  address.searchParams.set("map_index", Number.isNaN(mapIndex) ? -1 : mapIndex);
-  if (tryNumber !== null) address.searchParams.set("try_number", tryNumber);
-  try {
-    const response = await fetch(address, { signal, credentials: "same-origin" });
-    if (signal.aborted) return;
-    if (!response.ok) {
-      say(root, REFUSED[response.status] ?? `Airflow answered ${response.status}; see its log.`);
-      return;
+class Tab {
+  constructor(root, task, signal) {
+    this.root = root;
+    this.task = task;
+    this.signal = signal;
+    this.asked = 0;
+    this.drawn = null; // { text: of the answer, view: of its event }
+    signal.addEventListener("abort", () => clearTimeout(this.timer));
+  }
+
+  #address(what, parameters = {}) {
+    const { dagId, runId, taskId } = this.task;
+    const address = new URL(`../api/dags/${encodeURIComponent(dagId)}/${what}`, HERE);
+    // Airflow leaves it out, or its placeholder in, for tasks that are not mapped.
+    const mapped = Number.parseInt(this.task.mapIndex, 10);
+    const map_index = Number.isNaN(mapped) ? -1 : mapped;
+    const said = { run_id: runId, task_id: taskId, map_index, ...parameters };
+    Object.entries(said).forEach(([key, value]) => address.searchParams.set(key, value));
+    return address;
+  }
+
+  #fetch(address) {
+    return fetch(address, { signal: this.signal, credentials: "same-origin" });
+  }
+
+  // Show a try, the latest for null. What is shown already stays as it is until there is other.
+  async show(tryNumber, isLookedForAgain = false) {
+    clearTimeout(this.timer);
+    const number = (this.asked += 1);
+    const isCurrent = () => number === this.asked && !this.signal.aborted;
+    const fail = (sentence) => {
+      if (isLookedForAgain) this.#await(null, null, tryNumber);
+      else this.#fail(sentence);
+    };
+    try {
+      const which = tryNumber === null ? {} : { try_number: tryNumber };
+      const response = await this.#fetch(this.#address("lineage", which));
+      const text = response.ok ? await response.text() : "";
+      if (!isCurrent()) return;
+      if (response.ok) this.#draw(text, tryNumber);
+      else if (response.status in REFUSED) this.#fail(REFUSED[response.status]);
+      else fail(`Airflow answered ${response.status}; see its log.`);
+    } catch (error) {
+      if (isCurrent()) fail(`The lineage cannot be shown (${error.message}).`);
     }
-    const answer = await response.json();
-    const body = make("div");
-    root.replaceChildren(tries(root, task, answer, signal) ?? "", body);
-    if (answer.event) draw(body, answer.event, answer.links ?? {});
-    else say(body, answer.message);
-  } catch (error) {
-    if (!signal.aborted) say(root, `The lineage cannot be shown (${error.message}).`);
+  }
+
+  #fail(sentence) {
+    this.drawn = null;
+    say(this.root, sentence);
+  }
+
+  #draw(text, tryNumber) {
+    const answer = JSON.parse(text);
+    if (text !== this.drawn?.text) {
+      const [place, state] = [placeOf(this.root), this.drawn?.view?.state];
+      const body = make("div");
+      this.root.replaceChildren(this.#tools(answer) ?? "", body);
+      this.drawn = { text, view: null };
+      try {
+        if (answer.event) this.drawn.view = draw(body, answer.event, answer.links ?? {}, state);
+        else say(body, answer.message);
+      } catch (error) {
+        say(body, `The lineage cannot be shown (${error.message}).`);
+      }
+      place();
+    }
+    if (!answer.has_ended) this.#await(answer.latest, answer.state, tryNumber);
+  }
+
+  // Look again until the task has gone on; a page that nobody looks at asks nothing.
+  #await(latest, state, tryNumber) {
+    const again = () => this.#await(latest, state, tryNumber);
+    const number = this.asked;
+    const look = async () => {
+      if (document.hidden) return again();
+      let now = null;
+      try {
+        const response = await this.#fetch(this.#address("state"));
+        if (response.status in REFUSED) return undefined;
+        if (response.ok) now = await response.json();
+      } catch {
+        if (this.signal.aborted) return undefined;
+      }
+      if (number !== this.asked) return undefined; // another try was chosen meanwhile
+      const isSame = now === null || (now.state === state && now.latest === latest);
+      return isSame ? again() : this.show(tryNumber, true);
+    };
+    clearTimeout(this.timer);
+    if (!this.signal.aborted) this.timer = setTimeout(look, LOOK_AGAIN_MS);
+  }
+
+  // Earlier tries, where the archive has some, and the document itself.
+  #tools(answer) {
+    const tools = [];
+    if (answer.tries.length > 1) {
+      const options = answer.tries.map((n) => {
+        const option = make("option", { value: n }, n === answer.latest ? `${n} (latest)` : `${n}`);
+        option.selected = n === answer.try_number;
+        return option;
+      });
+      const select = make("select", {}, ...options);
+      select.addEventListener("change", () => {
+        const number = Number(select.value);
+        this.show(number === answer.latest ? null : number);
+      });
+      tools.push(make("label", {}, "Try ", select));
+    }
+    if (answer.event) {
+      const content = () => new Blob([JSON.stringify(answer.event, null, 2)], { type: "application/json" });
+      const save = make("button", { type: "button" }, "Save as JSON");
+      save.addEventListener("click", () => {
+        const address = URL.createObjectURL(content());
+        make("a", { href: address, download: `${this.task.taskId}.json` }).click();
+        setTimeout(() => URL.revokeObjectURL(address), 1000);
+      });
+      tools.push(save);
+    }
+    if (answer.note) tools.push(make("span.facts", {}, answer.note));
+    return tools.length ? make("nav.tries", {}, ...tools) : null;
   }
 }
 
-// Earlier tries, where the archive has some, and the document itself.
-function tries(root, task, answer, signal) {
-  const tools = [];
-  if (answer.tries.length > 1) {
-    const options = answer.tries.map((n) => {
-      const option = make("option", { value: n }, n === answer.latest ? `${n} (latest)` : `${n}`);
-      option.selected = n === answer.try_number;
-      return option;
-    });
-    const select = make("select", {}, ...options);
-    select.addEventListener("change", () => show(root, task, select.value, signal));
-    tools.push(make("label", {}, "Try ", select));
+// How far what is around an element is scrolled; gives a function that scrolls there again.
+function placeOf(root) {
+  const scrolled = [];
+  for (let e = root.getRootNode().host; e; e = e.parentElement) {
+    if (e.scrollTop) scrolled.push([e, e.scrollTop]);
   }
-  if (answer.event) {
-    const content = new Blob([JSON.stringify(answer.event, null, 2)], { type: "application/json" });
-    const save = make("button", { type: "button" }, "Save as JSON");
-    save.addEventListener("click", () => {
-      const address = URL.createObjectURL(content);
-      make("a", { href: address, download: `${task.taskId}.json` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 1000);
-    });
-    tools.push(save);
-  }
-  if (answer.note) tools.push(make("span.facts", {}, answer.note));
-  return tools.length ? make("nav.tries", {}, ...tools) : null;
+  return () => scrolled.forEach(([e, top]) => (e.scrollTop = top));
 }
 
 // Airflow says its theme in a class of the document, and changes it without loading anew.

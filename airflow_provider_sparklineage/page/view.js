@@ -9,18 +9,20 @@ import { modelOf } from "./model.js";
 const FOLD = 24;
 const SVG = "http://www.w3.org/2000/svg";
 
-const STATUS = {
-  matched: "as expected",
-  unexpected: "unexpected",
-  missing: "missing",
-  unobserved: "not observed",
-  undeclared: "nothing expected",
-};
+const STATUS = new Map([
+  ["matched", "as expected"],
+  ["unexpected", "unexpected"],
+  ["missing", "missing"],
+  ["unobserved", "not observed"],
+  ["undeclared", "nothing expected"],
+]);
 
 // Draw an event into an element, in place of what is in it.
 // links: { backend, job: url, datasets: [{ namespace, name, url }] }, where the lineage backend
 // shows them.
-export function draw(root, event, links = {}) {
+// state: of an earlier view of the same task, which this one goes on from.
+// Gives the view: its `state` is what was chosen, searched and scrolled to.
+export function draw(root, event, links = {}, state = null) {
   performance.mark("sparklineage:draw");
   const model = modelOf(event);
   const pages = new Map(
@@ -36,7 +38,9 @@ export function draw(root, event, links = {}) {
     missing(model)
   );
   flow.connect();
+  if (state) columns.restore(state);
   performance.measure("sparklineage:draw", "sparklineage:draw");
+  return columns;
 }
 
 // One sentence, where there is nothing to draw.
@@ -155,7 +159,7 @@ class Flow {
 // --- partitions ----------------------------------------------------------------------------------
 
 function badge(status) {
-  return make(`span.badge.${status in STATUS ? status : "other"}`, {}, STATUS[status] ?? status);
+  return make(`span.badge.${STATUS.has(status) ? status : "other"}`, {}, STATUS.get(status) ?? status);
 }
 
 function partitions(model) {
@@ -171,7 +175,7 @@ function partitions(model) {
           make("td", {}, badge(check.status)),
           make("td", {}, name(check.expected)),
           make("td", {}, observed(check, dataset.part)),
-          make("td", {}, ...check.from.map(origin))
+          make("td", {}, ...origins(check.from))
         )
       )
   );
@@ -195,6 +199,12 @@ function observed(check, part) {
   if (check.unexpected) said.append(make("div.unexpected", {}, `not expected: ${check.unexpected}`));
   if (check.missing) said.append(make("div.missing", {}, `missing: ${check.missing}`));
   return said;
+}
+
+function origins(sources) {
+  const shown = sources.slice(0, FOLD).map(origin);
+  const more = sources.length - shown.length;
+  return more > 0 ? [...shown, make("div.facts", {}, `and ${more} more`)] : shown;
 }
 
 function origin(source) {

@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.spark.capture import TaskIdentity
 
 _INTEGER = 2**31 - 1
 """The largest number that the columns of Airflow's database hold."""
+_NO_INSTANCE = "There is no such task instance."
 
 
 def make_app() -> FastAPI:
@@ -27,10 +28,9 @@ def make_app() -> FastAPI:
     # Without pages of its own, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/page/{file}")(_file)
-    app.get(
-        "/api/dags/{dag_id}/lineage",
-        dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.XCOM))],
-    )(_lineage)
+    readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
+    app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_lineage)
+    app.get("/api/dags/{dag_id}/state", dependencies=readable)(_state)
     return app
 
 
@@ -55,5 +55,20 @@ def _lineage(
     wanted = TaskIdentity(dag_id, task_id, run_id, try_number or 0, map_index)
     answer = task_lineage.of(wanted, session)
     if answer is None:
-        raise HTTPException(404, "There is no such task instance.")
+        raise HTTPException(404, _NO_INSTANCE)
     return answer._asdict()
+
+
+def _state(  # what an open tab asks for while the task runs: it reads no XCom and no archive
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    session: SessionDep,
+    response: Response,
+    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
+) -> dict[str, Any]:
+    response.headers["Cache-Control"] = "no-store"
+    now = task_lineage.progress(TaskIdentity(dag_id, task_id, run_id, 0, map_index), session)
+    if now is None:
+        raise HTTPException(404, _NO_INSTANCE)
+    return now._asdict()

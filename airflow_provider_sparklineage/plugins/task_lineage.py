@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
-from airflow.utils.state import State
+from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
 from airflow_provider_sparklineage import settings, show, xcom
 from airflow_provider_sparklineage.archive import Archive
-from airflow_provider_sparklineage.backends import backend_of
+from airflow_provider_sparklineage.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
 from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.degradations import DegradationCode
 from airflow_provider_sparklineage.exceptions import ArchiveError, DocumentError, SparkLineageError
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.links.lineage import LineageJobLink
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from airflow_provider_sparklineage.backends.base import Backend
     from airflow_provider_sparklineage.settings import Settings
     from airflow_provider_sparklineage.spark.capture import TaskIdentity
 
@@ -32,11 +35,24 @@ NOTHING = (
     "This task has no Spark lineage: its operator is no SparkLineageSubmitOperator, or lineage is "
     "switched off for it."
 )
-RUNNING = "This try has not ended; its Spark lineage is shown when it has."
+RUNNING = "This try has not ended; its Spark lineage appears here when it has."
 ELSEWHERE = (
     "The lineage is kept by a custom XCom backend, which Airflow's web server does not ask; set "
     "[sparklineage] archive_url to see it here."
 )
+
+
+class Progress(NamedTuple):
+    """How far a task instance is.
+
+    :param latest: its latest try
+    :param state: Airflow's word; None before it is scheduled
+    :param has_ended: that it stays so, unless somebody clears it
+    """
+
+    latest: int
+    state: str | None
+    has_ended: bool
 
 
 class Answer(NamedTuple):
@@ -46,6 +62,7 @@ class Answer(NamedTuple):
     :param tries: tries of which there is an event, and the one that is shown
     :param note: what else its reader should know
     :param links: pages of the lineage backend: ``job``, and ``datasets`` with a ``url`` each
+    :param state: and ``has_ended``: see :class:`Progress`
     """
 
     event: dict[str, Any] | None
@@ -55,6 +72,8 @@ class Answer(NamedTuple):
     latest: int
     note: str
     links: dict[str, Any]
+    state: str | None
+    has_ended: bool
 
 
 class _Found(NamedTuple):
@@ -62,33 +81,47 @@ class _Found(NamedTuple):
     message: str = ""
 
 
-def of(wanted: TaskIdentity, session: Session) -> Answer | None:
-    """Find the lineage of a try; None if there is no such task instance.
-
-    :param wanted: with the try number 0 for the latest
-    """
-    instance = session.scalar(
-        select(TaskInstance).where(
+def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
+    """Tell how far a task instance is, whatever its try; None if there is none."""
+    found = session.execute(
+        select(TaskInstance.try_number, TaskInstance.state).where(
             TaskInstance.dag_id == wanted.dag_id,
             TaskInstance.run_id == wanted.run_id,
             TaskInstance.task_id == wanted.task_id,
             TaskInstance.map_index == wanted.map_index,
         )
-    )
-    if instance is None:
+    ).one_or_none()
+    if found is None:
         return None
-    latest = instance.try_number
+    latest, state = found
+    return Progress(latest, state and str(state), state in State.finished)
+
+
+def of(wanted: TaskIdentity, session: Session) -> Answer | None:
+    """Find the lineage of a try; None if there is no such task instance.
+
+    :param wanted: with the try number 0 for the latest
+    """
+    now = progress(wanted, session)
+    if now is None:
+        return None
+    latest = now.latest
     number = wanted.try_number or latest
     wanted = msgspec.structs.replace(wanted, try_number=number)
     resolved, notes = _settings()
-    archive = Archive(resolved.archive_url, ARCHIVE_TIMEOUT_S) if resolved.archive_url else None
-    tries, complaint = _tries(archive, wanted)
-    notes += complaint
-    found = _pushed(wanted, session) if number == latest else _Found(message=NOTHING)
-    if archive and number in tries and (found.event is None or _lacks_detail(found.event)):
-        found = _archived(archive, wanted, found)
+    is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
+    found = _pushed(wanted, session) if is_pushed else _Found(message=NOTHING)
+    is_whole = found.event is not None and not _lacks_detail(found.event)
+    tries: list[int] = []
+    # A store that is slow or away keeps nobody waiting who does not need it.
+    if resolved.archive_url and (latest > 1 or not is_whole):
+        archive = Archive(resolved.archive_url, ARCHIVE_TIMEOUT_S)
+        tries, complaint = _tries(archive, wanted)
+        notes += complaint
+        if number in tries and not is_whole:
+            found = _archived(archive, wanted, found)
     message = found.message
-    if message == NOTHING and number == latest and instance.state in State.unfinished:
+    if message == NOTHING and number == latest and not now.has_ended:
         message = RUNNING
     return Answer(
         found.event,
@@ -97,7 +130,9 @@ def of(wanted: TaskIdentity, session: Session) -> Answer | None:
         number,
         latest,
         " ".join(notes),
-        _links(found.event, resolved) if found.event else {},
+        _links(found.event, *_pages(wanted, found.event, resolved, session)) if found.event else {},
+        now.state,
+        now.has_ended,
     )
 
 
@@ -110,36 +145,40 @@ def _settings() -> tuple[Settings, list[str]]:
         return settings.resolve(), [str(error)]
 
 
-def _tries(archive: Archive | None, wanted: TaskIdentity) -> tuple[list[int], list[str]]:
-    if archive is None:
-        return [], []
+def _tries(archive: Archive, wanted: TaskIdentity) -> tuple[list[int], list[str]]:
     try:
         return archive.tries(wanted), []
     except ArchiveError as error:
         return [], [str(error)]
 
 
-def _pushed(wanted: TaskIdentity, session: Session) -> _Found:
-    """Read the XCom, which is always that of the latest try: a try that begins clears it."""
+def _xcom(wanted: TaskIdentity, key: str, session: Session) -> Any:
+    """Read an XCom as what JSON has, None without one; of a custom backend, a text of its own.
+
+    It is that of the latest try once that has ended: its process clears it some time after Airflow
+    has said that the try runs.
+    """
     query = XComModel.get_many(
         run_id=wanted.run_id,
-        key=xcom.KEY,
+        key=key,
         task_ids=wanted.task_id,
         dag_ids=wanted.dag_id,
         map_indexes=wanted.map_index,
         limit=1,
     )
     row: Any = session.scalars(query).first()
-    if row is None:
-        return _Found(message=NOTHING)
     # Not by XComModel.deserialize_value(), which makes objects of classes that a task names: the
     # web server does that for nobody.
-    value = row.value
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return _Found(message=ELSEWHERE)
+    value = None if row is None else row.value
+    with suppress(ValueError, RecursionError):
+        return json.loads(value) if isinstance(value, str) else value
+    return value
+
+
+def _pushed(wanted: TaskIdentity, session: Session) -> _Found:
+    value = _xcom(wanted, xcom.KEY, session)
+    if value is None or isinstance(value, str):
+        return _Found(message=NOTHING if value is None else ELSEWHERE)
     try:
         return _Found(xcom.decode(value))
     except DocumentError as error:
@@ -157,19 +196,35 @@ def _archived(archive: Archive, wanted: TaskIdentity, otherwise: _Found) -> _Fou
         return otherwise if otherwise.event else _Found(message=str(error))
 
 
-def _links(event: dict[str, Any], resolved: Settings) -> dict[str, Any]:
+def _pages(
+    wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
+) -> tuple[str, Backend]:
+    """Tell where the task's lineage backend has its pages, and which one it is.
+
+    The task may have a connection of its own, which only the worker knows. The link to its job that
+    it left in Airflow begins with the address.
+    """
+    link = _xcom(wanted, LineageJobLink().xcom_key, session)
+    job = event["job"]
+    for backend in BACKENDS.values():
+        page = backend.job_page("", str(job.get("namespace")), job["name"])
+        if page and isinstance(link, str) and link.endswith(page):
+            return link.removesuffix(page), backend
+    return resolved.web_url or "", backend_of(str(resolved.backend))
+
+
+def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, Any]:
     """Link to the pages of the lineage backend that open."""
-    if not resolved.web_url:
+    if not web_url:
         return {}
-    backend = backend_of(str(resolved.backend))
     names = {
         DatasetName(d["namespace"], d["name"])
         for d in (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
     }
-    pages = ((name, backend.dataset_page(resolved.web_url, name)) for name in sorted(names))
+    pages = ((name, backend.dataset_page(web_url, name)) for name in sorted(names))
     job = event["job"]
     return {
         "backend": backend.title,
-        "job": backend.job_page(resolved.web_url, str(job.get("namespace")), job["name"]),
+        "job": backend.job_page(web_url, str(job.get("namespace")), job["name"]),
         "datasets": [{**name._asdict(), "url": url} for name, url in pages if url],
     }

@@ -1,4 +1,8 @@
-"""A real browser on a real Airflow API server, whose database holds runs of the operator."""
+"""A real browser on real Airflows: `airflow standalone`, where a task runs, and an API server.
+
+The API server's database holds runs of the operator; its auth manager denies a user one of its
+DAGs. `airflow standalone` takes no other auth manager than its own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from functools import cache
@@ -20,8 +23,10 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from airflow_provider_sparklineage.archive import Archive
+from tests.browser.api import Api
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.dag_runs import RESULT, SHOWN_DAG
+from tests.browser.standalone import Standalone
 
 ADMIN = "admin"
 PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
@@ -33,8 +38,9 @@ CHROMIUM = [
 ]
 VIEWPORT = {"width": 1280, "height": 900}
 # Of a page of Airflow, a megabyte of scripts, on a machine that has other work.
+LOAD_TIMEOUT_MS = 120_000
 expect.set_options(timeout=60_000)
-START_TIMEOUT_S = 180  # of an API server on a machine that has other work
+START_TIMEOUT_S = 300  # of an Airflow on a machine that has other work
 
 
 def pytest_collection_modifyitems(items):
@@ -87,34 +93,13 @@ def new_page(chromium):
         assert complaints == []
 
 
-class Server:
+class Server(Api):
     """A running API server, and what its database holds."""
 
     def __init__(self, url: str, archive: Archive, run_ids: dict[str, str]) -> None:
-        self.url = url
+        super().__init__(url, PASSWORDS)
         self.archive = archive
         self.run_ids = run_ids
-
-    def get(self, path: str, token: str | None = None) -> tuple[int, dict]:
-        """Ask as a program does; gives status and JSON."""
-        request = urllib.request.Request(self.url + path)
-        if token:
-            request.add_header("Authorization", f"Bearer {token}")
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read() or b"{}")
-
-    def token(self, user: str) -> str:
-        """Log in as a program does."""
-        body = json.dumps({"username": user, "password": PASSWORDS[user]}).encode()
-        request = urllib.request.Request(
-            f"{self.url}/auth/token", body, {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["access_token"]
 
     def lineage(self, task_id: str, dag_id: str = SHOWN_DAG, **query) -> str:
         """Path of the lineage of a task instance."""
@@ -217,20 +202,49 @@ def await_answer(process, url: str, log: Path) -> None:
     pytest.fail(f"The API server did not start:\n{log.read_text()[-3000:]}")
 
 
+@pytest.fixture(scope="package", autouse=True)
+def started_standalone(request, tmp_path_factory):
+    """Start `airflow standalone` before all tests if one needs it: it takes a minute, meanwhile."""
+    if not any("standalone" in item.fixturenames for item in request.session.items):
+        yield None
+        return
+    ports = free_port(), free_port(), free_port()
+    started = Standalone(tmp_path_factory.mktemp("standalone"), ports, {ADMIN: PASSWORDS[ADMIN]})
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="package")
+def standalone(started_standalone):
+    """Wait for `airflow standalone`, and let its DAG run."""
+    running = started_standalone
+    await_answer(running, f"{running.url}/api/v2/version", running.log)
+    running.begin(ADMIN, START_TIMEOUT_S)
+    return running
+
+
 @pytest.fixture(scope="package")
 def session(chromium, server):
-    """Log in as a person does, once for each user; gives the browser's context to open pages in."""
+    """Log in, once for each user; gives the browser's context to open pages in."""
+    return cache(lambda user: logged_in(chromium, server.url, user))
 
-    @cache
-    def logged_in(user):
-        context = chromium.new_context(viewport=VIEWPORT)
-        page = context.new_page()
-        page.goto(f"{server.url}/auth/login")
-        page.get_by_label("Username").fill(user)
-        page.get_by_label("Password").fill(PASSWORDS[user])
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(lambda address: "/auth/" not in address)
-        page.close()
-        return context
 
-    return logged_in
+@pytest.fixture(scope="package")
+def standalone_session(chromium, standalone):
+    """Log in to `airflow standalone`."""
+    return logged_in(chromium, standalone.url, ADMIN)
+
+
+def logged_in(chromium, url, user):
+    """Log in as a person does."""
+    context = chromium.new_context(viewport=VIEWPORT)
+    page = context.new_page()
+    page.goto(f"{url}/auth/login")
+    page.get_by_label("Username").fill(user)
+    page.get_by_label("Password").fill(PASSWORDS[user])
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(lambda address: "/auth/" not in address, timeout=LOAD_TIMEOUT_MS)
+    page.close()
+    return context

@@ -19,6 +19,9 @@ from tests.browser.auth_manager import DENIED_DAG
 
 SHOWN_DAG = "lineage_shown"
 RESULT = "runs.json"
+OTHER_CONN_ID = "other_marquez"
+"""A connection that a task has, and that the API server does not know."""
+OTHER_WEB_URL = "http://other-marquez.example:3000"
 DAY = datetime(2024, 5, 6, tzinfo=UTC)
 
 
@@ -36,6 +39,8 @@ def main(folder: Path) -> None:
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 
     DagBundlesManager().sync_bundles_to_db()
+    other = {"conn_type": "sparklineage", "extra": {"web_url": OTHER_WEB_URL}}
+    os.environ[f"AIRFLOW_CONN_{OTHER_CONN_ID.upper()}"] = json.dumps(other)
     fake = FakeSparkSubmit(folder)
     with pytest.MonkeyPatch.context() as patch:
         fake.install(patch)
@@ -62,7 +67,7 @@ def shown_dag(on_retry):
             on_retry_callback=on_retry,
         )
         mapped = SparkLineageSubmitOperator.partial(
-            task_id="mapped", application="staging_chain.py"
+            task_id="mapped", application="staging_chain.py", lineage_conn_id=OTHER_CONN_ID
         ).expand(application_args=[["a"], ["b"]])
         plain = SparkLineageSubmitOperator(task_id="plain", application="job.py", lineage=False)
         revenue >> mapped >> plain

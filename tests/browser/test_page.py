@@ -24,6 +24,15 @@ HOSTILE = [
 ]
 
 
+def nested(key, depth):
+    """Make what holds itself so often."""
+    value = {"type": "binary", "name": "x", "operator": "AND"}
+    for _ in range(depth):
+        inner = [value] if key == "fields" else value
+        value = {"type": "binary", "name": "x", "operator": "AND", key: inner}
+    return value
+
+
 @pytest.fixture
 def show(new_page, tmp_path):
     """Open events as one file."""
@@ -70,11 +79,30 @@ def test_names_are_text_whatever_they_are(show, staging, name):
         pytest.param({"outputs": [{"facets": {"columnLineage": {"fields": {"a": 1}}}}]}, id="1"),
         pytest.param({"run": {"facets": {"sparkLineage_partitionCheck": {"reads": [1]}}}}, id="2"),
         pytest.param({"run": {"facets": {"sparkLineage_capture": {"degradations": 1}}}}, id="3"),
+        pytest.param({"outputs": [{"facets": {"schema": {"fields": [None, 1]}}}]}, id="4"),
+        pytest.param({"job": {"name": {"constructor": []}}}, id="a name that is none"),
+        pytest.param({"inputs": [{"facets": {"schema": nested("fields", 300)}}]}, id="deep schema"),
+        pytest.param(
+            {"inputs": [{"inputFacets": {"subset": {"inputCondition": nested("left", 300)}}}]},
+            id="deep condition",
+        ),
     ],
 )
 def test_what_an_event_lacks_is_empty(show, staging, change):
     page = show(staging | change)
-    expect(page.locator("h2")).to_contain_text("staging_chain")
+    expect(page.locator("h2")).to_contain_text(
+        "constructor" if "job" in change else "staging_chain"
+    )
+
+
+def test_words_that_every_object_of_the_browser_knows_are_words(show, staging):
+    check = {"dataset": staging["inputs"][0] | {"facets": {}}, "status": "constructor"}
+    check["from"] = [{"dimension": "dt", "value": str(n), "expressions": ["ds"]} for n in range(99)]
+    facets = staging["run"]["facets"] | {"sparkLineage_partitionCheck": {"reads": [check]}}
+    page = show(staging | {"run": {"facets": facets}})
+    expect(page.locator("tbody .badge").first).to_have_text("constructor")
+    expect(page.locator(".origin")).to_have_count(24)
+    expect(page.locator(".partitions")).to_contain_text("and 75 more")
 
 
 def test_two_events_can_be_chosen_from(show, staging):

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
-from tests.browser.conftest import ADMIN
+from tests.browser.conftest import ADMIN, logged_in
+from tests.browser.dag_runs import OTHER_WEB_URL
 
 
 @pytest.fixture
@@ -60,6 +61,11 @@ def test_datasets_and_job_lead_to_the_lineage_backend(tab):
     expect(root.get_by_role("link", name="open")).to_have_count(5)
 
 
+def test_they_lead_to_the_one_of_the_task_s_own_connection(tab):
+    job = tab("mapped/mapped/0").get_by_role("link", name="in Marquez")
+    expect(job).to_have_attribute("href", re.compile(f"^{OTHER_WEB_URL}/lineage/job/tests/"))
+
+
 def test_an_earlier_try_is_shown_from_the_archive(tab):
     root = tab("revenue")
     expect(root.locator(".state")).to_have_text("COMPLETE")
@@ -80,6 +86,18 @@ def test_a_task_without_spark_lineage_has_one_sentence(tab):
     root = tab("plain")
     expect(root.get_by_role("status")).to_contain_text("This task has no Spark lineage")
     expect(root.locator("h2")).to_have_count(0)
+
+
+def test_a_session_that_has_ended_is_said(chromium, server):
+    context = logged_in(chromium, server.url, ADMIN)
+    page = context.new_page()  # whose console tells of the 401
+    page.goto(server.tab("revenue"))
+    root = page.locator("[data-sparklineage] main")
+    expect(root.locator(".state")).to_have_text("COMPLETE")
+    context.clear_cookies()
+    root.get_by_label("Try").select_option("1")
+    expect(root.get_by_role("status")).to_contain_text("Your session has ended")
+    context.close()
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("dark", True), ("light", False)])

@@ -42,6 +42,8 @@ if observations and "observations" in told:
         "".join(json.dumps(o) + chr(10) for o in told["observations"]))
 print("the job's own output")
 time.sleep(told.get("sleep", 0))
+while told.get("until") and not pathlib.Path(told["until"]).exists():
+    time.sleep(0.1)
 sys.exit(told.get("exit", 0))
 """
 
@@ -63,7 +65,7 @@ class FakeSparkSubmit:
     """The double: told what to do, asked what it was given."""
 
     def __init__(self, folder: Path) -> None:
-        self._told = folder / "told.json"
+        self.told = folder / "told.json"
         self._dump = folder / "dump.json"
         self.home = folder / "spark"
         self.jar = folder / "openlineage-spark_2.13-1.53.0.jar"
@@ -75,7 +77,7 @@ class FakeSparkSubmit:
         binary = folder / "bin" / "spark-submit"
         binary.parent.mkdir()
         script = FAKE_SPARK_SUBMIT.format(
-            python=sys.executable, told=str(self._told), dump=str(self._dump)
+            python=sys.executable, told=str(self.told), dump=str(self._dump)
         )
         binary.write_text(script)
         binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
@@ -92,12 +94,15 @@ class FakeSparkSubmit:
         monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
 
     def does(self, events: str | None = None, **told) -> None:
-        """Tell the double whose events to write (and ``exit``, ``sleep``, ``bytes``)."""
+        """Tell the double whose events to write (and ``exit``, ``sleep``, ``bytes``).
+
+        It ends when the file ``until`` is there.
+        """
         if events is not None:
             path = golden(events)
             first = json.loads(path.read_text().splitlines()[0])
             told |= {"events": str(path), "recorded_as": first["run"]["runId"]}
-        self._told.write_text(json.dumps(told))
+        self.told.write_text(json.dumps(told))
 
     def forgets(self) -> None:
         """Forget that it ran."""

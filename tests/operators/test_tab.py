@@ -14,11 +14,12 @@ from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from fastapi.testclient import TestClient
-from sqlalchemy import create_engine, insert
+from sqlalchemy import create_engine, insert, update
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
 from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.plugins import task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app
 from airflow_provider_sparklineage.spark.capture import TaskIdentity
@@ -74,9 +75,9 @@ def ask(session):
     app.dependency_overrides[_get_session] = lambda: session
     client = TestClient(app, raise_server_exceptions=False)
 
-    def ask(status=200, **query):
+    def ask(status=200, what="lineage", **query):
         query = {"run_id": "manual", "task_id": "revenue", **query}
-        answer = client.get("/api/dags/shop/lineage", params=query)
+        answer = client.get(f"/api/dags/shop/{what}", params=query)
         assert answer.status_code == status, answer.text
         return answer.json()
 
@@ -87,11 +88,22 @@ def ask(session):
 def push(session):
     """Store an XCom as the task's; ``value`` is what comes out of the database."""
 
-    def push(value, map_index=-1):
-        row = {**OF_TASK, "dag_run_id": 1, "map_index": map_index, "key": "sparklineage"}
+    def push(value, map_index=-1, key="sparklineage"):
+        row = {**OF_TASK, "dag_run_id": 1, "map_index": map_index, "key": key}
         session.execute(insert(XComModel).values(**row, value=value, timestamp=NOW))
 
     return push
+
+
+@pytest.fixture
+def is_at(session):
+    """Put the task into a state, and to a try."""
+
+    def put(state, try_number=LATEST):
+        said = {"state": state, "try_number": try_number}
+        session.execute(update(TaskInstance).values(**said))
+
+    return put
 
 
 @pytest.fixture
@@ -128,6 +140,63 @@ def test_an_archive_that_is_away_is_a_note(ask, push, monkeypatch):
     answer = ask()
     assert answer["event"] == event()
     assert "could not be read from" in answer["note"]
+
+
+def test_it_is_not_asked_for_what_the_xcom_of_the_only_try_has(ask, push, is_at, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    is_at("success", try_number=1)
+    push(event())
+    assert ask()["note"] == ""
+
+
+@pytest.mark.parametrize("state", ["running", "queued", "scheduled", "deferred", None])
+def test_a_task_that_goes_on_has_not_ended(ask, push, is_at, state):
+    push(event("of the try before, until the process of this one clears it"))
+    is_at(state)
+    answer = ask()
+    assert answer["message"] == task_lineage.RUNNING
+    assert ask(what="state") == {"latest": LATEST, "state": state, "has_ended": False}
+    assert (answer["state"], answer["has_ended"]) == (state, False)
+
+
+def test_a_try_that_failed_is_shown_until_the_next_one_is_due(ask, push, is_at):
+    push(event())
+    is_at("up_for_retry")
+    answer = ask()
+    assert (answer["event"], answer["has_ended"]) == (event(), False)
+
+
+@pytest.mark.parametrize("state", ["success", "failed", "skipped", "upstream_failed", "removed"])
+def test_a_task_at_its_end_has(ask, is_at, state):
+    is_at(state)
+    assert ask(what="state")["has_ended"] is True
+    assert ask()["message"] == task_lineage.NOTHING
+
+
+def test_the_state_of_what_is_not_there(ask):
+    ask(404, what="state", task_id="nosuch")
+
+
+LINK = "/lineage/job/tests/shop.revenue?tableLevelNode=job%3Atests%3Ashop.revenue"
+
+
+@pytest.mark.parametrize(
+    ("link", "leads_to"),
+    [
+        pytest.param(f"http://own:3000{LINK}", "http://own:3000", id="of the task's connection"),
+        pytest.param("http://own:3000/else", "http://default:3000", id="of something else"),
+        pytest.param({"a": 1}, "http://default:3000", id="no text"),
+        pytest.param(None, "http://default:3000", id="none"),
+    ],
+)
+def test_links_lead_to_the_task_s_own_backend(ask, push, monkeypatch, link, leads_to):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", "http://default:3000")
+    push(event() | {"inputs": [{"namespace": "file", "name": "/lake/orders"}]})
+    if link is not None:
+        push(json.dumps(link), key=LineageJobLink().xcom_key)
+    links = ask()["links"]
+    assert links["job"] == f"{leads_to}{LINK}"
+    assert [d["url"].partition("/lineage/")[0] for d in links["datasets"]] == [leads_to]
 
 
 @pytest.mark.parametrize(
