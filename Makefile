@@ -29,7 +29,7 @@ record-events: ## Record the events in tests/golden anew, from real runs of all 
 	$(SETUP)
 	@.ci/record-events $(CASES)
 
-test-matrix: ## Run the tests on all supported PySparks and the oldest supported Airflow
+test-matrix: ## Run the tests on all supported PySparks and Pythons, and the oldest supported Airflow
 	$(SETUP)
 	@.ci/test-matrix
 
