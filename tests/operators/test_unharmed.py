@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.operators import attempt as attempt_module
 from airflow_provider_sparklineage.operators import rendering, reporting
@@ -56,6 +59,25 @@ def test_a_percent_sign_in_airflow_cfg_costs_the_lineage_and_names_the_mend(
     assert spark_submit.ran
     assert "[sparklineage] partitioning" in said["injection_failed"]
     assert "%%" in said["injection_failed"]
+
+
+ODD = (
+    *(None, "", 0, True, b"x", "\0", "\ud800", "x" * 3000, object(), float("nan"), 10**40, -1),
+    *([], {}, [None], {"a": {"b": [1]}}, ("a",), {"s"}, "{{ nope }}", "{% bad", "%Y", "{dt}"),
+    *("http://[", "s3a://user:password@b/x/dt={{ ds }}", "a,b,,c", "${env:HOME}", " / "),
+    datetime(2024, 1, 1, tzinfo=UTC),
+)
+
+
+def test_nothing_that_is_declared_keeps_a_job_from_being_submitted(run, monkeypatch, spark_submit):
+    submitted = []
+    monkeypatch.setattr(SparkSubmitHook, "submit", lambda *_: submitted.append(1))
+    for odd in ODD:
+        submitted.clear()
+        run(reads=odd, writes=[odd, DatasetSubset(odd)], partition_key_dimensions=odd)
+        run(reads=DatasetSubset("s3://lake/t", {"dt": odd}, odd), listener_extensions=odd)
+        run(column_lineage=odd, observe=odd, relay_spark_events=odd, lineage_conn_id=odd)
+        assert len(submitted) == 3, odd
 
 
 @pytest.mark.parametrize("option", ["CAPTURE_LOCATION", "LISTENER_JAR"])
