@@ -124,13 +124,15 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
     """
     runs: dict[str, _Run] = {}
     own = _ApplicationRun(run_id)
+    same: dict[bytes, bytes] = {}
+    """Every facet once: a thousand actions say the schema of one table."""
     for event in events:
         if event.run.run_id == run_id:
             own.add(event)
         elif event.parent_run_id == run_id:
             run = runs.get(event.run.run_id)
             if run is None:
-                run = runs[event.run.run_id] = _Run(event.run.run_id)
+                run = runs[event.run.run_id] = _Run(event.run.run_id, same)
             run.add(event)
         else:
             own.foreign += 1
@@ -176,9 +178,10 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class _Facets:
     """Facets by name, each with the moment that it is from; ties fall to the greater bytes."""
 
-    __slots__ = ("_earliest", "_values")
+    __slots__ = ("_earliest", "_same", "_values")
 
-    def __init__(self, earliest: frozenset[str] = frozenset()) -> None:
+    def __init__(self, same: dict[bytes, bytes], earliest: frozenset[str] = frozenset()) -> None:
+        self._same = same
         self._earliest = earliest
         self._values: dict[str, tuple[_Moment, bytes]] = {}
 
@@ -187,7 +190,8 @@ class _Facets:
             return
         values = self._values
         for name, raw in facets.items():
-            value = bytes(raw)  # a copy, which does not keep the line that it is from
+            copy = bytes(raw)  # which does not keep the line that it is from
+            value = self._same.setdefault(copy, copy)
             if len(value) <= _LONGEST_EMPTY and value in _EMPTY:
                 continue
             new = (moment, value)
@@ -204,7 +208,8 @@ class _Facets:
 class _Side:
     """The datasets of one side of a run."""
 
-    def __init__(self, *, is_input: bool) -> None:
+    def __init__(self, same: dict[bytes, bytes], *, is_input: bool) -> None:
+        self._same = same
         self._is_input = is_input
         self._datasets: dict[DatasetName, _Dataset] = {}
 
@@ -213,7 +218,7 @@ class _Side:
             name = DatasetName(dataset.namespace, dataset.name)
             known = self._datasets.get(name)
             if known is None:
-                known = self._datasets[name] = _Dataset(is_input=self._is_input)
+                known = self._datasets[name] = _Dataset(self._same, is_input=self._is_input)
             known.add(dataset, moment)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
@@ -221,10 +226,10 @@ class _Side:
 
 
 class _Dataset:
-    def __init__(self, *, is_input: bool) -> None:
+    def __init__(self, same: dict[bytes, bytes], *, is_input: bool) -> None:
         self._is_input = is_input
-        self._facets = _Facets(_EARLIEST if is_input else frozenset())
-        self._side_facets = _Facets(_EARLIEST)
+        self._facets = _Facets(same, _EARLIEST if is_input else frozenset())
+        self._side_facets = _Facets(same, _EARLIEST)
         self._locations: set[str] = set()
         self._whole = False
 
@@ -269,7 +274,7 @@ def _locations(side_facets: RawFacets | None) -> set[str] | None:
 class _Run:
     """What the events of one action say so far."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, same: dict[bytes, bytes]) -> None:
         self.run_id = run_id
         self.events = 0
         self.last: datetime | None = None
@@ -281,8 +286,8 @@ class _Run:
         self._sql = ""
         self._error = ""
         self._properties: dict[str, set[str]] = {}
-        self._inputs = _Side(is_input=True)
-        self._outputs = _Side(is_input=False)
+        self._inputs = _Side(same, is_input=True)
+        self._outputs = _Side(same, is_input=False)
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1
