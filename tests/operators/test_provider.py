@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -125,7 +126,7 @@ def test_docstrings_mark_exactly_the_template_fields(class_name):
     cls = getattr(spark_submit, class_name)
     marked = {
         line.split(":")[1].removeprefix("param ").strip()
-        for line in cls.__doc__.replace("\n        ", " ").splitlines()
+        for line in inspect.cleandoc(cls.__doc__).replace("\n    ", " ").splitlines()
         if line.strip().startswith(":param") and "(templated)" in line
     }
     own = set(spark_submit.SparkLineageSubmitOperator.template_fields) - set(
