@@ -7,12 +7,12 @@ ours to say, case by case:
 
 1. Observed partitions. That the whole was read or written is an observation too: then no partition
    that a path or a declaration names is claimed.
-2. Locations that Spark reports, turned into partitions by ``column=value`` folders or a rule, if
-   all can be; or the static partitions of the statements that wrote the dataset. What is expected
-   is never told instead of them.
-3. Where there are none, partitions that are declared, else those of templated paths; of the latter
-   none where the dataset was both read and written, because a path does not say which.
-4. Reported locations that are no partitions; declared partitions go before them.
+2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
+   latter only those whose location Spark reports, where it reports any, and none where it reports
+   none and the dataset was both read and written.
+3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be;
+   or the static partitions of the statements that wrote the dataset.
+4. Observed locations.
 5. Logical conditions: a gap-free run of dates; else the filters of all observed reads, or of the
    one statement that read the dataset; else the declared ``where``.
 6. A description.
@@ -158,14 +158,15 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
         return subset.partitions if subset and not subset.whole else None
     found = located(evidence)
     expected = evidence.expected
-    if found is not None or expected is None or expected.is_glob:
+    if expected is None or expected.partitions is None or expected.is_glob:
         return found
     if expected.kind is Kind.DECLARED:
         return expected.partitions
-    # A path has no side: yesterday's is read and today's is written, and which is which is known
-    # only by locations.
-    is_open = evidence.locations is not None or evidence.is_on_both_sides
-    return None if is_open else expected.partitions
+    if evidence.locations is None:
+        # A path has no side: yesterday's is read and today's is written, and which is which is
+        # known only by locations.
+        return found if evidence.is_on_both_sides else expected.partitions
+    return expected.partitions & (found or frozenset()) or found
 
 
 def located(evidence: Evidence) -> frozenset[Partition] | None:

@@ -33,14 +33,7 @@ def located(location):
 
 
 def evidence(
-    *,
-    observed=None,
-    whole=False,
-    locations=None,
-    filters=None,
-    expected=None,
-    both=False,
-    stated=None,
+    *, observed=None, whole=False, locations=None, filters=None, expected=None, both=False
 ):
     subset = None if observed is None else Subset((Dimension.of("dt"),), observed)
     return Evidence(
@@ -51,7 +44,6 @@ def evidence(
         expected=expected,
         located=located,
         is_on_both_sides=both,
-        stated=stated,
     )
 
 
@@ -92,17 +84,6 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
                      Partitions(days(4)), id="a path that Spark reports"),
         pytest.param({"expected": PATH, "locations": ["/lake/t/dt=2024-05-02"]},
                      Partitions(days(1)), id="a path of the other side"),
-        pytest.param({"expected": replace(PATH, partitions=days(1, 4)),
-                      "locations": ["/lake/t/dt=2024-05-02", "/lake/t/dt=2024-05-03"]},
-                     Partitions(days(1, 2)), id="a path, and one that nobody named"),
-        pytest.param({"expected": DECLARED, "locations": ["/lake/t/dt=2024-05-02"]},
-                     Partitions(days(1)), id="another one than was declared"),
-        pytest.param({"expected": DECLARED, "locations": LOCATIONS}, Partitions(days(5)),
-                     id="declared, and locations that are no partitions"),
-        pytest.param({"expected": DECLARED, "stated": days(1)}, Partitions(days(1)),
-                     id="a statement that says another one than was declared"),
-        pytest.param({"expected": PATH, "stated": days(1)}, Partitions(days(1)),
-                     id="a statement that says another one than a path"),
         pytest.param({"locations": ["/lake/t/dt=2024-05-02"]}, Partitions(days(1)),
                      id="locations that are partitions"),
         pytest.param({"locations": [*LOCATIONS, "/lake/t/dt=2024-05-02"]},
