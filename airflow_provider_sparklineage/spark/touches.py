@@ -125,8 +125,11 @@ def tie(
     )
 
 
+_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may say anything
+
+
 def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
 class _Place(NamedTuple):
