@@ -214,26 +214,20 @@ def metadata_columns_removed(
     return ColumnLineage({n: e for n, e in fields.items() if e}, real(lineage.dataset))
 
 
-# Of what influences all columns, FILTER is what is made of a kind that cannot be.
-_GUESSED = {(DIRECT, "IDENTITY"), (INDIRECT, "FILTER")}
-
-
 def unsure_identities(
     lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
 ) -> ColumnLineage:
-    """Say of columns of databases only that they are sources, where no text says more.
+    """Say of columns of databases only that they are direct sources, where no text says more.
 
-    The listener calls everything IDENTITY that is made of a JDBC relation: expressions, and what
-    rows are filtered, joined and grouped by.
+    The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
     """
-    every = (lineage.dataset, *lineage.fields.values())
-    sources = {c.dataset for edges in every for c in edges}
+    sources = {c.dataset for edges in lineage.fields.values() for c in edges}
     databases = {dataset for dataset in sources if is_database(dataset)}
     if not databases:
         return lineage
 
     def sure(t: Transformation) -> Transformation:
-        unsure = (t.type, t.subtype) in _GUESSED and not t.description
+        unsure = t.type == DIRECT and t.subtype == "IDENTITY" and not t.description
         return t._replace(subtype=None) if unsure else t
 
     def edges_of(edges: Edges) -> Edges:
@@ -243,4 +237,4 @@ def unsure_identities(
         }
 
     fields = {name: edges_of(edges) for name, edges in lineage.fields.items()}
-    return ColumnLineage(fields, edges_of(lineage.dataset))
+    return ColumnLineage(fields, lineage.dataset)
