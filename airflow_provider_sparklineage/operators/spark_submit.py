@@ -172,7 +172,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not self._has_lineage():
             render(parent, of_the_job, context, jinja_env, seen_oids)
             return
-        from airflow_provider_sparklineage.operators import rendering, reporting
+        # What START needs is imported before its process is forked, once for both.
+        from airflow_provider_sparklineage.operators import declared, rendering, reporting  # noqa: F401
 
         self._traces = None
         self._unrendered = ()
