@@ -6,9 +6,9 @@ which it refuses in its own words before it stores anything, that the way for ev
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.backends.client import Endpoint, Problem, ask
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.connection import api_url, http_transports
 
@@ -19,25 +19,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.connection import LineageConnection
 
-TIMEOUT_S = 5.0
-"""As long as OpenLineage's own client waits."""
-
 READ, WRITE, WEB = "backend, read", "backend, write", "backend, web pages"
 TRANSPORT = "transport"
 
 
-class Endpoint(NamedTuple):
-    """How a backend is reached.
-
-    :param url: of the API, as :func:`~airflow_provider_sparklineage.connection.api_url` gives it
-    :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
-    """
-
-    url: str
-    api_key: str | None = None
-    web_url: str | None = None
-    verify: bool = True
-    timeout: float = TIMEOUT_S
+_LISTS = (("/api/v1/namespaces?limit=1", "namespaces"), ("/api/v1/jobs?limit=10", "jobs"))
 
 
 def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
@@ -57,53 +43,53 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
 
 def _checked_answer(endpoint: Endpoint) -> Check:
-    answer = _ask(endpoint, "GET", endpoint.url)
-    problem = answer if isinstance(answer, _Problem) else _unusable(answer, endpoint.url)
+    answer = ask(endpoint, "GET", "")
+    problem = answer if isinstance(answer, Problem) else _unusable(answer, endpoint.url)
     if problem:
-        return problem.check(READ)
+        return _failed(problem, READ)
     said = f"There is a server at {endpoint.url}; whether it takes events is not tried."
     return Check(READ, Status.OK, said)
 
 
 def _checked_read(endpoint: Endpoint) -> Check:
-    for path in ("/api/v1/namespaces?limit=1", "/api/v1/jobs?limit=10"):
+    for path, key in _LISTS:
         url = endpoint.url + path
-        answer = _ask(endpoint, "GET", url)
-        if isinstance(answer, _Problem):
-            return answer.check(READ)
+        answer = ask(endpoint, "GET", path)
+        if isinstance(answer, Problem):
+            return _failed(answer, READ)
         if problem := _unusable(answer, url):
-            return problem.check(READ)
+            return _failed(problem, READ)
         if answer.status_code == 500:
-            return _POISONED.check(READ)
-        key = "namespaces" if "namespaces" in path else "jobs"
+            return _failed(_POISONED, READ)
         if answer.status_code != 200 or not isinstance(_json(answer).get(key), list):
-            return _not_marquez(answer, url).check(READ)
+            return _failed(_not_marquez(answer, url), READ)
     return Check(READ, Status.OK, f"Marquez answers at {endpoint.url}.")
 
 
 def _checked_write(endpoint: Endpoint) -> Check:
     url = f"{endpoint.url}/api/v1/lineage"
-    answer = _ask(endpoint, "POST", url)
-    if isinstance(answer, _Problem):
-        return answer.check(WRITE)
+    answer = ask(endpoint, "POST", "/api/v1/lineage")
+    if isinstance(answer, Problem):
+        return _failed(answer, WRITE)
     if problem := _unusable(answer, url):
-        return problem.check(WRITE)
+        return _failed(problem, WRITE)
     if answer.status_code == 422 and "run must not be null" in answer.text:
         return Check(
             WRITE, Status.OK, "It reads events; an empty one was refused, as it should be."
         )
-    return _Problem(
+    unlike = Problem(
         f"{url} answers {answer.status_code} to an empty event, where Marquez answers 422.",
         "Look at what stands between this machine and Marquez: a proxy may let no POST through.",
-    ).check(WRITE)
+    )
+    return _failed(unlike, WRITE)
 
 
 def _checked_web(endpoint: Endpoint) -> Check:
     url = str(endpoint.web_url).rstrip("/")
     # Another host than the API's, so it is not given the API's key.
-    answer = _ask(endpoint._replace(api_key=None), "GET", f"{url}/")
+    answer = ask(endpoint._replace(url=url, api_key=None), "GET", "/")
     mend = "Mend web_url: it is the address at which you open the backend's pages in a browser."
-    if isinstance(answer, _Problem):
+    if isinstance(answer, Problem):
         return Check(WEB, Status.WARNING, answer.message, mend)
     if answer.status_code >= 400 or not _is_html(answer):
         said = f"{url} gives no web page (it answers {answer.status_code})."
@@ -114,15 +100,11 @@ def _checked_web(endpoint: Endpoint) -> Check:
 # --- problems -------------------------------------------------------------------------------------
 
 
-class _Problem(NamedTuple):
-    message: str
-    mend: str
-
-    def check(self, name: str) -> Check:
-        return Check(name, Status.FAILED, self.message, self.mend)
+def _failed(problem: Problem, name: str) -> Check:
+    return Check(name, Status.FAILED, problem.message, problem.mend)
 
 
-_POISONED = _Problem(
+_POISONED = Problem(
     "Marquez answers 500 to its own lists: its database most likely holds a name that it cannot "
     "read back, from an event that somebody sent, and its pages are empty for everybody.",
     "Look for the name in Marquez's log and remove its rows from the tables namespaces and "
@@ -130,93 +112,31 @@ _POISONED = _Problem(
 )
 
 
-def _ask(endpoint: Endpoint, method: str, url: str) -> Response | _Problem:
-    import requests
-
-    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-    try:
-        return requests.request(
-            method,
-            url,
-            headers=headers,
-            json={} if method == "POST" else None,
-            allow_redirects=False,
-            timeout=endpoint.timeout,
-            verify=endpoint.verify,
-        )
-    except requests.exceptions.SSLError as error:
-        return _tls_problem(url, str(error))
-    except requests.exceptions.ProxyError:
-        return _Problem(
-            f"The proxy on the way to {url} does not answer.",
-            "Mend HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
-        )
-    except requests.exceptions.Timeout:
-        return _Problem(
-            f"{url} does not answer within {endpoint.timeout:g} seconds.",
-            "Check host and port, and that no firewall drops what this machine sends there.",
-        )
-    except requests.exceptions.ConnectionError as error:
-        return _connection_problem(url, str(error))
-    except (requests.exceptions.RequestException, ValueError) as error:
-        return _Problem(
-            f"{url} cannot be asked ({type(error).__name__}).",
-            "Mend host, port and schema of the connection.",
-        )
-
-
-def _tls_problem(url: str, error: str) -> _Problem:
-    if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
-        return _Problem(
-            f"What answers at {url} does not speak TLS.", "Use http as the connection's schema."
-        )
-    return _Problem(
-        f"The certificate of {url} is not trusted by this machine.",
-        "Set REQUESTS_CA_BUNDLE to a file with the certificate of its authority, for Airflow as "
-        "for this check.",
-    )
-
-
-def _connection_problem(url: str, error: str) -> _Problem:
-    if re.search("NameResolution|Name or service not known|getaddrinfo", error):
-        return _Problem(f"The host of {url} has no address here.", "Mend the connection's host.")
-    if "refused" in error:
-        return _Problem(
-            f"Nothing listens at {url}.",
-            "Start the backend, or mend the connection's host and port (Marquez has its API at "
-            "5000).",
-        )
-    return _Problem(
-        f"What answers at {url} breaks the connection off.",
-        "Use https as the connection's schema if the backend wants TLS, else mend host and port.",
-    )
-
-
-def _unusable(answer: Response, url: str) -> _Problem | None:
+def _unusable(answer: Response, url: str) -> Problem | None:
     """Tell what any backend's answer may be that says nothing of the backend."""
     code = answer.status_code
     if 300 <= code < 400:
-        return _Problem(
+        return Problem(
             f"{url} sends elsewhere, to {_without_query(answer.headers.get('Location', ''))}.",
             "Give the URL without a detour; if that is a page for logging in, the API key in the "
             "connection's password is missing or wrong.",
         )
     if code in (401, 403, 407):
-        return _Problem(
+        return Problem(
             f"{url} lets nobody in without a valid key (it answers {code}).",
             "Put the API key into the connection's password.",
         )
     if code in (502, 503, 504):
-        return _Problem(
+        return Problem(
             f"What stands before the backend at {url} does not reach it (it answers {code}).",
             "Start the backend, or look at the proxy's configuration.",
         )
     return None
 
 
-def _not_marquez(answer: Response, url: str) -> _Problem:
+def _not_marquez(answer: Response, url: str) -> Problem:
     what = "with a web page" if _is_html(answer) else f"{answer.status_code}, and not as Marquez"
-    return _Problem(
+    return Problem(
         f"{url} answers {what}: there is no API of Marquez.",
         "Give the URL of the API without /api/v1 (Marquez has it at port 5000 and its pages at "
         "3000, which go into web_url). Another backend may take lineage all the same; it cannot "

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow_provider_sparklineage.backends.base import Backend
+from airflow_provider_sparklineage.backends.client import path_of
 from airflow_provider_sparklineage.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
@@ -106,7 +107,7 @@ def _shortened(name: str, limit: int) -> str:
 
 
 def _page(web_url: str, route: str, namespace: str, name: str) -> str:
-    return f"{web_url.rstrip('/')}/{route}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    return f"{web_url.rstrip('/')}/{route}{path_of(namespace, name)}"
 
 
 _LINE_BREAK = re.compile("[\n\r\x85\u2028\u2029]")

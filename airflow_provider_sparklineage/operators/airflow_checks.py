@@ -12,6 +12,7 @@ from airflow.providers.openlineage.utils.emission_policy import resolve_task_emi
 
 from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.backends import checks as backend
+from airflow_provider_sparklineage.backends.client import Endpoint
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.connection import (
     DEFAULT_CONN_ID,
@@ -232,12 +233,12 @@ def _time() -> Check:
     return Check(TIME, Status.OK, f"An event may take {seconds} s.")
 
 
-def _endpoint_of(transport: Mapping[str, Any], web_url: str | None) -> backend.Endpoint | None:
+def _endpoint_of(transport: Mapping[str, Any], web_url: str | None) -> Endpoint | None:
     """Give what the first HTTP transport sends to, where no connection says what to look at."""
     for found in http_transports(transport):
         if url := api_url(str(found.get("url") or "")):
             verify = found.get("verify") is not False
-            return backend.Endpoint(url, api_key_of(found), web_url, verify)
+            return Endpoint(url, api_key_of(found), web_url, verify)
     return None
 
 

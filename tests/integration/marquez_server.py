@@ -6,10 +6,12 @@ import json
 import re
 import uuid
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
+from requests import HTTPError
+
+from airflow_provider_sparklineage.backends.client import Endpoint, Problem, ask, path_of
 from tests.marquez_model import Job, Page
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -50,9 +52,11 @@ class MarquezServer:
 
     def get(self, *path: str, query: str = "") -> Any:
         """Ask for what is at a path of names."""
-        address = "/".join(quote(part, safe="") for part in path)
-        with urlopen(f"{self._url}/api/v1/{address}{query}", timeout=_TIMEOUT_S) as answer:
-            return json.load(answer)
+        endpoint = Endpoint(f"{self._url}/api/v1", timeout=_TIMEOUT_S)
+        answer = ask(endpoint, "GET", path_of(*path) + query)
+        assert not isinstance(answer, Problem), answer
+        answer.raise_for_status()
+        return answer.json()
 
     def _short(self, name: str) -> str:
         return name.replace(self._root, "/lake")
@@ -64,7 +68,7 @@ class MarquezServer:
         try:
             graph = self.get("lineage", query=f"?depth=1&nodeId={quote(node_id, safe='')}")["graph"]
         except HTTPError as error:
-            if error.code != 404:
+            if error.response.status_code != 404:
                 raise
             graph = []
         node = next((n for n in graph if n["id"] == node_id), {"inEdges": [], "outEdges": []})

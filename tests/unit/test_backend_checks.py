@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.backends.checks import Endpoint, check, compare, endpoint_of
+from airflow_provider_sparklineage.backends.checks import check, compare, endpoint_of
+from airflow_provider_sparklineage.backends.client import Endpoint
 from airflow_provider_sparklineage.checks import Status
 from airflow_provider_sparklineage.connection import read
 from tests.loopback import Handler, serving

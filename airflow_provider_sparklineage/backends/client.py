@@ -1,0 +1,106 @@
+"""One request to a backend: its answer, or in words what keeps it from answering."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from requests import Response
+
+TIMEOUT_S = 5.0
+"""As long as OpenLineage's own client waits."""
+
+
+class Endpoint(NamedTuple):
+    """How a backend is reached.
+
+    :param url: of the API, as :func:`~airflow_provider_sparklineage.connection.api_url` gives it
+    :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
+    """
+
+    url: str
+    api_key: str | None = None
+    web_url: str | None = None
+    verify: bool = True
+    timeout: float = TIMEOUT_S
+
+
+class Problem(NamedTuple):
+    """What is wrong, and what to do about it."""
+
+    message: str
+    mend: str
+
+
+def path_of(*names: str) -> str:
+    """Give the path of names, which may have slashes, spaces and any other character."""
+    return "".join(f"/{quote(name, safe='')}" for name in names)
+
+
+def ask(endpoint: Endpoint, method: str, path: str) -> Response | Problem:
+    """Send a request, and give the answer whatever its status; redirects are not followed.
+
+    :param path: below the endpoint's URL, from its first slash on; see :func:`path_of`
+    """
+    import requests
+
+    url = endpoint.url + path
+    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+    try:
+        return requests.request(
+            method,
+            url,
+            headers=headers,
+            json={} if method == "POST" else None,
+            allow_redirects=False,
+            timeout=endpoint.timeout,
+            verify=endpoint.verify,
+        )
+    except requests.exceptions.SSLError as error:
+        return _tls_problem(url, str(error))
+    except requests.exceptions.ProxyError:
+        return Problem(
+            f"The proxy on the way to {url} does not answer.",
+            "Mend HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
+        )
+    except requests.exceptions.Timeout:
+        return Problem(
+            f"{url} does not answer within {endpoint.timeout:g} seconds.",
+            "Check host and port, and that no firewall drops what this machine sends there.",
+        )
+    except requests.exceptions.ConnectionError as error:
+        return _connection_problem(url, str(error))
+    except (requests.exceptions.RequestException, ValueError) as error:
+        return Problem(
+            f"{url} cannot be asked ({type(error).__name__}).",
+            "Mend host, port and schema of the connection.",
+        )
+
+
+def _tls_problem(url: str, error: str) -> Problem:
+    if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
+        return Problem(
+            f"What answers at {url} does not speak TLS.", "Use http as the connection's schema."
+        )
+    return Problem(
+        f"The certificate of {url} is not trusted by this machine.",
+        "Set REQUESTS_CA_BUNDLE to a file with the certificate of its authority, for Airflow as "
+        "for this check.",
+    )
+
+
+def _connection_problem(url: str, error: str) -> Problem:
+    if re.search("NameResolution|Name or service not known|getaddrinfo", error):
+        return Problem(f"The host of {url} has no address here.", "Mend the connection's host.")
+    if "refused" in error:
+        return Problem(
+            f"Nothing listens at {url}.",
+            "Start the backend, or mend the connection's host and port (Marquez has its API at "
+            "5000).",
+        )
+    return Problem(
+        f"What answers at {url} breaks the connection off.",
+        "Use https as the connection's schema if the backend wants TLS, else mend host and port.",
+    )
