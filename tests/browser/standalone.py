@@ -44,6 +44,24 @@ with DAG(
     )
 """
 
+# Airflow's log servers listen to every machine, and have no option for it. Airflow imports this as
+# ``airflow_local_settings``.
+ON_LOOPBACK = """
+import socket
+
+LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+bind = socket.socket.bind
+
+
+def bind_on_loopback(of, address):
+    if of.family in LOOPBACK and address[0] in ("", "0.0.0.0", "::"):
+        address = (LOOPBACK[of.family], *address[1:])
+    return bind(of, address)
+
+
+socket.socket.bind = bind_on_loopback
+"""
+
 
 class Standalone(Api):
     """The processes of an Airflow with a home of its own, in a group of their own.
@@ -66,6 +84,8 @@ class Standalone(Api):
         (folder / "dags").mkdir()
         text = DAG.format(dag_id=DAG_ID, task_id=TASK_ID, second=str(second), told=str(fake.told))
         (folder / "dags" / "live.py").write_text(text)
+        (folder / "config").mkdir()
+        (folder / "config" / "airflow_local_settings.py").write_text(ON_LOOPBACK)
         (folder / "passwords.json").write_text(json.dumps(passwords))
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
