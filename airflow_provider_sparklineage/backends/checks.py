@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 READ, WRITE, WEB = "backend, read", "backend, write", "backend, web pages"
 TRANSPORT = "transport"
 
-
 _LISTS = (("/api/v1/namespaces?limit=1", "namespaces"), ("/api/v1/jobs?limit=10", "jobs"))
 
 

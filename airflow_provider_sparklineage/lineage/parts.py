@@ -50,12 +50,13 @@ def alike(facet: F, **changes: object) -> F:
     """Make a facet like another one, but for some of its fields; see :func:`made`."""
     of: Any = facet.__class__
     copy: F = object.__new__(of)
-    for name in _fields(of):
+    for name in field_names(of):
         value = changes[name] if name in changes else getattr(facet, name)
         object.__setattr__(copy, name, value)
     return copy
 
 
 @cache
-def _fields(of: Any) -> tuple[str, ...]:
+def field_names(of: Any) -> tuple[str, ...]:
+    """Name the fields of an attrs class."""
     return tuple(a.name for a in attrs.fields(of))

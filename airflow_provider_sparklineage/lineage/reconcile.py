@@ -128,10 +128,7 @@ def _by_partitions(expected: Expected, seen: Seen) -> Check:
     found = _compared(expected, seen)
     if found is None:
         return Check(Status.UNOBSERVED)
-    missing, unexpected = found
-    if unexpected:
-        return Check(Status.UNEXPECTED, missing, unexpected)
-    return Check(Status.MISSING if missing else Status.MATCHED, missing)
+    return _differing(*found)
 
 
 def _by_paths_of_no_side(expected: Expected, seen: Seen, other: Seen | None) -> Check:
@@ -148,7 +145,10 @@ def _by_paths_of_no_side(expected: Expected, seen: Seen, other: Seen | None) -> 
         return Check(Status.UNOBSERVED if missing or unexpected else Status.MATCHED)
     if not beside[0] and not is_of_this_side:
         return Check(Status.UNDECLARED)
-    missing &= beside[0]
+    return _differing(missing & beside[0], unexpected)
+
+
+def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) -> Check:
     if unexpected:
         return Check(Status.UNEXPECTED, missing, unexpected)
     return Check(Status.MISSING if missing else Status.MATCHED, missing)

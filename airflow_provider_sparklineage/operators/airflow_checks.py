@@ -28,8 +28,7 @@ from airflow_provider_sparklineage.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.lineage.redaction import without_user
-from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.option_kinds import BackendName
 from airflow_provider_sparklineage.spark import driver_place
@@ -81,11 +80,9 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
 
 def masked_checks(checks: Iterable[Check]) -> list[Check]:
     """Hide the secrets that Airflow knows, and those in addresses."""
-    return [c._replace(message=_clean(c.message), mend=_clean(c.mend)) for c in checks]
-
-
-def _clean(text: str) -> str:
-    return masked(without_user(text))
+    return [
+        c._replace(message=masked_message(c.message), mend=masked_message(c.mend)) for c in checks
+    ]
 
 
 def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:

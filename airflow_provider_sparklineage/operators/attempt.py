@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.operators.injection import (
     injected,
     read,
 )
-from airflow_provider_sparklineage.operators.masking import mask, masked
+from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.outcome import Outcome
 from airflow_provider_sparklineage.spark import capture, distribution, retention, transport
@@ -368,11 +368,8 @@ class Attempt:
 
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing; without secrets that the message has."""
-        from airflow_provider_sparklineage.lineage.redaction import without_user  # seldom needed
-
         said = message.encode(errors="replace").decode()  # names of files may be no text
-        said = masked(without_user(said))
-        entry = ManifestDegradation(str(code), said)
+        entry = ManifestDegradation(str(code), masked_message(said))
         self._note(degradations=(*self.bundle.manifest.degradations, entry))
 
     def _note(self, **changes: Any) -> None:

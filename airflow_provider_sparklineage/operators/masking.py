@@ -11,6 +11,14 @@ def masked(text: str) -> str:
     return str(redact(text))
 
 
+def masked_message(text: str) -> str:
+    """Hide the same in a message for people, and users and passwords of addresses besides."""
+    # Seldom needed, and what a job waits for before it is submitted imports this module.
+    from airflow_provider_sparklineage.lineage.redaction import without_user
+
+    return masked(without_user(text))
+
+
 def mask(*secrets: str) -> None:
     """Register values that Airflow shall hide in the task's log, and we in its lineage."""
     for secret in secrets:

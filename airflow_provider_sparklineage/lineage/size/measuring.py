@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import msgspec
 from openlineage.client.facet_v2 import column_lineage_dataset
+
+from airflow_provider_sparklineage.lineage.parts import field_names
 
 ColumnLineageDatasetFacet = column_lineage_dataset.ColumnLineageDatasetFacet
 
@@ -93,14 +94,9 @@ def _fields(value: Any) -> dict[str, Any]:
     """Read an attrs object as OpenLineage's client does, which leaves out what is None."""
     return {
         name: field
-        for name in _field_names(value.__class__)
+        for name in field_names(value.__class__)
         if (field := getattr(value, name)) is not None
     }
-
-
-@cache
-def _field_names(of: type) -> tuple[str, ...]:
-    return tuple(a.name for a in attrs.fields(of))
 
 
 _ENCODER = json.JSONEncoder(default=_fields)
