@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from airflow_provider_sparklineage.document import checked
-from airflow_provider_sparklineage.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.exceptions import ArchiveError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

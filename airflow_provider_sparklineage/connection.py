@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
+from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.options import OPTIONS, SECTION
 from airflow_provider_sparklineage.settings import NO_CONNECTION, Origin, Source
 

@@ -7,12 +7,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage import partition_facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.expected import united
 from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.show import console, escape, folding_table
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from airflow_provider_sparklineage.expectations import Expectation, Source
-    from airflow_provider_sparklineage.representation import Limits
+    from airflow_provider_sparklineage.model.representation import Limits
     from airflow_provider_sparklineage.templates import TracedText
 
 

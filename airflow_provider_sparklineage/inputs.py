@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.exceptions import CaptureError, UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
 from airflow_provider_sparklineage.spark import capture
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
 from airflow_provider_sparklineage.spark.events import SparkEvent, as_lines, read_events

@@ -17,15 +17,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage import rules
-from airflow_provider_sparklineage.intermediates import Intermediates
+from airflow_provider_sparklineage.model import rules
+from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.spark import distribution
 from airflow_provider_sparklineage.spark.transport import ExistingTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.model.rules import PartitionRules
 
 
 class KeepCaptures(StrEnum):

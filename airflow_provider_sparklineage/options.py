@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage import option_kinds as kinds
-from airflow_provider_sparklineage.representation import (
+from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     DEFAULT_MAX_XCOM_BYTES,
 )

@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.exceptions import RulesError, SettingsError
+from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
+from airflow_provider_sparklineage.model.representation import Limits, Representation
 from airflow_provider_sparklineage.options import OPTIONS, SECTION, Option
-from airflow_provider_sparklineage.representation import Limits, Representation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
     from pathlib import Path
 
-    from airflow_provider_sparklineage.intermediates import Intermediates
+    from airflow_provider_sparklineage.model.intermediates import Intermediates
+    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.option_kinds import (
         BackendName,
         ColumnLineageForm,
         KeepCaptures,
     )
-    from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.spark.transport import ExistingTransport
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.subset import Comparison
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.subset import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

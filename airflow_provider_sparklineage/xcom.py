@@ -14,7 +14,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.document import checked
-from airflow_provider_sparklineage.exceptions import DocumentError
+from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, compose, decode
 from airflow_provider_sparklineage.lineage.history import Read, Write, WriteHistory
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from benchmarks.results import Result
 from benchmarks.subsets import cpu_seconds
 

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.size import fitted_event
 from airflow_provider_sparklineage.lineage.task import task_lineage
-from airflow_provider_sparklineage.representation import DEFAULT_MAX_XCOM_BYTES
+from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.spark.capture import (
     EVENTS,
     CaptureBundle,

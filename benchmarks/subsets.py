@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.reconcile import Seen, reconcile
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.subset import (
     Compare,
     Comparison,
     Partitions,
@@ -24,7 +24,7 @@ from benchmarks.results import Result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.subset import Condition
+    from airflow_provider_sparklineage.model.subset import Condition
 
 
 PARTITIONS = 100_000

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.columns import Edges, Transformation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _OF_SPARKS = re.compile(r"\[([\d. ]+)\] ")
 

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.datasets import DatasetName
-    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.degradations import Degradation
 
 
 class Backend(ABC):

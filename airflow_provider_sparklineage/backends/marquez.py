@@ -23,13 +23,13 @@ from airflow_provider_sparklineage.backends.marquez_names import (
     NOT_IN_NAMESPACES,
     held_text,
 )
-from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.model.degradations import Degradation
 
 # What it makes of a job's namespace by itself.
 _NOT_IN_JOB_NAMESPACES = re.compile(r"[^A-Za-z0-9:/_.@+-]")

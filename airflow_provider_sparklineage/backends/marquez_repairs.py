@@ -44,12 +44,12 @@ from airflow_provider_sparklineage.backends.marquez_names import (
     NOT_IN_NAMESPACES,
     held_text,
 )
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.cleaning import Cleaning, same
 from airflow_provider_sparklineage.lineage.naming import producer
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.size import fitted
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

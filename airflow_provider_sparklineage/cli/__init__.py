@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.cli import (
     schemas,
     settings,
 )
-from airflow_provider_sparklineage.exceptions import (
+from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
     RulesError,
     SparkLineageError,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _doctor_of_machine(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage import settings
     from airflow_provider_sparklineage.doctor import spark
-    from airflow_provider_sparklineage.exceptions import SettingsError
+    from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.options import OPTIONS, SECTION
 
     # Airflow's own names for its configuration: what is tried here is what a worker would have.

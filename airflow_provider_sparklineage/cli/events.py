@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse

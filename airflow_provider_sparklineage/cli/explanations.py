@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -75,11 +75,12 @@ def _explain_texts(args: argparse.Namespace) -> int:
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         raise UnusableInputError(msg)
-    from airflow_provider_sparklineage import explain, rules
-    from airflow_provider_sparklineage.datasets import Naming
+    from airflow_provider_sparklineage import explain
     from airflow_provider_sparklineage.expectations import derivation
+    from airflow_provider_sparklineage.model import rules
+    from airflow_provider_sparklineage.model.datasets import Naming
+    from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
     from airflow_provider_sparklineage.operators import dry_run
-    from airflow_provider_sparklineage.representation import DEFAULT_LIMITS
 
     known = rules.load(args.rules) if args.rules else rules.NO_RULES
     run = _run_of(args)
@@ -95,8 +96,9 @@ def _explain_texts(args: argparse.Namespace) -> int:
 def _explain_task(args: argparse.Namespace) -> int:
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
-    from airflow_provider_sparklineage import explain, rules, settings
+    from airflow_provider_sparklineage import explain, settings
     from airflow_provider_sparklineage.hooks.sources import configuration
+    from airflow_provider_sparklineage.model import rules
     from airflow_provider_sparklineage.operators import dry_run
 
     resolved = settings.resolve(configuration())

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse

@@ -36,7 +36,7 @@ def _settings(args: argparse.Namespace) -> int:
 
 
 def _row(found: Given) -> dict[str, Any]:
-    from airflow_provider_sparklineage.exceptions import SettingsError
+    from airflow_provider_sparklineage.model.exceptions import SettingsError
 
     problem = ""
     value = found.value

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.checks import Check, Status
-from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.spark import (
     capture,
     choice,

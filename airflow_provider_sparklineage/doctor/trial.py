@@ -19,8 +19,8 @@ import msgspec
 from airflow_provider_sparklineage import show
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor.spark import failed, with_job
-from airflow_provider_sparklineage.exceptions import SparkLineageError
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.spark import capture, distribution, driver, driver_zip
 from airflow_provider_sparklineage.spark.capture import Manifest
 from airflow_provider_sparklineage.spark.conf import Injection, Observation, inject

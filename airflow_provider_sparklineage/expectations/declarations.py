@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.exceptions import DeclarationError
-from airflow_provider_sparklineage.moments import form_of
-from airflow_provider_sparklineage.times import digits_in, spelling
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.moments import form_of
+from airflow_provider_sparklineage.model.times import digits_in, spelling
 
 if TYPE_CHECKING:
     from pendulum import DateTime, Duration

@@ -10,21 +10,21 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations.declarations import (
     MAX_PARTITIONS,
     DatasetSubset,
     PartitionRange,
 )
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.moments import canonical
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.references import Reference, references
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datasets import Naming
-    from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.model.datasets import Naming
+    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.templates import Span, TracedText
 
 

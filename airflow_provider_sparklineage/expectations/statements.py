@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 # The manifest is read by these annotations.
-from airflow_provider_sparklineage.datasets import DatasetName  # noqa: TC001
-from airflow_provider_sparklineage.partitioning import Dimension, Partition  # noqa: TC001
+from airflow_provider_sparklineage.model.datasets import DatasetName  # noqa: TC001
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition  # noqa: TC001
 
 
 class Kind(StrEnum):

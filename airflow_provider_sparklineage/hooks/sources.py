@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.connection import (
     LineageConnection,
     read,
 )
-from airflow_provider_sparklineage.exceptions import ConnectionFieldsError, SettingsError
+from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
 from airflow_provider_sparklineage.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings import Origin, Source
 

@@ -10,8 +10,8 @@ from airflow.providers.common.compat.sdk import BaseHook
 from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.connection import CONN_TYPE, DEFAULT_CONN_ID
-from airflow_provider_sparklineage.exceptions import SparkLineageError
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.option_kinds import BackendName
 
 if TYPE_CHECKING:

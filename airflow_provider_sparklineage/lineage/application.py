@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.spark.events import ReadReport
 
 CAPTURE_KEY = "sparkLineage_capture"

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
 from airflow_provider_sparklineage.lineage.subsets import Meant
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.degradations import Degradation
     from airflow_provider_sparklineage.lineage.application import ActionDataset, SparkApplication
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage
     from airflow_provider_sparklineage.lineage.expected import Expected
     from airflow_provider_sparklineage.lineage.observed import Subset
-    from airflow_provider_sparklineage.outcome import Outcome
-    from airflow_provider_sparklineage.partitioning import Dimension
+    from airflow_provider_sparklineage.model.degradations import Degradation
+    from airflow_provider_sparklineage.model.outcome import Outcome
+    from airflow_provider_sparklineage.model.partitioning import Dimension
 
 
 @dataclass(frozen=True)

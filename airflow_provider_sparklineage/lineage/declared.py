@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
 from airflow_provider_sparklineage.lineage import known
 from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.lineage.telling import Telling
-from airflow_provider_sparklineage.outcome import Outcome
+from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN
+from airflow_provider_sparklineage.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.expectations import Expectation
-    from airflow_provider_sparklineage.last_known import LastKnown
-    from airflow_provider_sparklineage.representation import Limits
-    from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.last_run import LastKnown
+    from airflow_provider_sparklineage.model.representation import Limits
+    from airflow_provider_sparklineage.model.rules import PartitionRules
 
 
 def declared_lineage(

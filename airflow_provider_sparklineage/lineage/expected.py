@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import date_of
+from airflow_provider_sparklineage.model.moments import canonical
+from airflow_provider_sparklineage.model.partitioning import date_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.expectations import Expectation, Source
     from airflow_provider_sparklineage.lineage.observed import Subset
-    from airflow_provider_sparklineage.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 
 @dataclass(frozen=True)

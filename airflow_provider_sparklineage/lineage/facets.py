@@ -43,8 +43,11 @@ from airflow_provider_sparklineage.lineage.partition_facets import (
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts, made
 from airflow_provider_sparklineage.lineage.redaction import private, redacted
 from airflow_provider_sparklineage.lineage.rewriting import rewritten
-from airflow_provider_sparklineage.representation import DEFAULT_REPRESENTATION, Representation
-from airflow_provider_sparklineage.shortening import shortened
+from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_REPRESENTATION,
+    Representation,
+)
+from airflow_provider_sparklineage.model.truncation import shortened
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:

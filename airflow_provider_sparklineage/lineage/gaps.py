@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage import predicates, projections
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.columns import is_incomplete
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, column_names
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.predicates import projections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

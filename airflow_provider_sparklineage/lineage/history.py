@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import is_database
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite_into
 from airflow_provider_sparklineage.lineage.repairs import makes_table_by_select, replaces_v2_table
+from airflow_provider_sparklineage.model.datasets import is_database
 from airflow_provider_sparklineage.spark.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import Action, ActionDataset
     from airflow_provider_sparklineage.lineage.columns import Column, Transformation
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 @dataclass(frozen=True)

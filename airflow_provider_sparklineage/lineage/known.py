@@ -15,16 +15,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks, with_declared
-from airflow_provider_sparklineage.outcome import Outcome
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown
 
 
 def datasets(

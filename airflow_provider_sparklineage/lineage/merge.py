@@ -24,10 +24,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datasets import is_files
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Expectation, Side
-from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application import (
     Action,
@@ -64,16 +61,19 @@ from airflow_provider_sparklineage.lineage.said_columns import SaidColumns, Unre
 from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.lineage.telling import Telling
 from airflow_provider_sparklineage.lineage.undone import undone
-from airflow_provider_sparklineage.outcome import Outcome
-from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits
-from airflow_provider_sparklineage.rules import NO_RULES, PartitionRules
+from airflow_provider_sparklineage.model.datasets import is_files
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
+from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
+from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.touches import Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 def merge(

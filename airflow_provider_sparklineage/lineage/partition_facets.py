@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
 from airflow_provider_sparklineage.lineage.parts import made
 from airflow_provider_sparklineage.lineage.reconcile import worst
 from airflow_provider_sparklineage.lineage.subsets import extent
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
     Condition,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.expectations import Source
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 F = TypeVar("F")
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.exceptions import UnusableInputError
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -35,20 +35,13 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage import globs
-from airflow_provider_sparklineage.lineage.satisfying import Satisfying, either
-from airflow_provider_sparklineage.lineage.values import (
-    KEPT,
-    ValueKind,
-    has_zone,
-    kind_of,
-    spelled,
-)
-from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition, date_of
-from airflow_provider_sparklineage.subset import EVERYTHING
+from airflow_provider_sparklineage.model import globs, predicates
+from airflow_provider_sparklineage.model.moments import canonical
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition, date_of
+from airflow_provider_sparklineage.model.subset import EVERYTHING
+from airflow_provider_sparklineage.model.subset.evaluation import Satisfying, either
+from airflow_provider_sparklineage.model.values import KEPT, ValueKind, has_zone, kind_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -26,7 +26,7 @@ import msgspec
 from airflow_provider_sparklineage.lineage.cleaning import Cleaning
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.subsets import extent
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
     Condition,

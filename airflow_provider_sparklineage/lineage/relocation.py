@@ -15,19 +15,19 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datasets import canonical, is_files
 from airflow_provider_sparklineage.lineage.application import united_locations
+from airflow_provider_sparklineage.model.datasets import canonical, is_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import (
         Action,
         ActionDataset,
         SparkApplication,
     )
-    from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.rules import PartitionRules
 
 
 def relocated(application: SparkApplication, rules: PartitionRules) -> SparkApplication:

@@ -21,12 +21,12 @@ from airflow_provider_sparklineage.lineage.application import ActionState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import (
         Action,
         ActionDataset,
         SparkApplication,
     )
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 def repaired(application: SparkApplication) -> SparkApplication:

@@ -15,15 +15,15 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, unite_into
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.columns import Edges, Transformation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 def rewritten(

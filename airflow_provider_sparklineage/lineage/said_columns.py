@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import is_database
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.dataset import column_names
 from airflow_provider_sparklineage.lineage.relocation import relocation
+from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.datasets import DatasetName
     from airflow_provider_sparklineage.lineage.application import Action, ActionDataset
     from airflow_provider_sparklineage.lineage.columns import Column
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.lost_columns import LostColumns
 
 

@@ -25,10 +25,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.moments import form_of
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.moments import form_of
+from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     Binary,
     Condition,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.expected import Expected
     from airflow_provider_sparklineage.lineage.observed import Subset
-    from airflow_provider_sparklineage.partitioning import Dimension, Partition
-    from airflow_provider_sparklineage.representation import Limits
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.model.representation import Limits
 
 
 MAX_COMPARISONS = 100

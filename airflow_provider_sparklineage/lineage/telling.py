@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.expected import Expectations
 from airflow_provider_sparklineage.lineage.reconcile import Check, Seen, Status, reconcile
 from airflow_provider_sparklineage.lineage.subsets import Evidence, located, meant
-from airflow_provider_sparklineage.partitioning import Dimension, split_path
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.partitioning import Dimension, split_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.partitioning import Partition
-    from airflow_provider_sparklineage.representation import Limits
-    from airflow_provider_sparklineage.rules import PartitionRules
-    from airflow_provider_sparklineage.subset import Condition
+    from airflow_provider_sparklineage.model.partitioning import Partition
+    from airflow_provider_sparklineage.model.representation import Limits
+    from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.model.subset import Condition
 
 _HOW = {Side.READ: "read", Side.WRITE: "written"}
 

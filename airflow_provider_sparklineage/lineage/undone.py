@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage import predicates
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.application import ActionState
 from airflow_provider_sparklineage.lineage.dataset import symlinks
 from airflow_provider_sparklineage.lineage.subsets import extent
-from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.openlineage.plugins.macros import lineage_job_name, lineage_job_namespace
 
-from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,12 +22,12 @@ from airflow_provider_sparklineage.connection import (
     source_of,
 )
 from airflow_provider_sparklineage.doctor.spark import failed
-from airflow_provider_sparklineage.exceptions import (
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.exceptions import (
     DriverElsewhereError,
     SettingsError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.option_kinds import BackendName

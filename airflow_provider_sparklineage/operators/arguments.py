@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from airflow_provider_sparklineage.exceptions import SettingsError
+from airflow_provider_sparklineage.model.exceptions import SettingsError
 
 POLICIES = ("warn", "ignore", "fail")
 _SIDES = ("reads", "writes")

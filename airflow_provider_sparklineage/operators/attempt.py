@@ -24,14 +24,15 @@ from airflow.providers.openlineage.plugins.macros import (
     lineage_job_namespace,
 )
 
-from airflow_provider_sparklineage.degradations import DegradationCode
-from airflow_provider_sparklineage.exceptions import (
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     DriverElsewhereError,
     ListenerError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
+from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown
+from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.operators.budget import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.injection import (
@@ -42,7 +43,6 @@ from airflow_provider_sparklineage.operators.injection import (
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.outcome import Outcome
 from airflow_provider_sparklineage.spark import capture, distribution, retention, transport
 from airflow_provider_sparklineage.spark.capture import (
     CaptureBundle,

@@ -12,8 +12,6 @@ import msgspec
 from airflow.providers.common.compat.sdk import Asset
 from openlineage.client.event_v2 import Dataset
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming
-from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     Expectation,
@@ -21,13 +19,15 @@ from airflow_provider_sparklineage.expectations import (
     derivation,
 )
 from airflow_provider_sparklineage.expectations.declarations import listed
+from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.references import references
 from airflow_provider_sparklineage.references.texts import SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from airflow_provider_sparklineage.rules import PartitionRules
+    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.templates import TracedText
 
 log = logging.getLogger(__name__)

@@ -20,14 +20,14 @@ from airflow.sdk.execution_time.context import (
 from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported without saying so
 from jinja2 import UndefinedError
 
-from airflow_provider_sparklineage.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.operators.declared import Declared
-    from airflow_provider_sparklineage.rules import PartitionRules
 
 T = TypeVar("T")
 

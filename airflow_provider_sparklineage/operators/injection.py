@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.degradations import DegradationCode
-from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.spark import (
     choice,
     class_path,

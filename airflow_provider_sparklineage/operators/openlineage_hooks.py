@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.connection import source_of
-from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.operators.reporting import Prepared
-    from airflow_provider_sparklineage.rules import PartitionRules
     from airflow_provider_sparklineage.templates import TracedText
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from airflow.providers.common.compat.sdk import (
     Stats,
 )
 
-from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
 from airflow_provider_sparklineage.lineage.subsets import extent, wanted
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.operators.declared import asset_name
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
-    from airflow_provider_sparklineage.partitioning import Partition
+    from airflow_provider_sparklineage.model.partitioning import Partition
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage import xcom
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown, of_event
+from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown, of_event
 from airflow_provider_sparklineage.spark.capture import TaskIdentity
 
 if TYPE_CHECKING:

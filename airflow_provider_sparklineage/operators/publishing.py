@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.model.outcome import Outcome
     from airflow_provider_sparklineage.operators.attempt import Attempt
-    from airflow_provider_sparklineage.outcome import Outcome
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow.providers.openlineage.extractors import OperatorLineage
 
 from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
 

@@ -13,9 +13,9 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID
-from airflow_provider_sparklineage.exceptions import SettingsError
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN
 from airflow_provider_sparklineage.links.lineage import LINKS, push
+from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN
 from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
 
@@ -199,8 +199,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """Run spark-submit with the listener in it, then collect what it reported."""
         if not self._has_lineage() or not self._is_sent():
             return super().execute(context)  # type: ignore[misc]
+        from airflow_provider_sparklineage.model.outcome import Outcome
         from airflow_provider_sparklineage.operators import reporting
-        from airflow_provider_sparklineage.outcome import Outcome
 
         operator: Any = self
         own = {name: getattr(operator, name) for name in _INJECTED if hasattr(operator, name)}

@@ -16,11 +16,15 @@ from airflow_provider_sparklineage import settings, show, xcom
 from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.degradations import DegradationCode
-from airflow_provider_sparklineage.exceptions import ArchiveError, DocumentError, SparkLineageError
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import (
+    ArchiveError,
+    DocumentError,
+    SparkLineageError,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.relay.privacy import fit_to_pass_on
 from airflow_provider_sparklineage.relay.sending import Sent, send
 from airflow_provider_sparklineage.spark.events import whole_event

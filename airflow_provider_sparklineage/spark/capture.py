@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.exceptions import CaptureError
 from airflow_provider_sparklineage.expectations import Expectation
-from airflow_provider_sparklineage.last_known import LastKnown
-from airflow_provider_sparklineage.representation import (
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.last_run import LastKnown
+from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     Limits,
     Representation,

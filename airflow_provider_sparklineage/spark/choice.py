@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark import (
     class_path,
     distribution,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark import jars, listener
 from airflow_provider_sparklineage.spark.listener import Identity
 

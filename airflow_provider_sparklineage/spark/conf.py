@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submission import Submission, listed
 from airflow_provider_sparklineage.spark.transport import ExistingTransport, with_collecting

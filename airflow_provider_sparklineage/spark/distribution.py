@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import javaproperties
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.exceptions import CaptureError, DriverElsewhereError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, DriverElsewhereError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

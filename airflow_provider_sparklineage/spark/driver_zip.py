@@ -7,7 +7,7 @@ import os
 import zipfile
 from pathlib import Path
 
-from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 
 DRIVER = Path(__file__).parent / "driver"
 NAME = "sparklineage_observer.zip"

@@ -19,7 +19,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.listener import PINS, VERSION, artifact
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS, Identity, of_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.partitioning import IDENTITY
+from airflow_provider_sparklineage.model.partitioning import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

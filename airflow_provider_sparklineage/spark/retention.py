@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark import capture, holds
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from airflow_provider_sparklineage.backends import BACKENDS
-from airflow_provider_sparklineage.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.conftest import RECORDED
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez

@@ -9,9 +9,9 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_sparklineage import cli, settings
-from airflow_provider_sparklineage.exceptions import SettingsError
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.sparklineage import SparkLineageHook
+from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.option_kinds import default_capture_location
 

@@ -9,8 +9,8 @@ import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperatorLink
 
-from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown
 from airflow_provider_sparklineage.links.lineage import LINKS
+from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown
 from airflow_provider_sparklineage.operators.reporting import Prepared
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,

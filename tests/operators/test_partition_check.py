@@ -18,12 +18,12 @@ from airflow.sdk.execution_time.context import MacrosAccessor
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.exceptions import DeclarationError, SettingsError
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.model.exceptions import DeclarationError, SettingsError
+from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.partitioning import Partition
 from tests.observed_writes import written
 
 pytestmark = [

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.exceptions import ArchiveError
-from airflow_provider_sparklineage.last_known import NOTHING_KNOWN, of_event
+from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, of_event
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.reporting import ended_as
 

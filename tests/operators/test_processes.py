@@ -14,9 +14,8 @@ STAGING = str(golden("staging_chain"))
 
 
 def test_importing_predicates_does_not_import_the_parser():
-    script = (
-        "import sys, airflow_provider_sparklineage.predicates;sys.exit('sqlglot' in sys.modules)"
-    )
+    module = "airflow_provider_sparklineage.model.predicates"
+    script = f"import sys, {module}; sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

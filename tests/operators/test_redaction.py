@@ -6,7 +6,6 @@ import copy
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -17,10 +16,11 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.subsets import Meant
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.subset import Partitions
 from airflow_provider_sparklineage.operators.masking import masked
-from airflow_provider_sparklineage.partitioning import Partition
 from airflow_provider_sparklineage.spark.events import ReadReport
-from airflow_provider_sparklineage.subset import Partitions
 
 pytestmark = pytest.mark.airflow
 

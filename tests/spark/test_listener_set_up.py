@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.exceptions import ListenerError
 from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark import (
     capture,
     choice,

@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     PartitionRange,
@@ -15,7 +14,8 @@ from airflow_provider_sparklineage.expectations import (
     derivation,
 )
 from airflow_provider_sparklineage.lineage.task import task_lineage
-from airflow_provider_sparklineage.rules import NO_RULES
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
 from tests import record_events
 from tests.spark import submissions

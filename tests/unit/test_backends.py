@@ -16,10 +16,10 @@ from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.backends.marquez_repairs import MAX_OUTPUT_BYTES
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.facets import UnredactedColumnLineage
 from airflow_provider_sparklineage.lineage.naming import producer
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.option_kinds import BackendName
 
 MARQUEZ, GENERIC = BACKENDS["marquez"], BACKENDS["generic"]

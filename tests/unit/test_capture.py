@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sparklineage.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark import capture
 from airflow_provider_sparklineage.spark.capture import Manifest, TaskIdentity
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.columns import (
     Column,
     ColumnLineage,
@@ -23,6 +22,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.columns.composition import MAX_VARIANTS
 from airflow_provider_sparklineage.lineage.columns.descriptions import MAX_DESCRIPTION, composed
 from airflow_provider_sparklineage.lineage.history import Read, Write, WriteHistory
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 UNKNOWN = Transformation()
 IDENTITY = Transformation("DIRECT", "IDENTITY")

@@ -11,7 +11,6 @@ import json
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.application import accumulate
 from airflow_provider_sparklineage.lineage.columns import (
     Column,
@@ -23,6 +22,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     unsure_identities,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.events import ReadReport, read_events
 from tests.conftest import GOLDEN
 

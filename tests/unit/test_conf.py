@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.conf import (
     DELTA_TAG,
     QUIET_JVM,

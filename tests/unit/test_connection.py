@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, api_url, read
 from airflow_provider_sparklineage.connection_form import connection_type
-from airflow_provider_sparklineage.exceptions import ConnectionFieldsError
+from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.options import OPTIONS
 from airflow_provider_sparklineage.settings import resolve
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import (
+from airflow_provider_sparklineage.model.datasets import (
     DatasetName,
     Naming,
     canonical,

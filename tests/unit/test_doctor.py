@@ -14,7 +14,11 @@ import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor import report, spark, trial
-from airflow_provider_sparklineage.exceptions import CaptureError, ListenerError, SettingsError
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    ListenerError,
+    SettingsError,
+)
 from airflow_provider_sparklineage.settings import Origin, Source, resolve
 from airflow_provider_sparklineage.spark import fetching, java, listener
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from airflow_provider_sparklineage.exceptions import CaptureError, DriverElsewhereError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, DriverElsewhereError
 from airflow_provider_sparklineage.spark.driver_place import (
     Place,
     place_of,

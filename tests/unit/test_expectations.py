@@ -2,8 +2,6 @@
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName, Naming
-from airflow_provider_sparklineage.exceptions import DeclarationError
 from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     Kind,
@@ -15,8 +13,10 @@ from airflow_provider_sparklineage.expectations.derivation import (
     from_arguments,
     from_partition_key,
 )
-from airflow_provider_sparklineage.partitioning import NULL, Partition
-from airflow_provider_sparklineage.rules import NO_RULES
+from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.partitioning import NULL, Partition
+from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.templates import Span, TracedText
 
 T = DatasetName("s3://lake", "t")

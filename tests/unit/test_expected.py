@@ -2,15 +2,15 @@
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.expected import Expectations
 from airflow_provider_sparklineage.lineage.observed import Subset
 from airflow_provider_sparklineage.lineage.telling import Telling
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.representation import DEFAULT_LIMITS
-from airflow_provider_sparklineage.rules import NO_RULES
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
+from airflow_provider_sparklineage.model.rules import NO_RULES
 
 T = DatasetName("s3://lake", "t")
 LINK = DatasetName("hive://metastore:9083", "analytics.revenue")

@@ -8,9 +8,9 @@ import shutil
 import pytest
 
 from airflow_provider_sparklineage import show
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, JobName, Manifest
 from tests.conftest import golden
 from tests.observed_writes import written

@@ -2,11 +2,11 @@
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.events import ReadReport
 
 FAILED = DatasetName("file", "/lake/checked_orders")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark import choice, fetching, listener, resolver
 from airflow_provider_sparklineage.spark.distribution import SparkDistribution
 

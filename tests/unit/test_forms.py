@@ -5,8 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.lineage.columns import (
     MAX_LEGACY_EDGES,
     Column,
@@ -19,6 +17,8 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.facets import run_event
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.lineage.task import in_legacy_form
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event
 

@@ -11,7 +11,11 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.projections import _projections_of, changed, without_columns
+from airflow_provider_sparklineage.model.predicates.projections import (
+    _projections_of,
+    changed,
+    without_columns,
+)
 from airflow_provider_sparklineage.spark.observations import ObservationRecord, UdfRecord
 from airflow_provider_sparklineage.spark.touches import Observations, PythonFunction, tie
 

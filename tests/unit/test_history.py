@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.application import Action, ActionDataset, ActionState
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.history import (
@@ -20,6 +19,7 @@ from airflow_provider_sparklineage.lineage.history import (
     WriteHistory,
     overwrites_whole,
 )
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SRC, TABLE = DatasetName("file", "/src"), DatasetName("file", "/table")

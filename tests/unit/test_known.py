@@ -7,13 +7,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.last_known import KnownDataset, LastKnown, of_event
 from airflow_provider_sparklineage.lineage import known
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.known import Completion
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown, of_event
 from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
 
 

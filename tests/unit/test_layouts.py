@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.layouts import Layout, PartitionSpec
-from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition, hive_fit
+from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition, hive_fit
 
 DATE_COUNTRY = "{event_date:%Y/%m/%d}/{country}"
 HIVE_HOURS = "dt={dt:%Y-%m-%d}/h={hour:%H}"

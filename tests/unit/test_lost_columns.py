@@ -7,7 +7,6 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -19,6 +18,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.lost_columns import LostColumn, LostColumns, PythonCall
 from airflow_provider_sparklineage.spark.observations import (
     ObservationRecord,

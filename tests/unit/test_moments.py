@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_sparklineage.moments import canonical
+from airflow_provider_sparklineage.model.moments import canonical
 
 
 @pytest.mark.parametrize(

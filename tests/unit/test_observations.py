@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.observations import (
     ObservationRecord,
     ObservationReport,

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.observed import ObservedSubsets, UnknownPartitionsError
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.subset import to_text
 from airflow_provider_sparklineage.spark.touches import Observations, Touch
-from airflow_provider_sparklineage.subset import to_text
 
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)

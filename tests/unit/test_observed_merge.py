@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 STAGING = "/lake/staging/enriched_orders"

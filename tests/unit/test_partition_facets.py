@@ -4,16 +4,20 @@ import io
 
 import pytest
 
-from airflow_provider_sparklineage import predicates
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.observed import Subset
 from airflow_provider_sparklineage.lineage.telling import Telling
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.representation import DEFAULT_LIMITS, Limits, Representation
-from airflow_provider_sparklineage.rules import NO_RULES
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_LIMITS,
+    Limits,
+    Representation,
+)
+from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event

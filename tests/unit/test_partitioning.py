@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.partitioning import (
+from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Partition,
     date_of,

@@ -7,9 +7,9 @@ import json
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage.exceptions import UnusableInputError
 from airflow_provider_sparklineage.lineage import paths
 from airflow_provider_sparklineage.lineage.paths import Direction, spelled
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from tests.conftest import golden
 
 STAGING = str(golden("staging_chain"))

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.partitioning import NULL, Partition
-from airflow_provider_sparklineage.predicates import condition, static_partition, to_sql, where
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import NULL, Partition
+from airflow_provider_sparklineage.model.predicates import (
+    condition,
+    static_partition,
+    to_sql,
+    where,
+)
+from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     NOTHING,
     Binary,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.reconcile import Seen, Status, reconcile, worst
-from airflow_provider_sparklineage.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 
 DT = (Dimension.of("dt"),)
 

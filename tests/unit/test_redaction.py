@@ -8,8 +8,6 @@ import attrs
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage import predicates
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.columns import (
@@ -30,10 +28,12 @@ from airflow_provider_sparklineage.lineage.redaction import (
     without_user,
 )
 from airflow_provider_sparklineage.lineage.subsets import Meant
-from airflow_provider_sparklineage.partitioning import Partition
-from airflow_provider_sparklineage.representation import Representation
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.representation import Representation
+from airflow_provider_sparklineage.model.subset import Description, Locations, Partitions
 from airflow_provider_sparklineage.spark.events import ReadReport
-from airflow_provider_sparklineage.subset import Description, Locations, Partitions
 
 SECRET = "hunter2secret"
 ORDERS = DatasetName("s3a://AKIA:shh@lake", "/orders")

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.columns import (
@@ -27,15 +25,17 @@ from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.redaction import redacted, without_user
 from airflow_provider_sparklineage.lineage.subsets import Meant
-from airflow_provider_sparklineage.partitioning import Partition
-from airflow_provider_sparklineage.spark.events import ReadReport
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
     Description,
     Locations,
     Partitions,
 )
+from airflow_provider_sparklineage.spark.events import ReadReport
 
 NAMES = ("password", "token_count", "api_key", "secret", "authorization", "passwd", "private_key")
 ORDERS = DatasetName("s3a://lake", "/orders")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_sparklineage.backends import BACKENDS
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.rewriting import rewritten
-from airflow_provider_sparklineage.representation import Representation
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.events import ReadReport
 
 MARQUEZ = BACKENDS["marquez"]

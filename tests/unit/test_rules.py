@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.exceptions import RulesError, SettingsError
-from airflow_provider_sparklineage.layouts import Layout, PartitionSpec
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.rules import PartitionRules, load
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
+from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.rules import PartitionRules, load
 
 RULES = """\
 - dataset: s3a://bucket/*

@@ -2,9 +2,9 @@
 
 import pytest
 
-from airflow_provider_sparklineage import predicates
-from airflow_provider_sparklineage.lineage.satisfying import Satisfying
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.subset.evaluation import Satisfying
 
 DT = Dimension.of("dt", type="date")
 TEXT = Dimension.of("dt", type="string")

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.spark.capture import Manifest
 from airflow_provider_sparklineage.spark.events import ReadReport
 from tests.openlineage_spec import validate_event

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_sparklineage import rules
-from airflow_provider_sparklineage.exceptions import SettingsError
-from airflow_provider_sparklineage.intermediates import Intermediates
+from airflow_provider_sparklineage.model import rules
+from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.option_kinds import BackendName, ColumnLineageForm, KeepCaptures
 from airflow_provider_sparklineage.options import OPTIONS
 from airflow_provider_sparklineage.settings import (

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage import predicates
 from airflow_provider_sparklineage.lineage.columns.descriptions import cut
-from airflow_provider_sparklineage.shortening import shortened
-from airflow_provider_sparklineage.subset import Description, to_text
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.subset import Description, to_text
+from airflow_provider_sparklineage.model.truncation import shortened
 
 SECRET = "correct horse battery staple"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.partitioning import NULL, Partition
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import NULL, Partition
+from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     NOTHING,
     Binary,

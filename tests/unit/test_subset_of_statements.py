@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.application import (
     Action,
     ActionDataset,
@@ -15,6 +14,7 @@ from airflow_provider_sparklineage.lineage.application import (
     SparkApplication,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START, END = (datetime(2024, 5, 6, hour, tzinfo=UTC) for hour in (1, 2))
 ORDERS = DatasetName("file", "/lake/orders")

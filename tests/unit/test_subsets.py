@@ -9,9 +9,9 @@ from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.observed import Subset
 from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
-from airflow_provider_sparklineage.partitioning import Dimension, Partition, split_path
-from airflow_provider_sparklineage.representation import Limits
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
+from airflow_provider_sparklineage.model.representation import Limits
+from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
     Comparison,
@@ -124,7 +124,7 @@ def test_a_form_that_would_name_too_many_is_skipped_and_said(known, limits, expe
 
 
 def text(condition):
-    from airflow_provider_sparklineage.subset import to_text
+    from airflow_provider_sparklineage.model.subset import to_text
 
     return to_text(condition)
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.observed import ObservedSubsets
 from airflow_provider_sparklineage.lineage.timeline import SLACK, Timeline
-from airflow_provider_sparklineage.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

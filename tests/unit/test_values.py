@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.values import has_zone, spelled
-from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import NULL, Dimension
+from airflow_provider_sparklineage.model.moments import canonical
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension
+from airflow_provider_sparklineage.model.values import has_zone, spelled
 
 
 def of(kind, transform="identity"):

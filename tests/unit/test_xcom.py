@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from airflow_provider_sparklineage import xcom
-from airflow_provider_sparklineage.exceptions import DocumentError
+from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 MAX_VARIANTS = 32

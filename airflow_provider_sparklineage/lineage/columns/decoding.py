@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     DIRECT_SUBTYPES,
@@ -39,6 +38,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     unite_into,
 )
 from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES, compact
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

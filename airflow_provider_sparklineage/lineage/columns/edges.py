@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 DIRECT = "DIRECT"
 INDIRECT = "INDIRECT"

@@ -27,18 +27,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from airflow_provider_sparklineage.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, with_dropped
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.size.measured_parts import MeasuredParts
 from airflow_provider_sparklineage.lineage.size.measuring import size_of
 from airflow_provider_sparklineage.lineage.size.reductions import STEPS, whole
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
     from openlineage.client.facet_v2 import RunFacet
 
-    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _NAMED = 5
 """Facets of the last step that are named; the others are counted."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
-from airflow_provider_sparklineage.datasets import DatasetName
 from airflow_provider_sparklineage.lineage.size.measuring import ENVELOPE, entries_size, size_of
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

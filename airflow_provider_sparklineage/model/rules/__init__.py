@@ -24,16 +24,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datasets import DatasetName
-from airflow_provider_sparklineage.rules.documents import ANY_DEPTH, checked, document
-from airflow_provider_sparklineage.rules.text import Source, content, read
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.rules.documents import ANY_DEPTH, checked, document
+from airflow_provider_sparklineage.model.rules.text import Source, content, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from airflow_provider_sparklineage.layouts import PartitionSpec
-    from airflow_provider_sparklineage.partitioning import Dimension, Fit, Partition
+    from airflow_provider_sparklineage.model.layouts import PartitionSpec
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Fit, Partition
 
 
 class Split(NamedTuple):

@@ -1,8 +1,8 @@
 """Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
 
 This is what the rest of the package imports. The kinds of conditions and their canonical form are
-in :mod:`~airflow_provider_sparklineage.subset.conditions`, containment is in
-:mod:`~airflow_provider_sparklineage.subset.containment`.
+in :mod:`~airflow_provider_sparklineage.model.subset.conditions`, containment is in
+:mod:`~airflow_provider_sparklineage.model.subset.containment`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
-from airflow_provider_sparklineage.partitioning import NULL
-from airflow_provider_sparklineage.shortening import shortened
-from airflow_provider_sparklineage.subset.conditions import (
+from airflow_provider_sparklineage.model.partitioning import NULL
+from airflow_provider_sparklineage.model.subset.conditions import (
     EVERYTHING,
     NOTHING,
     Binary,
@@ -32,12 +31,13 @@ from airflow_provider_sparklineage.subset.conditions import (
     terms,
     union,
 )
-from airflow_provider_sparklineage.subset.containment import contains
+from airflow_provider_sparklineage.model.subset.containment import contains
+from airflow_provider_sparklineage.model.truncation import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sparklineage.partitioning import Partition
+    from airflow_provider_sparklineage.model.partitioning import Partition
 
 __all__ = [
     "EVERYTHING",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 class DegradationCode(StrEnum):

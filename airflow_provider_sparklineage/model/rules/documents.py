@@ -5,15 +5,15 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datasets import untrimmed
-from airflow_provider_sparklineage.layouts import Layout, PartitionSpec
-from airflow_provider_sparklineage.partitioning import IDENTITY, Dimension
-from airflow_provider_sparklineage.times import check_format
+from airflow_provider_sparklineage.model.datasets import untrimmed
+from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
+from airflow_provider_sparklineage.model.partitioning import IDENTITY, Dimension
+from airflow_provider_sparklineage.model.times import check_format
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from airflow_provider_sparklineage.rules.text import Keys, Source
+    from airflow_provider_sparklineage.model.rules.text import Keys, Source
 
 ANY_DEPTH = "**"
 

@@ -19,10 +19,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from airflow_provider_sparklineage.partitioning import Partition
-from airflow_provider_sparklineage.predicates.literals import Node, bare, literal
-from airflow_provider_sparklineage.shortening import shortened
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.predicates.literals import Node, bare, literal
+from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     NOTHING,
     Binary,
@@ -35,6 +34,7 @@ from airflow_provider_sparklineage.subset import (
     disjunction,
     terms,
 )
+from airflow_provider_sparklineage.model.truncation import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -112,8 +112,8 @@ def where(statement: str, table: str | None = None) -> Condition | None:
 def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     """Give the columns that ``PARTITION (dt='x', region)`` of an INSERT fixes, with their values.
 
-    A null is :data:`~airflow_provider_sparklineage.partitioning.NULL`; what is no literal, such as
-    ``current_date()``, is left out; empty if there is no such clause.
+    A null is :data:`~airflow_provider_sparklineage.model.partitioning.NULL`; what is no literal,
+    such as ``current_date()``, is left out; empty if there is no such clause.
     """
     if not _STATEMENT.match(statement) or not _PARTITION_CLAUSE.search(statement):
         return ()

@@ -21,15 +21,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.lineage.values import (
-    KEPT,
-    ValueKind,
-    has_zone,
-    kind_of,
-    spelled,
-)
-from airflow_provider_sparklineage.partitioning import IDENTITY, NULL
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import IDENTITY, NULL
+from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
     Comparison,
@@ -37,11 +30,12 @@ from airflow_provider_sparklineage.subset import (
     Operator,
     Partitions,
 )
+from airflow_provider_sparklineage.model.values import KEPT, ValueKind, has_zone, kind_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 _ZONES = timedelta(hours=14)  # no zone is further from UTC
 _DIGIT = re.compile(r"\d", re.ASCII)

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from airflow_provider_sparklineage import predicates
+from airflow_provider_sparklineage.model import predicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

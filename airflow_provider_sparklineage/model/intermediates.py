@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datasets import DatasetName
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 @dataclass(frozen=True)

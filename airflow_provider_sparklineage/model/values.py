@@ -22,8 +22,8 @@ from decimal import Decimal, InvalidOperation
 from enum import Enum, auto
 from functools import lru_cache
 
-from airflow_provider_sparklineage.moments import canonical
-from airflow_provider_sparklineage.partitioning import IDENTITY, NULL, Dimension
+from airflow_provider_sparklineage.model.moments import canonical
+from airflow_provider_sparklineage.model.partitioning import IDENTITY, NULL, Dimension
 
 KEPT = {"year": 4, "month": 7, "day": 10, "hour": 13}
 """Characters of ISO 8601 that a transform leaves of a time."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from airflow_provider_sparklineage.partitioning import NULL
-from airflow_provider_sparklineage.subset import (
+from airflow_provider_sparklineage.model.partitioning import NULL
+from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
     Condition,
@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.subset import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.partitioning import Partition
+    from airflow_provider_sparklineage.model.partitioning import Partition
 
 
 def to_sql(condition: Condition) -> str:

@@ -22,8 +22,8 @@ from itertools import chain, islice, product
 from math import inf
 from typing import TYPE_CHECKING, assert_never
 
-from airflow_provider_sparklineage.partitioning import NULL
-from airflow_provider_sparklineage.subset.conditions import (
+from airflow_provider_sparklineage.model.partitioning import NULL
+from airflow_provider_sparklineage.model.subset.conditions import (
     Binary,
     Compare,
     Comparison,

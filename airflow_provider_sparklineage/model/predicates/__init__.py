@@ -9,12 +9,12 @@
 
 from __future__ import annotations
 
-from airflow_provider_sparklineage.predicates.reading import (
+from airflow_provider_sparklineage.model.predicates.reading import (
     condition,
     parsed,
     static_partition,
     where,
 )
-from airflow_provider_sparklineage.predicates.spelling import to_sql
+from airflow_provider_sparklineage.model.predicates.spelling import to_sql
 
 __all__ = ["condition", "parsed", "static_partition", "to_sql", "where"]

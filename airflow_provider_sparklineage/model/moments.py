@@ -12,7 +12,7 @@ import re
 from datetime import date
 from functools import lru_cache
 
-from airflow_provider_sparklineage.times import digits_in, directives, iso_pattern, spelling
+from airflow_provider_sparklineage.model.times import digits_in, directives, iso_pattern, spelling
 
 _YEAR, _MONTH, _DAY = r"(?P<Y>\d{4})", r"(?P<m>0[1-9]|1[0-2])", r"(?P<d>0[1-9]|[12]\d|3[01])"
 _HOUR, _MINUTE = r"(?P<H>[01]\d|2[0-3])", r"(?P<M>[0-5]\d)"

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.partitioning import (
+from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
     Fit,
@@ -27,7 +27,12 @@ from airflow_provider_sparklineage.partitioning import (
     split_folder,
     unescape,
 )
-from airflow_provider_sparklineage.times import digits_in, pattern_regex, spelling, value_format
+from airflow_provider_sparklineage.model.times import (
+    digits_in,
+    pattern_regex,
+    spelling,
+    value_format,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

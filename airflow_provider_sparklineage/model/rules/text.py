@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from airflow_provider_sparklineage.exceptions import RulesError
+from airflow_provider_sparklineage.model.exceptions import RulesError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,8 @@
 
 The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description of the
 proposal that it comes from. A new kind is a new class in :data:`Condition`; mypy then names every
-function that has to learn it. They are used through :mod:`airflow_provider_sparklineage.subset`.
+function that has to learn it. They are used through
+:mod:`airflow_provider_sparklineage.model.subset`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from functools import cached_property, reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from airflow_provider_sparklineage.partitioning import Partition
+from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
