@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import meta
 
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
-from airflow_provider_sparklineage.templates.marks import render
+from airflow_provider_sparklineage.templates.markers import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

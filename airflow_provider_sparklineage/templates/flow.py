@@ -3,7 +3,7 @@
 Tracing renders a template a second time. That must not repeat what a template does to the world
 (``ti.xcom_push``, ``params.days.append``), ask others again (``var``, ``conn``, ``xcom_pull``) or
 take for stable what is not (``macros.random``). So what may be repeated is listed here, and all
-else is not evaluated: :mod:`airflow_provider_sparklineage.templates.marks` leaves a hole for it.
+else is not evaluated: :mod:`airflow_provider_sparklineage.templates.markers` leaves a hole for it.
 
 A name that the template makes itself (``set``, ``for``, ``macro`` …) stands for all that is ever
 assigned to it, wherever in the template: the answer may name a variable too many, never one too
