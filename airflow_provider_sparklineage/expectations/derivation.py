@@ -15,12 +15,12 @@ from airflow_provider_sparklineage.expectations.declarations import (
     DatasetSubset,
     PartitionRange,
 )
+from airflow_provider_sparklineage.expectations.references import Reference, references
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.moments import canonical
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
-from airflow_provider_sparklineage.references import Reference, references
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import Naming

@@ -19,10 +19,10 @@ from airflow_provider_sparklineage.expectations import (
     derivation,
 )
 from airflow_provider_sparklineage.expectations.declarations import listed
+from airflow_provider_sparklineage.expectations.references import references
+from airflow_provider_sparklineage.expectations.references.texts import SCHEMES
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.references import references
-from airflow_provider_sparklineage.references.texts import SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_sparklineage.expectations.references import Reference, ValueSpan, references
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming, untrimmed
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
 from airflow_provider_sparklineage.model.rules import load
-from airflow_provider_sparklineage.references import Reference, ValueSpan, references
 
 RULES = load(
     """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.references.texts import LONGEST, SCHEMES, spelled
+from airflow_provider_sparklineage.expectations.references.texts import LONGEST, SCHEMES, spelled
 
 
 def found(text):

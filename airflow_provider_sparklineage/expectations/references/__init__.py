@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from airflow_provider_sparklineage.expectations.references.texts import Spelled, spelled
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming, untrimmed
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
-from airflow_provider_sparklineage.references.texts import Spelled, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
