@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import ObjectStoragePath
 
-    from airflow_provider_sparklineage.spark.capture import TaskIdentity
+    from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.intermediates import Intermediates
-from airflow_provider_sparklineage.spark import distribution
-from airflow_provider_sparklineage.spark.transport import ExistingTransport
+from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         ColumnLineageForm,
         KeepCaptures,
     )
-    from airflow_provider_sparklineage.spark.transport import ExistingTransport
+    from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 
 
 class Origin(StrEnum):

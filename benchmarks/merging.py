@@ -12,7 +12,7 @@ import msgspec
 
 from airflow_provider_sparklineage.lineage.facets import parts
 from airflow_provider_sparklineage.lineage.task import task_lineage
-from airflow_provider_sparklineage.spark.capture import EVENTS, CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.results import Result
 from benchmarks.subsets import cpu_seconds

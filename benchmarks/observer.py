@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.spark import driver_zip
+from airflow_provider_sparklineage.spark.submit import observer_zip
 from benchmarks.applications import large_tables, small_writes
 from benchmarks.results import Result
 from tests.record_events import Spark
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 APPLICATIONS = Path(__file__).with_name("applications")
 PAIRS = 5
 # The observer's modules belong to the driver, where they have other names.
-_RECORDS = runpy.run_path(str(driver_zip.DRIVER / "sparklineage_observer" / "records.py"))
+_RECORDS = runpy.run_path(str(observer_zip.DRIVER / "sparklineage_observer" / "records.py"))
 BUDGET_S = _RECORDS["Limits"]().seconds
 
 

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.size import fitted_event
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
-from airflow_provider_sparklineage.spark.capture import (
+from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
     CaptureBundle,
     Manifest,

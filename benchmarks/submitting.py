@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.spark import choice, fetching
+from airflow_provider_sparklineage.spark.submit import fetching, listener_selection
 from benchmarks.results import Result
 
 RUNS = 9
@@ -96,7 +96,7 @@ _LAST_RUN = {
 
 def submitting() -> Result:
     """Run our operator and the stock one in turns, each in processes of its own."""
-    choice.fetch_for(choice.spark_of("spark-submit"), "spark-submit")
+    listener_selection.fetch_for(listener_selection.spark_of("spark-submit"), "spark-submit")
     # As pip leaves an installed package.
     compileall.compile_dir(Path(airflow_provider_sparklineage.__path__[0]), quiet=2)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from airflow_provider_sparklineage.inputs import EventFiles, open_bundle
 from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.spark.capture.event_files import EventFiles, open_bundle
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.merge import TaskLineage

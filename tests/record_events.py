@@ -33,14 +33,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.spark import choice, distribution, driver_zip, java
-from airflow_provider_sparklineage.spark.conf import DELTA_TAG, OBSERVER
-from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
+from airflow_provider_sparklineage.spark.submit import (
+    distribution,
+    java,
+    listener_selection,
+    observer_zip,
+)
+from airflow_provider_sparklineage.spark.submit.injection import DELTA_TAG, OBSERVER
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 TESTS = Path(__file__).resolve().parent
 APPLICATIONS = TESTS / "applications"
@@ -161,7 +166,7 @@ class Spark:
     @property
     def listener(self) -> Path:
         """The listener for it, which is fetched if it is not cached."""
-        return choice.fetch_for(self.distribution, "spark-submit")
+        return listener_selection.fetch_for(self.distribution, "spark-submit")
 
     @property
     def line(self) -> str:
@@ -316,7 +321,7 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
     options = ["--jars", str(listener)]
     observations = scratch / "observations.ndjson"
     if case.observed:
-        options += ["--py-files", str(driver_zip.write(scratch))]
+        options += ["--py-files", str(observer_zip.write(scratch))]
         conf |= {f"{OBSERVER}observations": str(observations)}
         conf |= {DELTA_TAG: f"task/{case.name}", f"{OBSERVER}tag": f"task/{case.name}"}
     if case.connector is not None:

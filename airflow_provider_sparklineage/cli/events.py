@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
     from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+    from airflow_provider_sparklineage.spark.capture.event_files import (
+        materialised,
+        merged_events,
+        open_bundle,
+    )
 
     with materialised(args.input) as paths:
         if merged_events(paths):
@@ -98,8 +102,12 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     :raise UnusableInputError: if there is no event in it
     """
     from airflow_provider_sparklineage.document import checked
-    from airflow_provider_sparklineage.inputs import materialised, merged_events, open_bundle
     from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+    from airflow_provider_sparklineage.spark.capture.event_files import (
+        materialised,
+        merged_events,
+        open_bundle,
+    )
 
     def merged(of: list[str]) -> dict[str, Any]:
         with open_bundle(of, application=application) as bundle:

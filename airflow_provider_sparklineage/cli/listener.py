@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _fetch_listener(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.spark import choice, distribution
+    from airflow_provider_sparklineage.spark.submit import distribution, listener_selection
 
     declared = None
     try:
@@ -26,8 +26,8 @@ def _fetch_listener(args: argparse.Namespace) -> int:
     if declared is not None and args.source is not None:  # then no Spark need be here
         spark = distribution.SparkDistribution(None, *declared)
     else:
-        spark = choice.spark_of(args.spark_binary, os.environ, declared)
-    jar = choice.fetch_for(
+        spark = listener_selection.spark_of(args.spark_binary, os.environ, declared)
+    jar = listener_selection.fetch_for(
         spark,
         args.spark_binary,
         location=args.source,

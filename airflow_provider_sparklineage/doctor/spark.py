@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
-from airflow_provider_sparklineage.spark import (
-    capture,
-    choice,
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.submit import (
     class_path,
     fetching,
     jars,
     java,
     listener,
+    listener_selection,
 )
-from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.conf import refuse_connect
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from airflow_provider_sparklineage.settings import Settings
-    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 JAVA, SPARK, DEFAULTS = "Java", "spark-submit", "spark-defaults.conf"
 LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture location"
@@ -61,7 +61,7 @@ def check(
     :return: and what a trial can be run with; None if it could not be submitted with a listener
     """
     try:
-        spark = choice.spark_of(spark_binary, env, settings.spark_version)
+        spark = listener_selection.spark_of(spark_binary, env, settings.spark_version)
     except ListenerError as error:
         found = [_java_alone(env), failed(SPARK, error)]
         return [*found, check_captures(settings.capture_location)], None
@@ -198,7 +198,7 @@ def _listener(
         elif _is_fetched_later(settings, spark, env):
             return [_FETCHED_LATER], None
         else:
-            path = choice.jar_for(spark, settings.listener_jar, env)
+            path = listener_selection.jar_for(spark, settings.listener_jar, env)
             checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
             jar = (str(path.absolute()),)
     except (ListenerError, OSError) as error:

@@ -21,17 +21,19 @@ from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor.spark import failed, with_job
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.spark import capture, distribution, driver, driver_zip
-from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.conf import Injection, Observation, inject
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark import driver
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.submit import distribution, observer_zip
+from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.doctor.spark import Machine
     from airflow_provider_sparklineage.settings import Settings
-    from airflow_provider_sparklineage.spark.capture import CaptureBundle
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 TRIAL = "trial"
 TIMEOUT_S = 180
@@ -127,7 +129,7 @@ def _submit(
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
             submit_opts=env.get("SPARK_SUBMIT_OPTS", ""),
-            observation=Observation(driver_zip.write(bundle.path), bundle.observations_path, tag),
+            observation=Observation(observer_zip.write(bundle.path), bundle.observations_path, tag),
         ),
     )
     home = machine.spark.home

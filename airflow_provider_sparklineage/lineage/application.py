@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.events import decode_facet
+from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.spark.events import (
+    from airflow_provider_sparklineage.spark.capture.events import (
         EventDataset,
         ExceptionFacet,
         RawFacets,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.degradations import Degradation
-    from airflow_provider_sparklineage.spark.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 CAPTURE_KEY = "sparkLineage_capture"
 MAX_DEGRADATIONS = 100

@@ -10,7 +10,7 @@ import msgspec
 from airflow_provider_sparklineage.lineage.reconcile import Check, Status
 from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.events import decode_facet
+from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

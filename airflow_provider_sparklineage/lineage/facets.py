@@ -48,7 +48,7 @@ from airflow_provider_sparklineage.model.representation import (
     Representation,
 )
 from airflow_provider_sparklineage.model.truncation import shortened
-from airflow_provider_sparklineage.spark.events import decode_facet
+from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from openlineage.client.facet_v2 import JobFacet
 
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
-    from airflow_provider_sparklineage.spark.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 _OPTION = "[sparklineage] max_event_bytes"
 

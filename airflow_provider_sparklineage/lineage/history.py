@@ -26,7 +26,7 @@ import msgspec
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite_into
 from airflow_provider_sparklineage.lineage.repairs import makes_table_by_select, replaces_v2_table
 from airflow_provider_sparklineage.model.datasets import is_database
-from airflow_provider_sparklineage.spark.events import decode_facet
+from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

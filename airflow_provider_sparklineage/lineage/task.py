@@ -19,15 +19,15 @@ from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.option_kinds import ColumnLineageForm
-from airflow_provider_sparklineage.spark.observations import ObservationReport
+from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
 from airflow_provider_sparklineage.spark.touches import Observations, tie
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
-    from airflow_provider_sparklineage.spark.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
+    from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 
 def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: False) -> TaskLineage:

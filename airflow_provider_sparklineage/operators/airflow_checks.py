@@ -31,8 +31,8 @@ from airflow_provider_sparklineage.model.exceptions import (
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.option_kinds import BackendName
-from airflow_provider_sparklineage.spark import driver_place
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit import deploy_mode
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -257,9 +257,9 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
-    place = driver_place.place_of(Submission(), master, extra.get("deploy-mode"), os.environ)
+    place = deploy_mode.place_of(Submission(), master, extra.get("deploy-mode"), os.environ)
     try:
-        driver_place.require_reachable(place, shared=resolved.capture_location_shared)
+        deploy_mode.require_reachable(place, shared=resolved.capture_location_shared)
     except DriverElsewhereError as error:
         problem = failed(SPARK_CONNECTION, error)
         return problem._replace(status=Status.WARNING), binary

@@ -43,12 +43,11 @@ from airflow_provider_sparklineage.operators.injection import (
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
 from airflow_provider_sparklineage.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.spark import capture, distribution, retention, transport
-from airflow_provider_sparklineage.spark.capture import (
-    CaptureBundle,
-    ManifestDegradation,
-)
-from airflow_provider_sparklineage.spark.conf import injected_names
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import retention
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, ManifestDegradation
+from airflow_provider_sparklineage.spark.submit import distribution, transport
+from airflow_provider_sparklineage.spark.submit.injection import injected_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
-    from airflow_provider_sparklineage.spark.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 
 from airflow_provider_sparklineage.lineage.naming import DISTRIBUTION, version
-from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import JobName, Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.capture import bundle
+from airflow_provider_sparklineage.spark.capture.bundle import JobName, Manifest, TaskIdentity
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -43,7 +43,7 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
         ),
         job=JobName(namespace, lineage_job_name(ti)),
         run_id=run_id,
-        worker=capture.this_worker(),
+        worker=bundle.this_worker(),
         started=datetime.now(UTC),
         partitioning=settings.partitioning.documents(),
         max_partitions=settings.max_partitions,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
-from airflow_provider_sparklineage.spark import (
-    choice,
+from airflow_provider_sparklineage.spark.submit import (
     class_path,
     distribution,
-    driver_place,
-    driver_zip,
+    listener_selection,
+    observer_zip,
 )
-from airflow_provider_sparklineage.spark.conf import (
+from airflow_provider_sparklineage.spark.submit import deploy_mode as driver_place
+from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
     Observation,
     can_observe,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.settings import Settings
-    from airflow_provider_sparklineage.spark.capture import CaptureBundle
-    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
-    from airflow_provider_sparklineage.spark.submission import Submission
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def read(submission: Submission, target: SubmitTarget, settings: Settings) -> Re
     :raise ListenerError: if there is no Spark, or it cannot be told what stands in which file
     """
     env = distribution.environment(submission.env_vars)
-    spark = choice.spark_of(target.spark_binary, env, settings.spark_version)
+    spark = listener_selection.spark_of(target.spark_binary, env, settings.spark_version)
     if target.properties_file:
         said = distribution.read_properties(Path(target.properties_file))
     else:
@@ -137,8 +137,8 @@ def injected(
 def _jar(before: Read, target: SubmitTarget, settings: Settings) -> Path:
     """Find the listener jar, or fetch it if the task may."""
     if settings.fetch_listener and settings.listener_jar is None:
-        choice.fetch_for(before.spark, target.spark_binary, before.env, tell=log.info)
-    return choice.jar_for(before.spark, settings.listener_jar, before.env)
+        listener_selection.fetch_for(before.spark, target.spark_binary, before.env, tell=log.info)
+    return listener_selection.jar_for(before.spark, settings.listener_jar, before.env)
 
 
 def _observation(
@@ -154,7 +154,7 @@ def _observation(
             "could not be observed."
         )
     try:
-        observer = driver_zip.write(folder)
+        observer = observer_zip.write(folder)
     except CaptureError as error:
         return None, str(error)
     return Observation(observer, path, bundle.manifest.application_run_id), None

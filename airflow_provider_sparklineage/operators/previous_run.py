@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage import xcom
 from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown, of_event
-from airflow_provider_sparklineage.spark.capture import TaskIdentity
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

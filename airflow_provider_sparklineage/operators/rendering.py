@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.operators.masking import mask
-from airflow_provider_sparklineage.spark import transport
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit import transport
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
 if TYPE_CHECKING:

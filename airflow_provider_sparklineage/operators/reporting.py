@@ -87,7 +87,7 @@ def expected(
 
     :param has_ended: whether the try is over, without its job having run
     """
-    from airflow_provider_sparklineage.spark.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
     resolved = prepared.settings
     lineage = declared_lineage(

@@ -301,7 +301,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     def _inject(self, attempt: Attempt, context: Context) -> None:
         from airflow_provider_sparklineage.operators import airflow_transport
         from airflow_provider_sparklineage.operators.injection import SubmitTarget
-        from airflow_provider_sparklineage.spark.submission import Submission
+        from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
         connection = operator._get_hook()._connection  # the one place that knows master and mode

@@ -16,7 +16,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Response
 
 from airflow_provider_sparklineage import page
 from airflow_provider_sparklineage.plugins import task_lineage
-from airflow_provider_sparklineage.spark.capture import TaskIdentity
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 _INTEGER = 2**31 - 1
 """The largest number that the columns of Airflow's database hold."""

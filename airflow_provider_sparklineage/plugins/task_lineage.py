@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.backends.base import Backend
     from airflow_provider_sparklineage.settings import Settings
-    from airflow_provider_sparklineage.spark.capture import TaskIdentity
+    from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 ARCHIVE_TIMEOUT_S = 5.0
 

@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.spark.observations import LostColumnsRecord, UdfRecord
+    from airflow_provider_sparklineage.spark.capture.observations import (
+        LostColumnsRecord,
+        UdfRecord,
+    )
 
 
 class PythonCall(NamedTuple):

@@ -17,13 +17,13 @@ from airflow_provider_sparklineage.model import datasets
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
+from airflow_provider_sparklineage.spark.capture.observations import Layout
 from airflow_provider_sparklineage.spark.lost_columns import LostColumns, call, lost_columns
-from airflow_provider_sparklineage.spark.observations import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from airflow_provider_sparklineage.spark.observations import (
+    from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ReadRecord,
         WriteRecord,

@@ -29,9 +29,9 @@ def dag(lake):
     from airflow.sdk import DAG
 
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-    from airflow_provider_sparklineage.spark import choice
+    from airflow_provider_sparklineage.spark.submit import listener_selection
 
-    choice.fetch_for(choice.spark_of("spark-submit"), "spark-submit")
+    listener_selection.fetch_for(listener_selection.spark_of("spark-submit"), "spark-submit")
     conf = {
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
-from airflow_provider_sparklineage.spark.capture import TaskIdentity
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 pytestmark = pytest.mark.airflow
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark import resolver
+from airflow_provider_sparklineage.spark.submit import resolver
 from tests.unit.listener_jars import listener_jar, other_jar
 
 pytestmark = [

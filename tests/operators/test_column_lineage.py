@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.explicit import lineage_facet
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture import load
+from airflow_provider_sparklineage.spark.capture.bundle import load
 
 pytestmark = [
     pytest.mark.airflow,

@@ -300,7 +300,7 @@ def test_maxima_are_those_of_the_configuration(run, monkeypatch):
 def test_the_bundle_holds_all_that_the_replay_needs(run, captures, monkeypatch):
     from airflow_provider_sparklineage.lineage import facets
     from airflow_provider_sparklineage.lineage.task import task_lineage
-    from airflow_provider_sparklineage.spark import capture
+    from airflow_provider_sparklineage.spark.capture import bundle as capture
 
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
     monkeypatch.setenv(

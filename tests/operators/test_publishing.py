@@ -15,7 +15,7 @@ from airflow_provider_sparklineage import xcom
 from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.operators import partition_check, publishing
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture import TaskIdentity
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 pytestmark = pytest.mark.airflow
 

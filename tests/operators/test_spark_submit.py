@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
     SparkLineageSubmitOperator,
 )
-from airflow_provider_sparklineage.spark import capture
+from airflow_provider_sparklineage.spark.capture import bundle
 
 pytestmark = pytest.mark.airflow
 
@@ -363,10 +363,10 @@ def test_old_bundles_are_swept_and_running_ones_are_not(
     spark_submit, execute, monkeypatch, captures, tmp_path
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_RETENTION", "1")
-    running = capture.create(tmp_path / "captures", capture.Manifest(application_run_id="r"))
-    ended = capture.create(
+    running = bundle.create(tmp_path / "captures", bundle.Manifest(application_run_id="r"))
+    ended = bundle.create(
         tmp_path / "captures",
-        capture.Manifest(application_run_id="r", ended=datetime(2024, 5, 6, tzinfo=UTC)),
+        bundle.Manifest(application_run_id="r", ended=datetime(2024, 5, 6, tzinfo=UTC)),
     )
     ended.release()
     execute(operator())

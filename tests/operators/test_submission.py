@@ -13,8 +13,8 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 
 from airflow_provider_sparklineage.operators import airflow_transport
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.capture import bundle
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from tests.conftest import golden
 from tests.unit.listener_jars import listener_jar, other_jar
 
@@ -343,7 +343,7 @@ def test_what_an_earlier_try_had_captured_is_told_by_the_one_that_resumed(
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
     application = str(uuid.uuid4())
     identity = TaskIdentity("shop", "revenue", "manual", 1, -1)
-    first = capture.create(tmp_path / "captures", Manifest(application, task=identity))
+    first = bundle.create(tmp_path / "captures", Manifest(application, task=identity))
     recorded = golden("staging_chain").read_text()
     of_recording = json.loads(recorded.splitlines()[0])["run"]["runId"]
     first.events_path.write_text(recorded.replace(of_recording, application))

@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.archive import Archive
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.plugins import task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app
-from airflow_provider_sparklineage.spark.capture import TaskIdentity
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 pytestmark = pytest.mark.airflow
 

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.operators import attempt as attempt_module
 from airflow_provider_sparklineage.operators import rendering, reporting
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark import retention
+from airflow_provider_sparklineage.spark.capture import retention
 
 pytestmark = pytest.mark.airflow
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.spark import driver_zip
-from airflow_provider_sparklineage.spark.conf import Injection, Observation, inject
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 from tests import record_events
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def submit(
     root, scratch = work / "lake", work / "scratch"
     root.mkdir(exist_ok=True)
     scratch.mkdir()
-    observation = Observation(driver_zip.write(work), work / "observations.ndjson", TAG)
+    observation = Observation(observer_zip.write(work), work / "observations.ndjson", TAG)
     submission = inject(
         Submission(
             conf=record_events.spark_conf(root, scratch)

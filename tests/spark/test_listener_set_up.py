@@ -14,18 +14,18 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import (
-    capture,
-    choice,
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.submit import (
     class_path,
     distribution,
     java,
-    submit_output,
+    listener_selection,
+    version_output,
 )
-from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.conf import Injection, inject
-from airflow_provider_sparklineage.spark.distribution import SparkDistribution
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit.injection import Injection, inject
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 from tests import record_events
 from tests.loopback import Handler, serving
 
@@ -150,7 +150,7 @@ def test_spark_submit_tells_what_its_files_tell(spark, tmp_path):
     binary.write_text(f'#!/bin/sh\nexec "{spark.distribution.home}/bin/spark-submit" "$@"\n')
     binary.chmod(0o755)
     env = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
-    asked = submit_output.ask(str(binary), env, tmp_path / "cache")
+    asked = version_output.ask(str(binary), env, tmp_path / "cache")
     told = (asked.version, asked.scala)
     assert told == (spark.distribution.version, spark.distribution.scala)
 
@@ -176,7 +176,7 @@ def test_without_a_network_and_a_cache_the_mend_is_told(spark, tmp_path):
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "SPARK_CONF_DIR": str(tmp_path)}
     env = {**os.environ, **cache, "SPARK_HOME": str(spark.distribution.home)}
     with pytest.raises(ListenerError, match=r"could not be fetched .*--repositories.*--from"):
-        choice.fetch_for(spark.distribution, "spark-submit", env)
+        listener_selection.fetch_for(spark.distribution, "spark-submit", env)
 
 
 def test_workers_that_fill_the_cache_at_once_all_get_the_jar(spark, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.openlineage_spec import validate_event
 from tests.spark import submissions

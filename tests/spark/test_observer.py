@@ -14,9 +14,15 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark import capture, driver_zip
-from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.conf import Injection, Observation, Submission, inject
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit.injection import (
+    Injection,
+    Observation,
+    Submission,
+    inject,
+)
 from tests import record_events
 from tests.openlineage_spec import validate_event
 from tests.spark import submissions
@@ -150,7 +156,7 @@ def chain(spark, tmp_path_factory):
             bundle.events_path,
             manifest.application_run_id,
             observation=Observation(
-                driver_zip.write(bundle.path),
+                observer_zip.write(bundle.path),
                 bundle.observations_path,
                 manifest.application_run_id,
             ),
@@ -269,7 +275,7 @@ def run_job(spark, work: Path, ending: str, *, observed: bool):
     submission = Submission(conf=conf, py_files=str(library), application="invisible.py")
     observations = folder / "observations.ndjson"
     if observed:
-        observation = Observation(driver_zip.write(folder), observations, "tag")
+        observation = Observation(observer_zip.write(folder), observations, "tag")
         injection = Injection((), folder / "e", str(uuid.uuid4()), observation=observation)
         after = inject(submission, injection)
         ours = {k: v for k, v in after.conf.items() if "sparklineage" in k and "openlin" not in k}

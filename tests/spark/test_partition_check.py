@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.expectations import (
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.rules import NO_RULES
-from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.spark import submissions
 

@@ -10,10 +10,10 @@ import uuid
 import pytest
 
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
-from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.conf import Injection, inject
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.submit.injection import Injection, inject
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 from tests import record_events
 from tests.openlineage_spec import validate_event
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import JobName, Manifest
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import JobName, Manifest
 from tests.conftest import golden
 
 STAGING = str(golden("staging_chain"))

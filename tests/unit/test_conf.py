@@ -8,7 +8,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.conf import (
+from airflow_provider_sparklineage.spark.submit.injection import (
     DELTA_TAG,
     QUIET_JVM,
     Injection,
@@ -17,8 +17,8 @@ from airflow_provider_sparklineage.spark.conf import (
     injected_names,
     refuse_connect,
 )
-from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 JAR = Path("/cache/openlineage-spark_2.13-1.53.0.jar")
 INJECTION = Injection(

@@ -20,8 +20,8 @@ from airflow_provider_sparklineage.model.exceptions import (
     SettingsError,
 )
 from airflow_provider_sparklineage.settings import Origin, Source, resolve
-from airflow_provider_sparklineage.spark import fetching, java, listener
-from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit import fetching, java, listener
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from tests.conftest import Recorded
 
 SCHEMA = Path(airflow_provider_sparklineage.__file__).parent / "schemas" / "doctor.json"

@@ -8,10 +8,10 @@ import zipfile
 
 import pytest
 
-from airflow_provider_sparklineage.spark import driver_zip
+from airflow_provider_sparklineage.spark.submit import observer_zip
 
-MODULES = [driver_zip.DRIVER / "sitecustomize.py"]
-MODULES += sorted((driver_zip.DRIVER / "sparklineage_observer").glob("*.py"))
+MODULES = [observer_zip.DRIVER / "sitecustomize.py"]
+MODULES += sorted((observer_zip.DRIVER / "sparklineage_observer").glob("*.py"))
 
 
 @pytest.fixture(params=MODULES, ids=lambda m: m.stem)
@@ -37,23 +37,23 @@ def test_pyspark_is_never_imported_by_a_module(tree):
 
 
 def test_the_zip_is_the_same_each_time_and_complete():
-    first = driver_zip.content()
-    assert first == driver_zip.content()
+    first = observer_zip.content()
+    assert first == observer_zip.content()
     names = zipfile.ZipFile(io.BytesIO(first)).namelist()
-    assert names == [m.relative_to(driver_zip.DRIVER).as_posix() for m in MODULES]
+    assert names == [m.relative_to(observer_zip.DRIVER).as_posix() for m in MODULES]
 
 
 def test_the_zip_is_replaced_and_private(tmp_path):
-    driver_zip.write(tmp_path)
-    path = driver_zip.write(tmp_path)
-    assert path.read_bytes() == driver_zip.content()
+    observer_zip.write(tmp_path)
+    path = observer_zip.write(tmp_path)
+    assert path.read_bytes() == observer_zip.content()
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
 @pytest.fixture
 def observer(monkeypatch):
     """Give the observer's package as the driver has it, and forget it afterwards."""
-    monkeypatch.syspath_prepend(str(driver_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
     before = set(sys.modules)
     import sparklineage_observer
 

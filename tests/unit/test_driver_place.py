@@ -7,13 +7,13 @@ import os
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, DriverElsewhereError
-from airflow_provider_sparklineage.spark.driver_place import (
+from airflow_provider_sparklineage.spark.submit.deploy_mode import (
     Place,
     place_of,
     reachable,
     require_reachable,
 )
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 CLUSTER = {"spark.submit.deployMode": "cluster"}
 

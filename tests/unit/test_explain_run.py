@@ -11,7 +11,7 @@ from airflow_provider_sparklineage import show
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.capture import CaptureBundle, JobName, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, JobName, Manifest
 from tests.conftest import golden
 from tests.observed_writes import written
 

@@ -7,7 +7,7 @@ from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 FAILED = DatasetName("file", "/lake/checked_orders")
 GOOD = DatasetName("file", "/lake/good_orders")

@@ -11,8 +11,13 @@ import pytest
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import choice, fetching, listener, resolver
-from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit import (
+    fetching,
+    listener,
+    listener_selection,
+    resolver,
+)
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 CONTENT = b"the listener"
 SPARK = SparkDistribution(None, "4.0.1", "2.13")
@@ -51,7 +56,7 @@ def test_an_address_is_fetched(env, given):
 def test_what_is_cached_is_not_fetched_again(env, given):
     jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
     given.unlink()
-    assert choice.fetch_for(SPARK, "spark-submit", env, location=str(given)) == jar
+    assert listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given)) == jar
 
 
 def test_a_damaged_jar_in_the_cache_is_replaced(env, given):
@@ -156,7 +161,7 @@ def test_without_java_the_resolver_is_not_started(env, tmp_path):
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").touch()
     with pytest.raises(ListenerError, match="There is no Java to run Spark with"):
-        choice.fetch_for(SPARK, "spark-submit", {**env, "SPARK_HOME": str(tmp_path)})
+        listener_selection.fetch_for(SPARK, "spark-submit", {**env, "SPARK_HOME": str(tmp_path)})
 
 
 # --- Spark's resolver --------------------------------------------------------------------------

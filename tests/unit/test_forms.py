@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, me
 from airflow_provider_sparklineage.lineage.task import in_legacy_form
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
-from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 
 A, B = DatasetName("file", "/a"), DatasetName("file", "/b")

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.model.predicates.projections import (
     changed,
     without_columns,
 )
-from airflow_provider_sparklineage.spark.observations import ObservationRecord, UdfRecord
+from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord, UdfRecord
 from airflow_provider_sparklineage.spark.touches import Observations, PythonFunction, tie
 
 

@@ -17,8 +17,11 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.redaction import without_user
 from airflow_provider_sparklineage.lineage.size import fitted
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.events import ReadReport, read_events
-from airflow_provider_sparklineage.spark.observations import ObservationReport, read_observations
+from airflow_provider_sparklineage.spark.capture.events import ReadReport, read_events
+from airflow_provider_sparklineage.spark.capture.observations import (
+    ObservationReport,
+    read_observations,
+)
 from airflow_provider_sparklineage.spark.touches import tie
 from tests.conftest import golden
 

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import jars
-from airflow_provider_sparklineage.spark.listener import Identity
+from airflow_provider_sparklineage.spark.submit import jars
+from airflow_provider_sparklineage.spark.submit.listener import Identity
 from tests.unit.listener_jars import listener_jar, other_jar
 
 

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown, of_event
-from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
 
 def name(path):

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import (
-    choice,
+from airflow_provider_sparklineage.spark.submit import (
     class_path,
     distribution,
     fetching,
     java,
     listener,
-    submit_output,
+    listener_selection,
+    version_output,
 )
-from airflow_provider_sparklineage.spark.distribution import SparkDistribution
-from airflow_provider_sparklineage.spark.listener import Identity
-from airflow_provider_sparklineage.spark.submission import Submission
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit.listener import Identity
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 from tests.unit.listener_jars import listener_jar, other_jar
 
 JAR = "openlineage-spark_2.13-1.53.0.jar"
@@ -103,7 +103,7 @@ Using Scala version 2.12.18, OpenJDK 64-Bit Server VM, 17.0.15
 
 
 def test_the_output_of_spark_submit_tells_version_and_scala():
-    assert submit_output.parse(SAID) == ("3.5.6", "2.12")
+    assert version_output.parse(SAID) == ("3.5.6", "2.12")
 
 
 @pytest.mark.parametrize(
@@ -111,32 +111,32 @@ def test_the_output_of_spark_submit_tells_version_and_scala():
 )
 def test_a_spark_submit_that_does_not_tell_is_quoted(output, quoted):
     with pytest.raises(ListenerError, match=rf"{quoted}.*set \[sparklineage\] spark_version"):
-        submit_output.parse(output)
+        version_output.parse(output)
 
 
 def test_what_spark_submit_said_is_remembered_until_it_changes(tmp_path, monkeypatch):
     binary = script(tmp_path / "bin" / "shop-submit")
     asked = []
-    monkeypatch.setattr(submit_output, "_output", lambda *args: asked.append(args) or SAID)
+    monkeypatch.setattr(version_output, "_output", lambda *args: asked.append(args) or SAID)
     for _ in range(2):
-        found = submit_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
+        found = version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
         assert found == SparkDistribution(None, "3.5.6", "2.12")
     assert len(asked) == 1
     os.utime(binary, ns=(1, 1))
-    submit_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
+    version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
     assert len(asked) == 2
 
 
 def test_without_spark_submit_there_is_no_spark():
     with pytest.raises(ListenerError, match=r"no shop-submit on the worker's PATH; install Spark"):
-        choice.spark_of("shop-submit", {"PATH": "/nowhere"})
+        listener_selection.spark_of("shop-submit", {"PATH": "/nowhere"})
 
 
 def test_a_declared_version_is_believed_and_nobody_is_asked(spark):
     env = {"SPARK_HOME": str(spark.home)}
-    found = choice.spark_of("spark-submit", env, ("3.5.6", "2.12"))
+    found = listener_selection.spark_of("spark-submit", env, ("3.5.6", "2.12"))
     assert found == SparkDistribution(spark.home, "3.5.6", "2.12")
-    assert choice.spark_of("x", {"PATH": "/"}, ("3.5.6", "2.12")).home is None
+    assert listener_selection.spark_of("x", {"PATH": "/"}, ("3.5.6", "2.12")).home is None
 
 
 # --- spark-defaults.conf -----------------------------------------------------------------------
@@ -222,11 +222,11 @@ def cache(tmp_path, monkeypatch):
 
 def test_the_configured_jar_comes_first(spark, tmp_path, cache):
     configured = listener_jar(tmp_path / JAR)
-    assert choice.jar_for(spark, configured, cache) == configured
+    assert listener_selection.jar_for(spark, configured, cache) == configured
 
 
 def test_then_the_cache(spark, cache):
-    assert choice.jar_for(spark, None, cache) == fetching.cached("2.13", cache)
+    assert listener_selection.jar_for(spark, None, cache) == fetching.cached("2.13", cache)
 
 
 @pytest.mark.parametrize("content", [None, b"half a jar"], ids=["none", "damaged"])
@@ -234,13 +234,13 @@ def test_no_jar_is_told_with_the_command_that_brings_one(spark, cache, content):
     jar = fetching.cached("2.13", cache)
     jar.write_bytes(content) if content else jar.unlink()
     with pytest.raises(ListenerError, match="run `sparklineage fetch-listener`"):
-        choice.jar_for(spark, None, cache)
+        listener_selection.jar_for(spark, None, cache)
 
 
 def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
     wrong = listener_jar(tmp_path / JAR, "2.12")
     with pytest.raises(ListenerError, match=r"is for Scala 2\.12, but Spark 4\.0\.1"):
-        choice.jar_for(spark, wrong, {})
+        listener_selection.jar_for(spark, wrong, {})
 
 
 # --- what the job has of its own ---------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_a_java_that_is_too_old_is_told(spark, tmp_path, monkeypatch, version, s
 
 def test_answers_are_kept_as_json(tmp_path, monkeypatch):
     binary = script(tmp_path / "spark-submit")
-    monkeypatch.setattr(submit_output, "_output", lambda *_: SAID)
-    submit_output.ask(str(binary), {"PATH": ""}, tmp_path / "cache")
+    monkeypatch.setattr(version_output, "_output", lambda *_: SAID)
+    version_output.ask(str(binary), {"PATH": ""}, tmp_path / "cache")
     [answer] = Path(tmp_path / "cache").iterdir()
     assert json.loads(answer.read_text()) == {"spark": "3.5.6", "scala": "2.12"}

@@ -19,12 +19,12 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.lost_columns import LostColumn, LostColumns, PythonCall
-from airflow_provider_sparklineage.spark.observations import (
+from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationRecord,
     ObservationReport,
     read_observations,
 )
+from airflow_provider_sparklineage.spark.lost_columns import LostColumn, LostColumns, PythonCall
 from airflow_provider_sparklineage.spark.touches import tie
 
 ORDERS = DatasetName("file", "/lake/orders")

@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.observations import (
+from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationRecord,
     ObservationReport,
     read_observations,

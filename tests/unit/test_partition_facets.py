@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.model.representation import (
 )
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.show import print_event
-from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 
 T = DatasetName("file", "/lake/t")

@@ -240,8 +240,8 @@ def test_spark_events_are_merged_first(run):
 
 
 def test_bundles_and_merged_events_are_taken_together(run, tmp_path):
-    from airflow_provider_sparklineage.spark import capture
-    from airflow_provider_sparklineage.spark.capture import Manifest
+    from airflow_provider_sparklineage.spark.capture import bundle as capture
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
     text = golden("staging_chain").read_text()
     run_id = json.loads(text.splitlines()[0])["run"]["runId"]

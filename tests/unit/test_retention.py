@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.spark import capture, holds, retention
-from airflow_provider_sparklineage.spark.capture import Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import locks, retention
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 NOW = datetime(2024, 5, 6, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -64,7 +65,7 @@ def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
     torn = bundle(tmp_path, written=timedelta(days=8))
     torn.release()
     (torn.path / "manifest.json").unlink()
-    os.utime(torn.path / holds.LOCK, (0, 0))
+    os.utime(torn.path / locks.LOCK, (0, 0))
     retention.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert left(tmp_path) == set()
 
@@ -73,7 +74,7 @@ def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
 def test_folders_of_others_that_have_a_lock_of_that_name_stay(tmp_path, name):
     """A capture location can be a folder that others use: /tmp, or ~/.cache with our own jars."""
     (tmp_path / name).mkdir()
-    for file in (tmp_path / name / holds.LOCK, tmp_path / name / "precious.jar"):
+    for file in (tmp_path / name / locks.LOCK, tmp_path / name / "precious.jar"):
         file.touch()
         os.utime(file, (0, 0))
     assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
@@ -94,7 +95,7 @@ def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch
     def no_locks(*_):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(holds.fcntl, "flock", no_locks)
+    monkeypatch.setattr(locks.fcntl, "flock", no_locks)
     bundle(tmp_path, ended=NOW - timedelta(days=8))
     assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
 
@@ -138,7 +139,7 @@ def test_the_last_try_before_this_one_is_found_and_held(tmp_path):
         capture.create(tmp_path, other).release()
     found = retention.earlier_try(tmp_path, of_try(3))
     assert found.manifest == of_try(2)
-    assert holds.take(found.path) is None
+    assert locks.take(found.path) is None
     found.release()
 
 

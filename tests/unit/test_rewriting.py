@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.rewriting import rewritten
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 MARQUEZ = BACKENDS["marquez"]
 TWO_HOSTS = DatasetName("kafka://a:1,b:2", "orders")

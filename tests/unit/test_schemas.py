@@ -13,8 +13,8 @@ import airflow_provider_sparklineage
 from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.spark.capture import Manifest
-from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 
 SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "schemas"

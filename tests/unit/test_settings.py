@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.settings import (
     given,
     resolve,
 )
-from airflow_provider_sparklineage.spark.transport import ExistingTransport
+from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 from tests import write_options
 
 

@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.lineage.size.measured_parts import MeasuredPa
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 
 SOURCE = DatasetName("s3://lake", "orders")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submission import Submission
-from airflow_provider_sparklineage.spark.transport import (
+from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.transport import (
     REDACTION,
     ExistingTransport,
     secrets,

@@ -36,14 +36,14 @@ from airflow_provider_sparklineage.model.representation import (
     Limits,
     Representation,
 )
-from airflow_provider_sparklineage.spark import holds
+from airflow_provider_sparklineage.spark.capture import locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sparklineage.spark.events import ReadReport, SparkEvent
-    from airflow_provider_sparklineage.spark.holds import Hold
-    from airflow_provider_sparklineage.spark.observations import (
+    from airflow_provider_sparklineage.spark.capture.events import ReadReport, SparkEvent
+    from airflow_provider_sparklineage.spark.capture.locks import Hold
+    from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ObservationReport,
     )
@@ -154,7 +154,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _no_report() -> ReadReport:
-    from airflow_provider_sparklineage.spark.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
     return ReadReport()
 
@@ -184,7 +184,7 @@ class CaptureBundle:
 
         :raise CaptureError: if the file is there but cannot be read
         """
-        from airflow_provider_sparklineage.spark.events import read_events
+        from airflow_provider_sparklineage.spark.capture.events import read_events
 
         path = self.events_path
         if path is None or not path.exists():
@@ -201,7 +201,7 @@ class CaptureBundle:
 
         :raise CaptureError: if the file is there but cannot be read
         """
-        from airflow_provider_sparklineage.spark.observations import read_observations
+        from airflow_provider_sparklineage.spark.capture.observations import read_observations
 
         path = self.observations_path
         if path is None or not path.exists():
@@ -259,7 +259,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             "capture_location to a directory that the worker can write to."
         )
         raise CaptureError(msg) from error
-    bundle = CaptureBundle(path, manifest, hold=holds.take(path))
+    bundle = CaptureBundle(path, manifest, hold=locks.take(path))
     try:
         bundle.save()
     except CaptureError:

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import distribution
-from airflow_provider_sparklineage.spark.listener import artifact, coordinate
+from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit.listener import artifact, coordinate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sparklineage.spark.fetching import Bring, Tell
+    from airflow_provider_sparklineage.spark.submit.fetching import Bring, Tell
 
 TIMEOUT_S = 600  # 43 MB through a slow mirror, which may be asked for other files first
 

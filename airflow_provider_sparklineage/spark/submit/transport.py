@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from urllib.parse import SplitResult
 
-    from airflow_provider_sparklineage.spark.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 TRANSPORT = "spark.openlineage.transport."
 OWN_TRANSPORT = "sparklineage"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.listener import PINS, VERSION, artifact
+from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

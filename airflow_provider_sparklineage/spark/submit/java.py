@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.spark.listener import numbers
+from airflow_provider_sparklineage.spark.submit.listener import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 TIMEOUT_S = 30
 

@@ -6,14 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import (
-    class_path,
-    distribution,
-    fetching,
-    jars,
-)
-from airflow_provider_sparklineage.spark.distribution import SparkDistribution
-from airflow_provider_sparklineage.spark.listener import VERSION, artifact
+from airflow_provider_sparklineage.spark.submit import class_path, distribution, fetching, jars
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit.listener import VERSION, artifact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,9 +38,9 @@ def spark_of(
 
 
 def _asked(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
-    from airflow_provider_sparklineage.spark import submit_output
+    from airflow_provider_sparklineage.spark.submit import version_output
 
-    return submit_output.ask(spark_binary, env, fetching.cache_folder(env))
+    return version_output.ask(spark_binary, env, fetching.cache_folder(env))
 
 
 def jar_for(
@@ -89,7 +84,7 @@ def fetch_for(
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)
     # Imported here, because a job waits for what is imported above.
-    from airflow_provider_sparklineage.spark import java, resolver
+    from airflow_provider_sparklineage.spark.submit import java, resolver
 
     tell(f"Fetching {artifact(spark.scala)} {VERSION} for Spark {spark.version} …")
     if location is not None:

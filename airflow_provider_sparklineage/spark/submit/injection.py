@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS
-from airflow_provider_sparklineage.spark.submission import Submission, listed
-from airflow_provider_sparklineage.spark.transport import ExistingTransport, with_collecting
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
+from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
+from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport, with_collecting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
-from airflow_provider_sparklineage.spark import capture
-from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest
-from airflow_provider_sparklineage.spark.events import SparkEvent, as_lines, read_events
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.events import SparkEvent, as_lines, read_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark import capture, holds
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import locks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sparklineage.spark.capture import CaptureBundle, Manifest, TaskIdentity
+    from airflow_provider_sparklineage.spark.capture.bundle import (
+        CaptureBundle,
+        Manifest,
+        TaskIdentity,
+    )
 
 PROPERTIES_PREFIX = ".sparklineage-properties-"
 """Start of the names of properties files for one submission; they can hold credentials."""
@@ -38,7 +43,7 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     is there is not ours: the location may be a folder that others use.
     """
     removed = 0
-    for folder in (f.parent for f in location.glob(f"*/{holds.LOCK}")):
+    for folder in (f.parent for f in location.glob(f"*/{locks.LOCK}")):
         if capture.is_name(folder.name) and not folder.is_symlink():
             with suppress(OSError):
                 removed += _removed(folder, older_than, now)
@@ -72,7 +77,7 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
             if _is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=_try_number, reverse=True):
-        hold = holds.take(bundle.path) if bundle.path else None
+        hold = locks.take(bundle.path) if bundle.path else None
         return replace(bundle, hold=hold) if hold else None
     return None
 
@@ -88,7 +93,7 @@ def _is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
 
 
 def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
-    hold = holds.take(folder)
+    hold = locks.take(folder)
     if hold is None:
         return False
     try:

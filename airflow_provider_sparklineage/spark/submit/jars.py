@@ -12,7 +12,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.listener import LISTENER_CLASS, Identity, of_name
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS, Identity, of_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError, DriverE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.spark.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 
 class Place(StrEnum):

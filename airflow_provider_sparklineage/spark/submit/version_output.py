@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

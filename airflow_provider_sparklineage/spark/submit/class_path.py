@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark import jars, listener
-from airflow_provider_sparklineage.spark.listener import Identity
+from airflow_provider_sparklineage.spark.submit import jars, listener
+from airflow_provider_sparklineage.spark.submit.listener import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.spark.distribution import SparkDistribution
-    from airflow_provider_sparklineage.spark.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 
 class Place(StrEnum):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 
-DRIVER = Path(__file__).parent / "driver"
+DRIVER = Path(__file__).parents[1] / "driver"
 NAME = "sparklineage_observer.zip"
 # The earliest time that a zip can hold: no build, checkout or clock shows in the bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
