@@ -10,8 +10,8 @@ from openlineage.client.serde import Serde
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage import partition_facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.expected import united
-from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
+from airflow_provider_sparklineage.lineage.partitions.expected import united
+from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, meant
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.show import console, escape, folding_table
 

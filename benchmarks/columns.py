@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from airflow_provider_sparklineage.lineage.access.history import Read, Write, WriteHistory
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, compose, decode
-from airflow_provider_sparklineage.lineage.history import Read, Write, WriteHistory
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from benchmarks.results import Result
 from benchmarks.subsets import cpu_seconds

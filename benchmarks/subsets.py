@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.expected import Expected
-from airflow_provider_sparklineage.lineage.reconcile import Seen, reconcile
+from airflow_provider_sparklineage.lineage.partitions.comparison import Seen, reconcile
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import (
     Compare,

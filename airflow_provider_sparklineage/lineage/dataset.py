@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.reconcile import Check, Status
-from airflow_provider_sparklineage.lineage.subsets import Meant
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.application.dataset_facets import Symlinks, symlinks
+from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
+from airflow_provider_sparklineage.lineage.partitions.selection import Meant
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.application import ActionDataset, SparkApplication
+    from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.application.accumulation import (
+        ActionDataset,
+        SparkApplication,
+    )
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage
-    from airflow_provider_sparklineage.lineage.expected import Expected
-    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.lineage.partitions.expected import Expected
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.model.outcome import Outcome
     from airflow_provider_sparklineage.model.partitioning import Dimension
@@ -121,12 +125,8 @@ class Locations:
         return None if found is None else frozenset(found)
 
 
-class _Symlinks(msgspec.Struct):
-    identifiers: list[dict[str, str | None]] | None = None
-
-
 def _united_symlinks(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
-    one, two = decode_facet(first, _Symlinks), decode_facet(second, _Symlinks)
+    one, two = decode_facet(first, Symlinks), decode_facet(second, Symlinks)
     facet = decode_facet(second, dict[str, Any])
     if one is None or two is None or facet is None:
         return second
@@ -147,27 +147,6 @@ def _summed(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(facet))
 
 
-class _SchemaField(msgspec.Struct):
-    name: str
-
-
-class _Schema(msgspec.Struct):
-    fields: list[_SchemaField] | None = None
-
-
-def column_names(dataset: ActionDataset | LineageDataset) -> list[str]:
-    """Read the names of the top-level columns; empty where the schema is not said."""
-    schema = decode_facet(dataset.facets.get("schema"), _Schema)
-    return [f.name for f in schema.fields or ()] if schema else []
-
-
-def symlinks(dataset: ActionDataset | LineageDataset) -> set[DatasetName]:
-    """Give the other names of a dataset."""
-    links = decode_facet(dataset.facets.get("symlinks"), _Symlinks)
-    identifiers = (links.identifiers if links else None) or ()
-    return {DatasetName(i.get("namespace") or "", i.get("name") or "") for i in identifiers}
-
-
 def with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
@@ -176,26 +155,3 @@ def with_declared(
     for dataset in observed.values():
         known |= symlinks(dataset)
     return observed | {name: LineageDataset(name) for name in declared if name not in known}
-
-
-class _Statistics(msgspec.Struct):
-    size: int | None = None
-    file_count: int | None = msgspec.field(name="fileCount", default=None)
-
-
-def size_written(output: ActionDataset) -> int | None:
-    """Read the bytes that a write wrote; None where nobody says."""
-    statistics = decode_facet(output.side_facets.get("outputStatistics"), _Statistics)
-    return statistics.size if statistics else None
-
-
-def size_found(read: ActionDataset) -> int | None:
-    """Read the bytes that the whole dataset held when it was read; None where nobody says.
-
-    Statistics without a number of files are a catalog's, and may be of the partitions read only;
-    those of Iceberg are of the files that a scan's filters left.
-    """
-    if "storage" in read.facets:  # said of tables of DataSource V2 catalogs
-        return None
-    statistics = decode_facet(read.side_facets.get("inputStatistics"), _Statistics)
-    return statistics.size if statistics and statistics.file_count is not None else None

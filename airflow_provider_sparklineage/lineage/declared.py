@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.lineage import known
+from airflow_provider_sparklineage.lineage import carried_forward
 from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN
 from airflow_provider_sparklineage.model.outcome import Outcome
 
@@ -38,8 +38,8 @@ def declared_lineage(
     """
     said = [e for e in expectations if e.kind is Kind.DECLARED]
     telling = Telling(said, rules, limits)
-    reads = known.datasets(last_known.inputs, inputs)
-    writes = known.datasets(last_known.outputs, outputs)
+    reads = carried_forward.datasets(last_known.inputs, inputs)
+    writes = carried_forward.datasets(last_known.outputs, outputs)
     return TaskLineage(
         Outcome.COMPLETE,
         tuple(telling.told(dataset, Side.READ) for dataset in reads),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.lineage.application.dataset_facets import column_names
 from airflow_provider_sparklineage.lineage.columns import is_incomplete
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset, column_names
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.predicates import projections
@@ -18,10 +18,11 @@ from airflow_provider_sparklineage.model.predicates import projections
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sparklineage.lineage.application import Action
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.application.binding import PythonFunction
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import LostColumns
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
-    from airflow_provider_sparklineage.spark.lost_columns import LostColumns
-    from airflow_provider_sparklineage.spark.touches import PythonFunction
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 
 SCHEMA_LIMIT = 1000
 """Output columns above which the listener says no column lineage (``schemaSizeLimit``)."""

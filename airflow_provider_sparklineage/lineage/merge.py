@@ -26,53 +26,58 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.lineage import columns
-from airflow_provider_sparklineage.lineage.application import (
-    Action,
-    ActionDataset,
-    ActionState,
-    SparkApplication,
-)
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
-from airflow_provider_sparklineage.lineage.dataset import (
-    LineageDataset,
-    Locations,
-    TaskLineage,
-    column_names,
-    joined,
-    size_found,
-    size_written,
-    symlinks,
-    with_declared,
-)
-from airflow_provider_sparklineage.lineage.gaps import WriteOf, gaps
-from airflow_provider_sparklineage.lineage.history import (
+from airflow_provider_sparklineage.lineage.access.history import (
     Read,
     Write,
     WriteHistory,
     lifecycle,
     overwrites_whole,
 )
-from airflow_provider_sparklineage.lineage.observed import (
+from airflow_provider_sparklineage.lineage.access.observed import (
     ObservedSubsets,
     UnknownPartitionsError,
 )
-from airflow_provider_sparklineage.lineage.repairs import repaired
-from airflow_provider_sparklineage.lineage.said_columns import SaidColumns, UnreadableColumnsError
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    Action,
+    ActionDataset,
+    ActionState,
+    SparkApplication,
+)
+from airflow_provider_sparklineage.lineage.application.binding import Observations
+from airflow_provider_sparklineage.lineage.application.dataset_facets import (
+    column_names,
+    size_found,
+    size_written,
+    symlinks,
+)
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
+from airflow_provider_sparklineage.lineage.columns.reported import (
+    SaidColumns,
+    UnreadableColumnsError,
+)
+from airflow_provider_sparklineage.lineage.dataset import (
+    LineageDataset,
+    Locations,
+    TaskLineage,
+    joined,
+    with_declared,
+)
+from airflow_provider_sparklineage.lineage.failed_writes import undone
+from airflow_provider_sparklineage.lineage.gaps import WriteOf, gaps
+from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.lineage.statements import Statements
-from airflow_provider_sparklineage.lineage.telling import Telling
-from airflow_provider_sparklineage.lineage.undone import undone
 from airflow_provider_sparklineage.model.datasets import is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
-from airflow_provider_sparklineage.spark.touches import Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.lineage.access.observed import Subset
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 

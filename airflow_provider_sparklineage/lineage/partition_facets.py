@@ -27,9 +27,9 @@ from openlineage.client.facet_v2 import (
 )
 
 from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.lineage.partitions.comparison import worst
+from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.lineage.parts import made
-from airflow_provider_sparklineage.lineage.reconcile import worst
-from airflow_provider_sparklineage.lineage.subsets import extent
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,

@@ -25,7 +25,7 @@ import msgspec
 
 from airflow_provider_sparklineage.lineage.cleaning import Cleaning
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
-from airflow_provider_sparklineage.lineage.subsets import extent
+from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.columns import Edges
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.lineage.partitions.selection import Meant
     from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
-    from airflow_provider_sparklineage.lineage.subsets import Meant
 
 HIDDEN = "?"
 """Stands for a literal."""

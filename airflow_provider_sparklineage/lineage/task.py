@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.backends import backend_of
 from airflow_provider_sparklineage.lineage import columns, facets
-from airflow_provider_sparklineage.lineage.application import SparkApplication, accumulate
-from airflow_provider_sparklineage.lineage.dataset import TaskLineage, symlinks
-from airflow_provider_sparklineage.lineage.known import Completion
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    SparkApplication,
+    accumulate,
+)
+from airflow_provider_sparklineage.lineage.application.binding import Observations, tie
+from airflow_provider_sparklineage.lineage.application.canonical_names import relocated
+from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
+from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.lineage.relocation import relocated
 from airflow_provider_sparklineage.model.datasets import Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import Intermediates
@@ -20,11 +24,11 @@ from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.option_kinds import ColumnLineageForm
 from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
-from airflow_provider_sparklineage.spark.touches import Observations, tie
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
     from airflow_provider_sparklineage.spark.capture.events import ReadReport

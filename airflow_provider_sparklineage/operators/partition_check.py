@@ -18,8 +18,8 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.lineage.reconcile import Check, Status
-from airflow_provider_sparklineage.lineage.subsets import extent, wanted
+from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
+from airflow_provider_sparklineage.lineage.partitions.selection import extent, wanted
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.operators.declared import asset_name
 

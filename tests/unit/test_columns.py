@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_sparklineage.lineage.access.history import Read, Write, WriteHistory
 from airflow_provider_sparklineage.lineage.columns import (
     Column,
     ColumnLineage,
@@ -21,7 +22,6 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.columns.composition import MAX_VARIANTS
 from airflow_provider_sparklineage.lineage.columns.descriptions import MAX_DESCRIPTION, composed
-from airflow_provider_sparklineage.lineage.history import Read, Write, WriteHistory
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 UNKNOWN = Transformation()

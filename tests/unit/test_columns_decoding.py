@@ -11,7 +11,7 @@ import json
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.lineage.application import accumulate
+from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.columns import (
     Column,
     ColumnLineage,

@@ -3,10 +3,10 @@
 import pytest
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.expected import Expectations
-from airflow_provider_sparklineage.lineage.observed import Subset
-from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
+from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS

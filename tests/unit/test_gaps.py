@@ -9,15 +9,19 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.binding import (
+    Observations,
+    PythonFunction,
+    tie,
+)
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.model.predicates.projections import (
     _projections_of,
     changed,
     without_columns,
 )
 from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord, UdfRecord
-from airflow_provider_sparklineage.spark.touches import Observations, PythonFunction, tie
 
 
 def messages(lineage, code):

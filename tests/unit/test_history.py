@@ -11,14 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.application import Action, ActionDataset, ActionState
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
-from airflow_provider_sparklineage.lineage.history import (
+from airflow_provider_sparklineage.lineage.access.history import (
     Read,
     Write,
     WriteHistory,
     overwrites_whole,
 )
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    Action,
+    ActionDataset,
+    ActionState,
+)
+from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.application import accumulate
+from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
+from airflow_provider_sparklineage.lineage.application.binding import tie
 from airflow_provider_sparklineage.lineage.facets import parts, run_event
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.redaction import without_user
@@ -22,7 +23,6 @@ from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
-from airflow_provider_sparklineage.spark.touches import tie
 from tests.conftest import golden
 
 CASES = ("staging_chain", "partitioned_writes", "iceberg_merge", "python_udf", "self_overwrite")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.lineage import known
+from airflow_provider_sparklineage.lineage import carried_forward
+from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.known import Completion
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -60,12 +60,12 @@ def test_what_is_known_survives_the_manifest(recorded):
 
 
 def test_declared_datasets_stand_beside_known_ones():
-    both = known.datasets(LAST.inputs, [name("/in"), name("/extra")])
+    both = carried_forward.datasets(LAST.inputs, [name("/in"), name("/extra")])
     assert both == (LineageDataset(name("/extra")), IN)
 
 
 def test_a_table_that_is_declared_is_the_dataset_with_its_symlink():
-    assert known.datasets(LAST.outputs, [DatasetName("hive", "t")]) == (OUT,)
+    assert carried_forward.datasets(LAST.outputs, [DatasetName("hive", "t")]) == (OUT,)
 
 
 DECLARED = LineageDataset(name("/declared"))

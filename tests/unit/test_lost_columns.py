@@ -7,6 +7,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.binding import tie
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.application.untraced_columns import (
+    LostColumn,
+    LostColumns,
+    PythonCall,
+)
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -17,15 +24,12 @@ from airflow_provider_sparklineage.lineage.columns import (
     restored,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationRecord,
     ObservationReport,
     read_observations,
 )
-from airflow_provider_sparklineage.spark.lost_columns import LostColumn, LostColumns, PythonCall
-from airflow_provider_sparklineage.spark.touches import tie
 
 ORDERS = DatasetName("file", "/lake/orders")
 AMOUNT, CUSTOMER = Column(ORDERS, "amount"), Column(ORDERS, "customer_id")

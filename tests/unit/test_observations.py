@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.binding import tie
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture.observations import (
@@ -12,7 +13,6 @@ from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
-from airflow_provider_sparklineage.spark.touches import tie
 
 ORDERS = DatasetName("file", "/lake/orders")
 SALES = DatasetName("file", "/lake/warehouse/sales")

@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.observed import ObservedSubsets, UnknownPartitionsError
+from airflow_provider_sparklineage.lineage.access.observed import (
+    ObservedSubsets,
+    UnknownPartitionsError,
+)
+from airflow_provider_sparklineage.lineage.application.binding import Observations, Touch
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import to_text
-from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)

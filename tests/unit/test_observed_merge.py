@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.binding import Observations, Touch
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 STAGING = "/lake/staging/enriched_orders"
 DIMENSIONS = (Dimension.of("dt"),)

@@ -6,9 +6,9 @@ import pytest
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.observed import Subset
-from airflow_provider_sparklineage.lineage.telling import Telling
+from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Kind, Source
-from airflow_provider_sparklineage.lineage.expected import Expected
-from airflow_provider_sparklineage.lineage.reconcile import Seen, Status, reconcile, worst
+from airflow_provider_sparklineage.lineage.partitions.comparison import (
+    Seen,
+    Status,
+    reconcile,
+    worst,
+)
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 
 DT = (Dimension.of("dt"),)

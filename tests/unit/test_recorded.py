@@ -10,10 +10,10 @@ import random
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.application import ActionState, accumulate
-from airflow_provider_sparklineage.lineage.dataset import size_written
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate
+from airflow_provider_sparklineage.lineage.application.dataset_facets import size_written
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.repairs import repaired
 from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from tests.conftest import GOLDEN, golden

@@ -18,16 +18,16 @@ from airflow_provider_sparklineage.lineage.columns import (
     Transformation,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partition_facets import MAX_TEMPLATE
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
+from airflow_provider_sparklineage.lineage.partitions.selection import Meant
 from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 from airflow_provider_sparklineage.lineage.redaction import (
     redacted,
     without_literals,
     without_user,
 )
-from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition

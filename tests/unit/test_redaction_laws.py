@@ -21,10 +21,10 @@ from airflow_provider_sparklineage.lineage.columns import (
     Transformation,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.expected import Expected
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
+from airflow_provider_sparklineage.lineage.partitions.selection import Meant
 from airflow_provider_sparklineage.lineage.redaction import redacted, without_user
-from airflow_provider_sparklineage.lineage.subsets import Meant
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.lineage.application import (
+from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionDataset,
     ActionState,

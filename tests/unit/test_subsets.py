@@ -6,9 +6,9 @@ from datetime import date, timedelta
 import pytest
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.expected import Expected
-from airflow_provider_sparklineage.lineage.observed import Subset
-from airflow_provider_sparklineage.lineage.subsets import Evidence, meant
+from airflow_provider_sparklineage.lineage.access.observed import Subset
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
+from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, meant
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
 from airflow_provider_sparklineage.model.representation import Limits
 from airflow_provider_sparklineage.model.subset import (

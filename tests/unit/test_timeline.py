@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.observed import ObservedSubsets
-from airflow_provider_sparklineage.lineage.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.access.observed import ObservedSubsets
+from airflow_provider_sparklineage.lineage.access.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.application.binding import Observations, Touch
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.touches import Observations, Touch
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TABLE = DatasetName("file", "/t")

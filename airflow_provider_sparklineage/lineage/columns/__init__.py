@@ -46,7 +46,7 @@ from airflow_provider_sparklineage.lineage.columns.forms import (
     expand,
     legacy,
 )
-from airflow_provider_sparklineage.lineage.columns.restoration import is_incomplete, restored
+from airflow_provider_sparklineage.lineage.columns.recovery import is_incomplete, restored
 
 __all__ = [
     "DIRECT",

@@ -121,7 +121,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The lineage backend that the event is for; one that is not known is taken for any."""
     last_known: LastKnown | None = None
     """What the last successful run read and wrote, if that is said of this one; see
-    :mod:`airflow_provider_sparklineage.lineage.known`."""
+    :mod:`airflow_provider_sparklineage.lineage.carried_forward`."""
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}

@@ -13,7 +13,7 @@ from sparklineage_observer.iceberg import (
     written_table,
 )
 from sparklineage_observer.jvm import Classes
-from sparklineage_observer.lost_columns import lost_columns
+from sparklineage_observer.untraced_columns import lost_columns
 from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
 
 # The duration that Spark tells begins where it optimises the plan, unless that was done before.

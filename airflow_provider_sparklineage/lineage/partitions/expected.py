@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from airflow_provider_sparklineage.expectations import Expectation, Source
-    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.lineage.access.observed import Subset
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 

@@ -23,8 +23,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from airflow_provider_sparklineage.lineage.application.repairs import (
+    makes_table_by_select,
+    replaces_v2_table,
+)
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite_into
-from airflow_provider_sparklineage.lineage.repairs import makes_table_by_select, replaces_v2_table
 from airflow_provider_sparklineage.model.datasets import is_database
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.lineage.application import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionDataset
     from airflow_provider_sparklineage.lineage.columns import Column, Transformation
     from airflow_provider_sparklineage.model.datasets import DatasetName
 

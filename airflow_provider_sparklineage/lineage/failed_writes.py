@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.application import ActionState
-from airflow_provider_sparklineage.lineage.dataset import symlinks
-from airflow_provider_sparklineage.lineage.subsets import extent
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
+from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -14,8 +14,8 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sparklineage.lineage.application import Action
-    from airflow_provider_sparklineage.lineage.telling import Telling
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.report import Telling
 
 
 def undone(action: Action, telling: Telling) -> Iterator[Degradation]:

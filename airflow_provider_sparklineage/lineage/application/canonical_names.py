@@ -15,13 +15,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.application import united_locations
+from airflow_provider_sparklineage.lineage.application.accumulation import united_locations
 from airflow_provider_sparklineage.model.datasets import canonical, is_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.application import (
+    from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
         ActionDataset,
         SparkApplication,

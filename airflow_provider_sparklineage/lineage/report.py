@@ -6,10 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.lineage.dataset import symlinks
-from airflow_provider_sparklineage.lineage.expected import Expectations
-from airflow_provider_sparklineage.lineage.reconcile import Check, Seen, Status, reconcile
-from airflow_provider_sparklineage.lineage.subsets import Evidence, located, meant
+from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
+from airflow_provider_sparklineage.lineage.partitions.comparison import (
+    Check,
+    Seen,
+    Status,
+    reconcile,
+)
+from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
+from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, located, meant
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Dimension, split_path

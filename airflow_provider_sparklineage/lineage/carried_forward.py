@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset, symlinks, with_declared
+from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_declared
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.outcome import Outcome

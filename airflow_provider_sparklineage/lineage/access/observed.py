@@ -20,20 +20,25 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_provider_sparklineage.lineage.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.access.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.application.binding import (
+    CREATE,
+    WHOLE,
+    Observations,
+    Touch,
+)
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, disjunction
-from airflow_provider_sparklineage.spark.touches import CREATE, WHOLE, Observations, Touch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import LostColumns
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.subset import Condition
-    from airflow_provider_sparklineage.spark.lost_columns import LostColumns
 
 # Spark adds it of the columns of every inner join; of a part of the dataset it says nothing.
 _OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?(, [\w.`]+ IS NOT NULL)*")

@@ -43,8 +43,8 @@ from airflow_provider_sparklineage.model.subset import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sparklineage.lineage.expected import Expected
-    from airflow_provider_sparklineage.lineage.observed import Subset
+    from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
     from airflow_provider_sparklineage.model.representation import Limits
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.lineage import columns
+from airflow_provider_sparklineage.lineage.application.canonical_names import relocation
+from airflow_provider_sparklineage.lineage.application.dataset_facets import column_names
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
-from airflow_provider_sparklineage.lineage.dataset import column_names
-from airflow_provider_sparklineage.lineage.relocation import relocation
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.lineage.application import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import LostColumns
     from airflow_provider_sparklineage.lineage.columns import Column
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.spark.lost_columns import LostColumns
 
 
 class UnreadableColumnsError(Exception):

@@ -16,8 +16,12 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import (
+        LostColumn,
+        LostColumns,
+        PythonCall,
+    )
     from airflow_provider_sparklineage.lineage.columns.edges import Edges
-    from airflow_provider_sparklineage.spark.lost_columns import LostColumn, LostColumns, PythonCall
 
 _PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
 _SOME_PYTHON = "a Python function"

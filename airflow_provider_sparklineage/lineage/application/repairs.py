@@ -16,12 +16,12 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.application import ActionState
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.lineage.application import (
+    from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
         ActionDataset,
         SparkApplication,

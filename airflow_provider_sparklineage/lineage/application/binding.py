@@ -13,12 +13,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.lineage.application.untraced_columns import (
+    LostColumns,
+    call,
+    lost_columns,
+)
 from airflow_provider_sparklineage.model import datasets
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.spark.capture.observations import Layout
-from airflow_provider_sparklineage.spark.lost_columns import LostColumns, call, lost_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -46,7 +46,7 @@ from airflow_provider_sparklineage.model.values import KEPT, ValueKind, has_zone
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.expected import Expected
+    from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 
 
 class Status(StrEnum):

@@ -1,0 +1,1 @@
+"""What Spark reported of one application: accumulated, repaired, and bound to what was observed."""
