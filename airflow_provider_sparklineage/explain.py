@@ -7,8 +7,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.event import partition_facets
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage import partition_facets
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, meant

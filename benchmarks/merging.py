@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.facets import parts
-from airflow_provider_sparklineage.lineage.task import task_lineage
+from airflow_provider_sparklineage.event.facets import parts
+from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.results import Result

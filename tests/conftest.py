@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
-from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture.event_files import EventFiles, open_bundle
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,
@@ -101,8 +101,8 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
 
     :raise UnusableInputError: if there is no event in it
     """
-    from airflow_provider_sparklineage.document import checked
-    from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+    from airflow_provider_sparklineage.event.validation import checked
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,

@@ -19,7 +19,7 @@ import msgspec
 from airflow_provider_sparklineage import show
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor.spark import failed, with_job
-from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture

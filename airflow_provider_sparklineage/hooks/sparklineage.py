@@ -60,7 +60,7 @@ class SparkLineageHook(BaseHook):
 
         :raise SparkLineageError: if the connection or a setting cannot be meant so
         """
-        from airflow_provider_sparklineage.backends import checks
+        from airflow_provider_sparklineage.event.backends import checks
 
         resolved = settings.resolve(self.connection.source, sources.configuration())
         endpoint = checks.endpoint_of(self.connection, resolved.web_url)

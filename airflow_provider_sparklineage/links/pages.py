@@ -23,7 +23,7 @@ def job_page(operator: Any, ti: Any) -> str:
         settings = _settings(operator)
         if settings is None or not settings.web_url:
             return ""
-        from airflow_provider_sparklineage.backends import backend_of
+        from airflow_provider_sparklineage.event.backends import backend_of
 
         namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
         page = backend_of(settings.backend).job_page(
@@ -46,7 +46,7 @@ def columns_page(operator: Any, output: str | None = None) -> str:
         settings = _settings(operator)
         if settings is None or not settings.web_url:
             return ""
-        from airflow_provider_sparklineage.backends import backend_of
+        from airflow_provider_sparklineage.event.backends import backend_of
 
         backend = backend_of(settings.backend)
         names = (n for n in _outputs(operator) if output is None or n.name == output)

@@ -41,7 +41,7 @@ NOTHING_KNOWN = LastKnown()
 def of_event(event: Mapping[str, Any]) -> LastKnown:
     """Take the datasets out of a merged event that was kept.
 
-    :param event: as :func:`airflow_provider_sparklineage.document.checked` gives it
+    :param event: as :func:`airflow_provider_sparklineage.event.validation.checked` gives it
     """
     return LastKnown(
         str(event["run"].get("runId", "")),

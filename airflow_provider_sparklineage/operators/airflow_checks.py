@@ -11,8 +11,6 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 
 from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.backends import checks as backend
-from airflow_provider_sparklineage.backends.client import Endpoint
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.connection import (
     DEFAULT_CONN_ID,
@@ -22,6 +20,8 @@ from airflow_provider_sparklineage.connection import (
     source_of,
 )
 from airflow_provider_sparklineage.doctor.spark import failed
+from airflow_provider_sparklineage.event.backends import checks as backend
+from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import (
     DriverElsewhereError,

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
     from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -281,7 +281,7 @@ class Attempt:
         return parts
 
     def _merged(self, outcome: Outcome) -> TaskLineage:
-        from airflow_provider_sparklineage.lineage.task import task_lineage
+        from airflow_provider_sparklineage.event.from_bundle import task_lineage
 
         self.budget.begin(self.settings.collect_timeout.total_seconds())
         self._note(ended=datetime.now(UTC), outcome=str(outcome))
@@ -289,7 +289,7 @@ class Attempt:
 
     def _completed(self, lineage: TaskLineage) -> TaskLineage:
         """Let what the last successful run touched stand in where this try has nothing to say."""
-        from airflow_provider_sparklineage.lineage.task import completion
+        from airflow_provider_sparklineage.event.from_bundle import completion
 
         lacking = completion(lineage, self.bundle.manifest)
         if self._last_known == NOTHING_KNOWN or not lacking.is_needed:
@@ -310,13 +310,13 @@ class Attempt:
         try:
             return lineage, self._parts(lineage)
         except (Exception, AirflowTaskTimeout):  # a defect in making facets
-            from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+            from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
 
             log.warning("The lineage of this try cannot be said.", exc_info=True)
             return lineage, OpenLineageParts([], [])
 
     def _parts(self, lineage: TaskLineage) -> OpenLineageParts:
-        from airflow_provider_sparklineage.lineage import facets
+        from airflow_provider_sparklineage.event import facets
 
         representation = self.bundle.manifest.representation
         return facets.parts(lineage, self.bundle.report, representation, masked)

@@ -15,7 +15,7 @@ from airflow.providers.openlineage.plugins.macros import (
     lineage_run_id,
 )
 
-from airflow_provider_sparklineage.lineage.naming import DISTRIBUTION, version
+from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import JobName, Manifest, TaskIdentity
 

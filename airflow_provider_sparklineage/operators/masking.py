@@ -14,7 +14,7 @@ def masked(text: str) -> str:
 def masked_message(text: str) -> str:
     """Hide the same in a message for people, and users and passwords of addresses besides."""
     # Seldom needed, and what a job waits for before it is submitted imports this module.
-    from airflow_provider_sparklineage.lineage.redaction import without_user
+    from airflow_provider_sparklineage.event.redaction import without_user
 
     return masked(without_user(text))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.operators.reporting import Prepared

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage import xcom
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown, of_event
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sparklineage.archive import Archive
+    from airflow_provider_sparklineage.event.archive import Archive
 
 log = logging.getLogger(__name__)
 

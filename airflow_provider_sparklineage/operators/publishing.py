@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage import xcom
-from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event.archive import Archive
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from openlineage.client.event_v2 import RunEvent
 
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.model.outcome import Outcome
     from airflow_provider_sparklineage.operators.attempt import Attempt
 
@@ -51,7 +51,7 @@ def publish(attempt: Attempt, said: OpenLineageParts, outcome: Outcome, context:
 
 
 def _event(attempt: Attempt, said: OpenLineageParts, outcome: Outcome) -> RunEvent:
-    from airflow_provider_sparklineage.lineage import facets
+    from airflow_provider_sparklineage.event import facets
 
     manifest = attempt.bundle.manifest
     job = manifest.job
@@ -70,7 +70,7 @@ def _push(event: RunEvent, document: dict[str, Any], attempt: Attempt, context: 
     if not max_bytes:
         return
 
-    from airflow_provider_sparklineage.lineage.size import fitted_event
+    from airflow_provider_sparklineage.event.size import fitted_event
 
     def smaller(allowed: int) -> dict[str, Any]:
         return Serde.to_dict(fitted_event(event, allowed, _XCOM_OPTION)[0])

@@ -11,9 +11,9 @@ from airflow.providers.openlineage.api import is_openlineage_active
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 
+from airflow_provider_sparklineage.event.relay import relay
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.operators.masking import masked
-from airflow_provider_sparklineage.relay import relay
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage

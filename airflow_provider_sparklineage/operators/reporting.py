@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow.providers.openlineage.extractors import OperatorLineage
 
 from airflow_provider_sparklineage import settings
+from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
@@ -26,8 +26,8 @@ from airflow_provider_sparklineage.operators.masking import masked
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from airflow_provider_sparklineage.archive import Archive
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
     from airflow_provider_sparklineage.settings import Settings
 
@@ -68,7 +68,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
 def _archive(url: str) -> Archive | None:
     if not url:
         return None
-    from airflow_provider_sparklineage.archive import Archive
+    from airflow_provider_sparklineage.event.archive import Archive
 
     return Archive(url)
 

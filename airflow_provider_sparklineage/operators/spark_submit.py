@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
     from airflow_provider_sparklineage.operators.reporting import Prepared

@@ -12,10 +12,11 @@ from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
-from airflow_provider_sparklineage import settings, show, xcom
-from airflow_provider_sparklineage.archive import Archive
-from airflow_provider_sparklineage.backends import BACKENDS, backend_of
+from airflow_provider_sparklineage import settings, show
 from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
+from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -29,7 +30,7 @@ from airflow_provider_sparklineage.model.exceptions import (
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from airflow_provider_sparklineage.backends.base import Backend
+    from airflow_provider_sparklineage.event.backends.base import Backend
     from airflow_provider_sparklineage.settings import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.event.archive import Archive
 from tests.browser.api import Api
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.dag_runs import RESULT, SHOWN_DAG

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 from requests import HTTPError
 
-from airflow_provider_sparklineage.backends.client import Endpoint, Problem, ask, path_of
+from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask, path_of
 from tests.marquez_model import Job, Page
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from airflow_provider_sparklineage.backends import BACKENDS
+from airflow_provider_sparklineage.event.backends import BACKENDS
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.conftest import RECORDED

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 

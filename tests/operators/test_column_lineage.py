@@ -7,10 +7,10 @@ from airflow.providers.openlineage.utils.utils import OpenLineageRedactor
 from airflow.sdk.log import _secrets_masker
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.job_lineage_facet import lineage_facet
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.explicit import lineage_facet
-from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import load

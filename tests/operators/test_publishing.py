@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from openlineage.client.event_v2 import Job, Run, RunEvent
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage import xcom
-from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.operators import partition_check, publishing
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     Column,

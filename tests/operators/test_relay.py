@@ -10,9 +10,9 @@ import time
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
+from airflow_provider_sparklineage.event.relay.sending import send
 from airflow_provider_sparklineage.operators import relaying
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.relay.sending import send
 from tests.conftest import golden
 from tests.loopback import Handler, serving
 

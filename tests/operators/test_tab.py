@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, insert, update
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
-from airflow_provider_sparklineage.archive import Archive
+from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.plugins import task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app

@@ -8,8 +8,8 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.expectations import DatasetSubset
-from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.operators import attempt as attempt_module
 from airflow_provider_sparklineage.operators import rendering, reporting
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.openlineage_spec import validate_event

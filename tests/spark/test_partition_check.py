@@ -7,13 +7,13 @@ import shutil
 
 import pytest
 
+from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     PartitionRange,
     Side,
     derivation,
 )
-from airflow_provider_sparklineage.lineage.task import task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest

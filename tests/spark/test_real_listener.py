@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit.injection import Injection, inject

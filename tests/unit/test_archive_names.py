@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.archive import encoded
+from airflow_provider_sparklineage.event.archive import encoded
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import RunFacet, column_lineage_dataset
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.backends import BACKENDS, backend_of
-from airflow_provider_sparklineage.backends.marquez_repairs import MAX_OUTPUT_BYTES
-from airflow_provider_sparklineage.lineage.facets import UnredactedColumnLineage
-from airflow_provider_sparklineage.lineage.naming import producer
-from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
+from airflow_provider_sparklineage.event.backends.marquez_repairs import MAX_OUTPUT_BYTES
+from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+from airflow_provider_sparklineage.event.facets import UnredactedColumnLineage
+from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.option_kinds import BackendName
 

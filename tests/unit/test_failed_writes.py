@@ -2,8 +2,8 @@
 
 import pytest
 
+from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
-from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

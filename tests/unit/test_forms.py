@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.event.facets import run_event
+from airflow_provider_sparklineage.event.from_bundle import in_legacy_form
 from airflow_provider_sparklineage.lineage.columns import (
     MAX_LEGACY_EDGES,
     Column,
@@ -14,9 +16,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     expand,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.facets import run_event
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
-from airflow_provider_sparklineage.lineage.task import in_legacy_form
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.spark.capture.events import ReadReport

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_sparklineage.event.facets import parts, run_event
+from airflow_provider_sparklineage.event.redaction import without_user
+from airflow_provider_sparklineage.event.size import fitted
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.application.binding import tie
-from airflow_provider_sparklineage.lineage.facets import parts, run_event
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.redaction import without_user
-from airflow_provider_sparklineage.lineage.size import fitted
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.events import ReadReport, read_events
 from airflow_provider_sparklineage.spark.capture.observations import (

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.report import Telling

@@ -10,11 +10,11 @@ import random
 
 import pytest
 
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate
 from airflow_provider_sparklineage.lineage.application.dataset_facets import size_written
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.task import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from tests.conftest import GOLDEN, golden
 from tests.openlineage_spec import validate_event

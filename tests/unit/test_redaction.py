@@ -8,8 +8,11 @@ import attrs
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+from airflow_provider_sparklineage.event.partition_facets import MAX_TEMPLATE
+from airflow_provider_sparklineage.event.redaction import redacted, without_literals, without_user
 from airflow_provider_sparklineage.expectations import Kind, Source
-from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -19,15 +22,8 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.partition_facets import MAX_TEMPLATE
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.lineage.partitions.selection import Meant
-from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
-from airflow_provider_sparklineage.lineage.redaction import (
-    redacted,
-    without_literals,
-    without_user,
-)
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition

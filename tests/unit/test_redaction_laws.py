@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.redaction import redacted, without_user
 from airflow_provider_sparklineage.expectations import Kind, Source
-from airflow_provider_sparklineage.lineage import facets
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -24,7 +25,6 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.lineage.partitions.selection import Meant
-from airflow_provider_sparklineage.lineage.redaction import redacted, without_user
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage import relay
-from airflow_provider_sparklineage.relay import emitter, sending
-from airflow_provider_sparklineage.relay.privacy import fit_to_pass_on
+from airflow_provider_sparklineage.event import relay
+from airflow_provider_sparklineage.event.relay import emitter, sending
+from airflow_provider_sparklineage.event.relay.privacy import fit_to_pass_on
 from tests.conftest import golden
 
 CASES = ("staging_chain", "failing_action", "iceberg_merge", "catalog_tables")

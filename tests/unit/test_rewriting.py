@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_sparklineage.backends import BACKENDS
-from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.backends import BACKENDS
+from airflow_provider_sparklineage.event.rename import rewritten
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.rewriting import rewritten
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.events import ReadReport

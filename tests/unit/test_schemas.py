@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from openlineage.client.event_v2 import Job, Run, RunEvent
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.lineage import facets
+from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.size import fitted_event
+from airflow_provider_sparklineage.event.size.measured_parts import MeasuredParts
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -23,8 +25,6 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.size import fitted_event
-from airflow_provider_sparklineage.lineage.size.measured_parts import MeasuredParts
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import Representation

@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from airflow_provider_sparklineage import xcom
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 

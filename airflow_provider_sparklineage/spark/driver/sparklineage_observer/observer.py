@@ -13,8 +13,8 @@ from sparklineage_observer.iceberg import (
     written_table,
 )
 from sparklineage_observer.jvm import Classes
-from sparklineage_observer.untraced_columns import lost_columns
 from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
+from sparklineage_observer.untraced_columns import lost_columns
 
 # The duration that Spark tells begins where it optimises the plan, unless that was done before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")

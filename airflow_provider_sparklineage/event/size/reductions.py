@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from openlineage.client.facet_v2 import column_lineage_dataset
 
+from airflow_provider_sparklineage.event.event_parts import alike
 from airflow_provider_sparklineage.lineage.columns import INDIRECT
-from airflow_provider_sparklineage.lineage.parts import alike
 
 ColumnLineageDatasetFacet = column_lineage_dataset.ColumnLineageDatasetFacet
 Fields = column_lineage_dataset.Fields

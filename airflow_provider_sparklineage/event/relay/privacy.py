@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.lineage.redaction import HIDDEN, cleaned, without_literals
+from airflow_provider_sparklineage.event.redaction import HIDDEN, cleaned, without_literals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

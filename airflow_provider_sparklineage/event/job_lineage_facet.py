@@ -17,7 +17,7 @@ import attrs
 from openlineage.client.facet_v2 import JobFacet
 from openlineage.client.utils import RedactMixin
 
-from airflow_provider_sparklineage.lineage.naming import producer
+from airflow_provider_sparklineage.event.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,10 +26,10 @@ from openlineage.client.facet_v2 import (
     base_subset_dataset,
 )
 
-from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.event.event_parts import made
+from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, producer
 from airflow_provider_sparklineage.lineage.partitions.comparison import worst
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
-from airflow_provider_sparklineage.lineage.parts import made
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from airflow_provider_sparklineage.document import checked
+from airflow_provider_sparklineage.event.validation import checked
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 
 if TYPE_CHECKING:

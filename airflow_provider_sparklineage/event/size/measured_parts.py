@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
-from airflow_provider_sparklineage.lineage.size.measuring import ENVELOPE, entries_size, size_of
+from airflow_provider_sparklineage.event.size.measuring import ENVELOPE, entries_size, size_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
-    from airflow_provider_sparklineage.lineage.size.reductions import Reduced
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.size.reductions import Reduced
 
 _KEYS = 100
 """Bytes for the keys, braces and separators of a dataset, which are 70."""

@@ -16,9 +16,9 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from airflow_provider_sparklineage.backends.base import Backend
-from airflow_provider_sparklineage.backends.client import path_of
-from airflow_provider_sparklineage.backends.marquez_names import (
+from airflow_provider_sparklineage.event.backends.base import Backend
+from airflow_provider_sparklineage.event.backends.client import path_of
+from airflow_provider_sparklineage.event.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
     held_text,
@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.model.degradations import Degradation
 
 # What it makes of a job's namespace by itself.
@@ -63,7 +63,7 @@ class Marquez(Backend):
     def repaired(self, said: OpenLineageParts) -> tuple[OpenLineageParts, Sequence[Degradation]]:
         """See :mod:`.marquez_repairs`."""
         # Not needed for links, which a task pushes before its job starts.
-        from airflow_provider_sparklineage.backends.marquez_repairs import repaired
+        from airflow_provider_sparklineage.event.backends.marquez_repairs import repaired
 
         return repaired(said)
 

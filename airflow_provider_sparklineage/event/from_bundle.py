@@ -6,8 +6,9 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.backends import backend_of
-from airflow_provider_sparklineage.lineage import columns, facets
+from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.backends import backend_of
+from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.relay import emitter
+from airflow_provider_sparklineage.event.relay import emitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

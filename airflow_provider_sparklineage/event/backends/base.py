@@ -8,7 +8,7 @@ To add one:
 
 1. a module of its own in this package with a class that extends :class:`Backend`; a method that is
    left out does what is right for a backend that takes whatever the specification allows,
-2. an instance of it in :data:`~airflow_provider_sparklineage.backends.BACKENDS`, by which
+2. an instance of it in :data:`~airflow_provider_sparklineage.event.backends.BACKENDS`, by which
    ``[sparklineage] backend`` may name it,
 3. its row in ``docs/backends.md``, with what was measured: a repair needs a reason that can be
    tried again.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from airflow_provider_sparklineage.lineage.naming import producer
+from airflow_provider_sparklineage.event.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

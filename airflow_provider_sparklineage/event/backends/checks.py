@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.backends.client import Endpoint, Problem, ask
 from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.connection import api_url, http_transports
+from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

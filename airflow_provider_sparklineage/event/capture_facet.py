@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 from openlineage.client.facet_v2 import RunFacet
 
-from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, producer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

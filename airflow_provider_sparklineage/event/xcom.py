@@ -13,7 +13,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.document import checked
+from airflow_provider_sparklineage.event.validation import checked
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 if TYPE_CHECKING:

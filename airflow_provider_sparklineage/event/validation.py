@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.lineage.naming import SCHEMA_BASE
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+from airflow_provider_sparklineage.event.producer import SCHEMA_BASE
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 MAJOR = 1

@@ -39,15 +39,15 @@ from urllib.parse import quote
 import attrs
 from openlineage.client.facet_v2 import column_lineage_dataset
 
-from airflow_provider_sparklineage.backends.marquez_names import (
+from airflow_provider_sparklineage.event.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
     held_text,
 )
-from airflow_provider_sparklineage.lineage.cleaning import Cleaning, same
-from airflow_provider_sparklineage.lineage.naming import producer
-from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
-from airflow_provider_sparklineage.lineage.size import fitted
+from airflow_provider_sparklineage.event.cleaning import Cleaning, same
+from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.event.size import fitted
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from airflow_provider_sparklineage.event.relay.privacy import fit_to_pass_on
+from airflow_provider_sparklineage.event.relay.sending import Sent, send
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.relay.privacy import fit_to_pass_on
-from airflow_provider_sparklineage.relay.sending import Sent, send
 from airflow_provider_sparklineage.spark.capture.events import whole_event
 
 if TYPE_CHECKING:

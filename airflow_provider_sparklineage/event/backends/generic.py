@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_sparklineage.backends.base import Backend
+from airflow_provider_sparklineage.event.backends.base import Backend
 
 
 class Generic(Backend):

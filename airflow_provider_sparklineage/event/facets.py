@@ -22,8 +22,19 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.backends import backend_of
-from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, capture_facet
+from airflow_provider_sparklineage.event.backends import backend_of
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, capture_facet
+from airflow_provider_sparklineage.event.event_parts import OpenLineageParts, made
+from airflow_provider_sparklineage.event.partition_facets import (
+    CHECK_KEY,
+    check_facet,
+    input_facets,
+    output_facets,
+    partitioning_facets,
+)
+from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.event.redaction import private, redacted
+from airflow_provider_sparklineage.event.rename import rewritten
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     DIRECT_SUBTYPES,
@@ -32,17 +43,6 @@ from airflow_provider_sparklineage.lineage.columns import (
     Edges,
     Transformation,
 )
-from airflow_provider_sparklineage.lineage.naming import producer
-from airflow_provider_sparklineage.lineage.partition_facets import (
-    CHECK_KEY,
-    check_facet,
-    input_facets,
-    output_facets,
-    partitioning_facets,
-)
-from airflow_provider_sparklineage.lineage.parts import OpenLineageParts, made
-from airflow_provider_sparklineage.lineage.redaction import private, redacted
-from airflow_provider_sparklineage.lineage.rewriting import rewritten
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
@@ -79,7 +79,7 @@ def parts(
     lineage = rewritten(lineage, backend.identity, backend.text)
     job_facets: dict[str, JobFacet] = {}
     if representation.explicit_lineage:
-        from airflow_provider_sparklineage.lineage.explicit import LINEAGE_KEY, lineage_facet
+        from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY, lineage_facet
 
         if stated := lineage_facet(lineage.outputs):
             job_facets[LINEAGE_KEY] = stated
@@ -100,7 +100,7 @@ def parts(
         # Names in it are as they were; that they cannot be held has been said by then.
         capture, _ = backend.repaired(capture)
         said = replace(said, run_facets=said.run_facets | capture.run_facets)
-        from airflow_provider_sparklineage.lineage.size import fitted  # START waits for imports
+        from airflow_provider_sparklineage.event.size import fitted  # START waits for imports
 
         said, _ = fitted(said, representation.max_event_bytes, _OPTION)
     return redacted(said, mask)

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from airflow_provider_sparklineage.lineage.capture_facet import CAPTURE_KEY, with_dropped
-from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
-from airflow_provider_sparklineage.lineage.size.measured_parts import MeasuredParts
-from airflow_provider_sparklineage.lineage.size.measuring import size_of
-from airflow_provider_sparklineage.lineage.size.reductions import STEPS, whole
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_dropped
+from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+from airflow_provider_sparklineage.event.size.measured_parts import MeasuredParts
+from airflow_provider_sparklineage.event.size.measuring import size_of
+from airflow_provider_sparklineage.event.size.reductions import STEPS, whole
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from openlineage.client.facet_v2 import column_lineage_dataset
 
-from airflow_provider_sparklineage.lineage.parts import field_names
+from airflow_provider_sparklineage.event.event_parts import field_names
 
 ColumnLineageDatasetFacet = column_lineage_dataset.ColumnLineageDatasetFacet
 

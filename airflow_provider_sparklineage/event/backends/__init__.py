@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.backends.generic import Generic
-from airflow_provider_sparklineage.backends.marquez import Marquez
+from airflow_provider_sparklineage.event.backends.generic import Generic
+from airflow_provider_sparklineage.event.backends.marquez import Marquez
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.backends.base import Backend
+    from airflow_provider_sparklineage.event.backends.base import Backend
 
 _GENERIC = Generic()
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Marquez(), _GENERIC)}

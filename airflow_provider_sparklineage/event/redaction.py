@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.cleaning import Cleaning
+from airflow_provider_sparklineage.event.cleaning import Cleaning
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.subset import (
@@ -38,10 +38,10 @@ from airflow_provider_sparklineage.model.subset import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.columns import Edges
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.lineage.partitions.selection import Meant
-    from airflow_provider_sparklineage.lineage.parts import OpenLineageParts
 
 HIDDEN = "?"
 """Stands for a literal."""
