@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sparklineage.connection_form import connection_type
-from airflow_provider_sparklineage.options import OPTIONS, SECTION
+from airflow_provider_sparklineage.settings.connection_form import connection_type
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
 
 def get_provider_info() -> dict[str, Any]:

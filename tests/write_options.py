@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_sparklineage.options import OPTIONS, Option
+from airflow_provider_sparklineage.settings.options import OPTIONS, Option
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
 BEGIN = "<!-- Written by `python -m tests.write_options`. -->\n"

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sparklineage.checks import Check
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.checks import Check
+    from airflow_provider_sparklineage.settings.resolution import Settings
 
 
 def _doctor_of_machine(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage import settings
     from airflow_provider_sparklineage.doctor import spark
     from airflow_provider_sparklineage.model.exceptions import SettingsError
-    from airflow_provider_sparklineage.options import OPTIONS, SECTION
+    from airflow_provider_sparklineage.settings import resolution
+    from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
     # Airflow's own names for its configuration: what is tried here is what a worker would have.
     prefix = f"AIRFLOW__{SECTION.upper()}__"
     values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
     checks: list[Check] = []
     try:
-        resolved = settings.resolve(settings.Source(settings.Origin.CONFIGURATION, values))
+        resolved = resolution.resolve(resolution.Source(resolution.Origin.CONFIGURATION, values))
     except SettingsError as error:
         checks.append(spark.failed("settings", error))
-        resolved = settings.resolve()
+        resolved = resolution.resolve()
     return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
 
 
@@ -72,8 +72,8 @@ def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str)
 
 
 def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.checks import Status
     from airflow_provider_sparklineage.doctor import report
+    from airflow_provider_sparklineage.settings.checks import Status
 
     if args.json:
         print(json.dumps(report.document(checks), indent=2, ensure_ascii=False))

@@ -96,12 +96,13 @@ def _explain_texts(args: argparse.Namespace) -> int:
 def _explain_task(args: argparse.Namespace) -> int:
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
-    from airflow_provider_sparklineage import explain, settings
+    from airflow_provider_sparklineage import explain
     from airflow_provider_sparklineage.hooks.sources import configuration
     from airflow_provider_sparklineage.model import rules
     from airflow_provider_sparklineage.operators import dry_run
+    from airflow_provider_sparklineage.settings import resolution
 
-    resolved = settings.resolve(configuration())
+    resolved = resolution.resolve(configuration())
     known = rules.load(args.rules) if args.rules else resolved.partitioning
     task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
     document = explain.explanation(

@@ -12,13 +12,13 @@ from airflow_provider_sparklineage.cli.commands import Argument, Command
 if TYPE_CHECKING:
     import argparse
 
-    from airflow_provider_sparklineage.settings import Given
+    from airflow_provider_sparklineage.settings.resolution import Given
 
 
 def _settings(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.connection import source_of
     from airflow_provider_sparklineage.hooks import sources
-    from airflow_provider_sparklineage.settings import given
+    from airflow_provider_sparklineage.settings.connection import source_of
+    from airflow_provider_sparklineage.settings.resolution import given
 
     connection = sources.connection(args.conn_id)
     found = given(source_of(connection), sources.configuration())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage import show
-from airflow_provider_sparklineage.checks import Status
+from airflow_provider_sparklineage.settings.checks import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from airflow_provider_sparklineage.checks import Check
+    from airflow_provider_sparklineage.settings.checks import Check
 
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold red"}
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 JAVA, SPARK, DEFAULTS = "Java", "spark-submit", "spark-defaults.conf"

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage import show
-from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor.spark import failed, with_job
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.doctor.spark import Machine
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 TRIAL = "trial"

@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.rules import PartitionRules
-from airflow_provider_sparklineage.option_kinds import ColumnLineageForm
+from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageForm
 from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.log import mask_secret
 
-from airflow_provider_sparklineage.connection import (
+from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
+from airflow_provider_sparklineage.settings.connection import (
     CONN_TYPE,
     DEFAULT_CONN_ID,
     LineageConnection,
     read,
 )
-from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
-from airflow_provider_sparklineage.options import OPTIONS, SECTION, Option
-from airflow_provider_sparklineage.settings import Origin, Source
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
+from airflow_provider_sparklineage.settings.resolution import Origin, Source
 
 log = logging.getLogger(__name__)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.checks import Check, Status
-from airflow_provider_sparklineage.connection import CONN_TYPE, DEFAULT_CONN_ID
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.option_kinds import BackendName
+from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.connection import CONN_TYPE, DEFAULT_CONN_ID
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.connection import LineageConnection
+    from airflow_provider_sparklineage.settings.connection import LineageConnection
 
 
 class SparkLineageHook(BaseHook):
@@ -62,7 +62,7 @@ class SparkLineageHook(BaseHook):
         """
         from airflow_provider_sparklineage.event.backends import checks
 
-        resolved = settings.resolve(self.connection.source, sources.configuration())
+        resolved = resolution.resolve(self.connection.source, sources.configuration())
         endpoint = checks.endpoint_of(self.connection, resolved.web_url)
         if endpoint is None:
             return []

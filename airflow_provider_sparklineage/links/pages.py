@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
 
 log = logging.getLogger(__name__)
 

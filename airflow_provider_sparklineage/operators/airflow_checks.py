@@ -10,15 +10,6 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 
-from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.checks import Check, Status
-from airflow_provider_sparklineage.connection import (
-    DEFAULT_CONN_ID,
-    api_key_of,
-    api_url,
-    http_transports,
-    source_of,
-)
 from airflow_provider_sparklineage.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
@@ -30,15 +21,24 @@ from airflow_provider_sparklineage.model.exceptions import (
 )
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.option_kinds import BackendName
+from airflow_provider_sparklineage.settings import resolution as settings
+from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.connection import (
+    DEFAULT_CONN_ID,
+    api_key_of,
+    api_url,
+    http_transports,
+    source_of,
+)
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.connection import LineageConnection
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.connection import LineageConnection
+    from airflow_provider_sparklineage.settings.resolution import Settings
 
 CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connection"
 PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"

@@ -42,7 +42,7 @@ from airflow_provider_sparklineage.operators.injection import (
     read,
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
-from airflow_provider_sparklineage.option_kinds import KeepCaptures
+from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import retention
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, ManifestDegradation
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.operators.declared import Declared
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import JobName, Manifest
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
 
 
 def manifest_of(context: Context, settings: Settings) -> Manifest:

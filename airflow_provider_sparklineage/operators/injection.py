@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.spark.submit.injection import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.submission import Submission

@@ -6,11 +6,11 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.connection import source_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.options import OPTIONS
+from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.connection import source_of
+from airflow_provider_sparklineage.settings.options import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ class OpenLineageHooks:
     lineage_conn_id: str
     _traces: tuple[TracedText, ...] | None
     _unrendered: tuple[str, ...]
-    _sources: tuple[settings.Source, settings.Source] | None
+    _sources: tuple[resolution.Source, resolution.Source] | None
     _prepared: Prepared | None
     _collected: OpenLineageParts | None
     _ended_as: str | None
@@ -108,12 +108,12 @@ class OpenLineageHooks:
             found = Declared(problems=(f"{type(error).__name__}: {error}",))
         return replace(found, problems=(*self._unrendered, *found.problems))
 
-    def _settings(self) -> settings.Settings:
+    def _settings(self) -> resolution.Settings:
         arguments = {o.name: getattr(self, o.name) for o in OPTIONS if o.in_operator}
         asked = self._sources or self._ask_airflow()
-        return settings.resolve(settings.Source(settings.Origin.ARGUMENT, arguments), *asked)
+        return resolution.resolve(resolution.Source(resolution.Origin.ARGUMENT, arguments), *asked)
 
-    def _ask_airflow(self) -> tuple[settings.Source, settings.Source]:
+    def _ask_airflow(self) -> tuple[resolution.Source, resolution.Source]:
         """Look up what the connection and the configuration say.
 
         :raise SettingsError: if the connection cannot be meant so
@@ -126,7 +126,7 @@ class OpenLineageHooks:
         if not self.lineage:
             return False
         try:
-            return not settings.value("disabled", sources.configuration("disabled"))
+            return not resolution.value("disabled", sources.configuration("disabled"))
         except Exception:
             return True
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.openlineage.extractors import OperatorLineage
 
-from airflow_provider_sparklineage import settings
 from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
@@ -22,6 +21,7 @@ from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.settings import resolution as settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.operators.declared import Declared
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTas
 from airflow.sdk import XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
-from airflow_provider_sparklineage import settings
-from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN
 from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
+from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -139,7 +139,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         self._traces: tuple[TracedText, ...] | None = None
         self._unrendered: tuple[str, ...] = ()
         self._prepared: Prepared | None = None
-        self._sources: tuple[settings.Source, settings.Source] | None = None
+        self._sources: tuple[resolution.Source, resolution.Source] | None = None
         self._ended_as: str | None = None
 
     def _depend_on_declared(self) -> None:
@@ -275,7 +275,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             except SettingsError as error:
                 if strict:
                     raise
-                resolved, wrong = settings.resolve(), error
+                resolved, wrong = resolution.resolve(), error
             strict = resolved.strict
             known = self._prepared.known if self._prepared else NOTHING_KNOWN
             attempt = Attempt.begin(context, resolved, known)

@@ -12,8 +12,7 @@ from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
-from airflow_provider_sparklineage import settings, show
-from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, source_of
+from airflow_provider_sparklineage import show
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
@@ -26,12 +25,14 @@ from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, source_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from airflow_provider_sparklineage.event.backends.base import Backend
-    from airflow_provider_sparklineage.settings import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 ARCHIVE_TIMEOUT_S = 5.0
@@ -145,9 +146,9 @@ def _settings() -> tuple[Settings, list[str]]:
     """Resolve the settings as a task without arguments would; a wrong one is a note."""
     try:
         source = source_of(sources.connection(DEFAULT_CONN_ID))
-        return settings.resolve(source, sources.configuration()), []
+        return resolution.resolve(source, sources.configuration()), []
     except SparkLineageError as error:
-        return settings.resolve(), [str(error)]
+        return resolution.resolve(), [str(error)]
 
 
 def _tries(archive: Archive, wanted: TaskIdentity) -> tuple[list[int], list[str]]:

@@ -8,12 +8,13 @@ import logging
 import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_sparklineage import cli, settings
+from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.sparklineage import SparkLineageHook
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.option_kinds import default_capture_location
+from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
 
 pytestmark = pytest.mark.airflow
 
@@ -228,7 +229,7 @@ def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys):
     assert lines["keep_captures"] == "degraded  (default)"
     assert lines["listener_jar"] == "-  (default)"
     assert lines["capture_location"] == f"{default_capture_location()}  (default)"
-    assert list(lines) == [option.name for option in settings.OPTIONS]
+    assert list(lines) == [option.name for option in resolution.OPTIONS]
     assert "k3y" not in out
 
 

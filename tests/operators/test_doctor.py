@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.checks import Status
 from airflow_provider_sparklineage.operators import airflow_checks
 from airflow_provider_sparklineage.operators.airflow_checks import (
     CONNECTION,
@@ -18,6 +17,7 @@ from airflow_provider_sparklineage.operators.airflow_checks import (
     SPARK_CONNECTION,
     TIME,
 )
+from airflow_provider_sparklineage.settings.checks import Status
 from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow

@@ -15,7 +15,7 @@ import airflow as airflow_module
 import pytest
 
 from airflow_provider_sparklineage.get_provider_info import get_provider_info
-from airflow_provider_sparklineage.options import OPTIONS
+from airflow_provider_sparklineage.settings.options import OPTIONS
 from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow
@@ -95,7 +95,7 @@ def test_the_path_of_a_column_is_an_airflow_command_too():
 
 
 def test_every_option_has_a_default_that_resolves():
-    from airflow_provider_sparklineage.settings import Origin, Source, resolve
+    from airflow_provider_sparklineage.settings.resolution import Origin, Source, resolve
 
     options = get_provider_info()["config"]["sparklineage"]["options"]
     defaults = {name: option["default"] for name, option in options.items()}

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.checks import Status
-from airflow_provider_sparklineage.connection import read
 from airflow_provider_sparklineage.event.backends.checks import check, compare, endpoint_of
 from airflow_provider_sparklineage.event.backends.client import Endpoint
+from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.settings.connection import read
 from tests.loopback import Handler, serving
 
 NAMESPACES, JOBS, LINEAGE = "/api/v1/namespaces", "/api/v1/jobs", "/api/v1/lineage"

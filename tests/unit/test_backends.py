@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
 from airflow_provider_sparklineage.event.facets import UnredactedColumnLineage
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.option_kinds import BackendName
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 MARQUEZ, GENERIC = BACKENDS["marquez"], BACKENDS["generic"]
 

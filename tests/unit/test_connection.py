@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.connection import DEFAULT_CONN_ID, api_url, read
-from airflow_provider_sparklineage.connection_form import connection_type
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
-from airflow_provider_sparklineage.options import OPTIONS
-from airflow_provider_sparklineage.settings import resolve
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, api_url, read
+from airflow_provider_sparklineage.settings.connection_form import connection_type
+from airflow_provider_sparklineage.settings.options import OPTIONS
+from airflow_provider_sparklineage.settings.resolution import resolve
 
 HTTP = {"type": "http", "url": "http://marquez:5000/", "auth": {"type": "api_key", "apiKey": "k1"}}
 

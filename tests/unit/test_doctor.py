@@ -12,14 +12,14 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.checks import Check, Status
 from airflow_provider_sparklineage.doctor import report, spark, trial
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
     SettingsError,
 )
-from airflow_provider_sparklineage.settings import Origin, Source, resolve
+from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.resolution import Origin, Source, resolve
 from airflow_provider_sparklineage.spark.submit import fetching, java, listener
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from tests.conftest import Recorded

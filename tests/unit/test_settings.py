@@ -11,9 +11,13 @@ import pytest
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.intermediates import Intermediates
-from airflow_provider_sparklineage.option_kinds import BackendName, ColumnLineageForm, KeepCaptures
-from airflow_provider_sparklineage.options import OPTIONS
-from airflow_provider_sparklineage.settings import (
+from airflow_provider_sparklineage.settings.option_kinds import (
+    BackendName,
+    ColumnLineageForm,
+    KeepCaptures,
+)
+from airflow_provider_sparklineage.settings.options import OPTIONS
+from airflow_provider_sparklineage.settings.resolution import (
     Origin,
     Settings,
     Source,

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.checks import Check, Status
-from airflow_provider_sparklineage.connection import api_url, http_transports
 from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
+from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.connection import api_url, http_transports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from requests import Response
 
-    from airflow_provider_sparklineage.connection import LineageConnection
+    from airflow_provider_sparklineage.settings.connection import LineageConnection
 
 READ, WRITE, WEB = "backend, read", "backend, write", "backend, web pages"
 TRANSPORT = "transport"

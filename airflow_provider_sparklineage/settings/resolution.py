@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
 from airflow_provider_sparklineage.model.representation import Limits, Representation
-from airflow_provider_sparklineage.options import OPTIONS, SECTION, Option
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.intermediates import Intermediates
     from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.option_kinds import (
+    from airflow_provider_sparklineage.settings.option_kinds import (
         BackendName,
         ColumnLineageForm,
         KeepCaptures,

@@ -1,6 +1,6 @@
 """The table of options. All that has to do with options is made of it.
 
-That is: their resolution (:mod:`~airflow_provider_sparklineage.settings`), the section in Airflow's
+That is: their resolution (:mod:`~airflow_provider_sparklineage.settings.resolution`), the section in Airflow's
 configuration, the connection's form, ``airflow sparklineage settings``, and the table in
 ``docs/configuration.md`` (``python -m tests.write_options`` writes that one anew). An option is
 added by an entry here and a field of the same name in ``Settings``.
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage import option_kinds as kinds
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     DEFAULT_MAX_XCOM_BYTES,
 )
+from airflow_provider_sparklineage.settings import option_kinds as kinds
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.option_kinds import Kind
+    from airflow_provider_sparklineage.settings.option_kinds import Kind
 
 SECTION = "sparklineage"
 

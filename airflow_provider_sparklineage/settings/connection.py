@@ -1,7 +1,7 @@
 """A connection of type ``sparklineage``: where lineage is looked at, and how it is collected.
 
 Host, port and schema are the URL of the backend's API, the password is its API key. The extra is a
-JSON object of options (:mod:`~airflow_provider_sparklineage.options`), beside which OpenLineage's
+JSON object of options (:mod:`~airflow_provider_sparklineage.settings.options`), beside which OpenLineage's
 client configuration may stand: with ``transport`` the connection can be what Airflow's
 ``[openlineage] config_conn_id`` names, so that one connection is the whole set-up.
 """
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
-from airflow_provider_sparklineage.options import OPTIONS, SECTION
-from airflow_provider_sparklineage.settings import NO_CONNECTION, Origin, Source
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
+from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Origin, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sparklineage.connection import CONN_TYPE
-from airflow_provider_sparklineage.options import OPTIONS, Option
+from airflow_provider_sparklineage.settings.connection import CONN_TYPE
+from airflow_provider_sparklineage.settings.options import OPTIONS, Option
 
 
 def connection_type() -> dict[str, Any]:
