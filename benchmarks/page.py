@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage import page
 from airflow_provider_sparklineage.event import facets, xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.event.size import fitted_event
 from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
+from airflow_provider_sparklineage.plugins import page
 from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
     CaptureBundle,

@@ -13,14 +13,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli import (
-    doctor,
-    events,
-    explanations,
-    listener,
-    schemas,
-    settings,
-)
+from airflow_provider_sparklineage.cli import events, listener, schemas, settings
+from airflow_provider_sparklineage.cli.doctor import command as explanations
+from airflow_provider_sparklineage.cli.explain import command as explanations
 from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
     RulesError,

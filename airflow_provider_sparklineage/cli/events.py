@@ -38,7 +38,7 @@ def _merge(args: argparse.Namespace) -> int:
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    from airflow_provider_sparklineage import show
+    from airflow_provider_sparklineage.cli import show
 
     missing = show.degradations(event)
     for entry in missing:
@@ -50,7 +50,7 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage import show
+    from airflow_provider_sparklineage.cli import show
 
     events = _events(args)
     if args.html:
@@ -63,7 +63,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
-    from airflow_provider_sparklineage import page
+    from airflow_provider_sparklineage.plugins import page
 
     try:
         file.write_text(page.self_contained(events), encoding="utf-8")
@@ -74,8 +74,8 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
 
 
 def _columns(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.lineage import paths
-    from airflow_provider_sparklineage.show_paths import print_paths
+    from airflow_provider_sparklineage.cli.columns import paths
+    from airflow_provider_sparklineage.cli.columns.text import print_paths
 
     if args.upstream and args.downstream:
         msg = "Give --upstream or --downstream, not both."

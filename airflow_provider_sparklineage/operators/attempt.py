@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.model.exceptions import (
 )
 from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown
 from airflow_provider_sparklineage.model.outcome import Outcome
-from airflow_provider_sparklineage.operators.budget import Budget
+from airflow_provider_sparklineage.operators.deadline import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.injection import (
     Read,

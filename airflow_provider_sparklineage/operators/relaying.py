@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.operators.masking import masked
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.budget import Budget
+    from airflow_provider_sparklineage.operators.deadline import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,7 @@ from airflow.api_fastapi.common.db.common import SessionDep  # noqa: TC002
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Query, Response
 
-from airflow_provider_sparklineage import page
-from airflow_provider_sparklineage.plugins import task_lineage
+from airflow_provider_sparklineage.plugins import page, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 _INTEGER = 2**31 - 1

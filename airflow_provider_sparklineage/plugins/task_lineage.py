@@ -12,7 +12,7 @@ from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
-from airflow_provider_sparklineage import show
+from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of

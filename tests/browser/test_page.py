@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from airflow_provider_sparklineage import page as page_files
+from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.events import wide_event
 from tests.conftest import Recorded
 

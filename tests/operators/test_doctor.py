@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.operators import airflow_checks
-from airflow_provider_sparklineage.operators.airflow_checks import (
+from airflow_provider_sparklineage.cli.doctor import airflow
+from airflow_provider_sparklineage.cli.doctor.airflow import (
     CONNECTION,
     POLICY,
     PROVIDER,
@@ -69,7 +69,7 @@ def found():
     """Run Airflow's half, and give the checks by name."""
 
     def run(conn_id="sparklineage_default", spark_conn_id="spark_default"):
-        return {c.name: c for c in airflow_checks.check(conn_id, spark_conn_id).checks}
+        return {c.name: c for c in airflow.check(conn_id, spark_conn_id).checks}
 
     return run
 

@@ -103,7 +103,7 @@ def test_merge_takes_identity_and_time_of_a_bundle_from_its_manifest(run, bundle
 
 
 def test_notes_beyond_those_that_the_event_lists_are_counted():
-    from airflow_provider_sparklineage import show
+    from airflow_provider_sparklineage.cli import show
 
     capture = {"degradations": [{}, {}], "degradationCounts": {"a": 2, "b": 5}}
     event = {"run": {"facets": {"sparkLineage_capture": capture}}}

@@ -12,7 +12,7 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.doctor import report, spark, trial
+from airflow_provider_sparklineage.cli.doctor import report, spark, trial
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from airflow_provider_sparklineage import show
+from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

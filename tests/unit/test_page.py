@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from airflow_provider_sparklineage import page
+from airflow_provider_sparklineage.plugins import page
 
 EVENT = {"job": {"namespace": "n", "name": "shop.revenue"}, "run": {"facets": {}}}
 

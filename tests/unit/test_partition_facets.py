@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from airflow_provider_sparklineage.cli.show import print_event
 from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.access.observed import Subset
@@ -18,7 +19,6 @@ from airflow_provider_sparklineage.model.representation import (
     Representation,
 )
 from airflow_provider_sparklineage.model.rules import NO_RULES
-from airflow_provider_sparklineage.show import print_event
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 

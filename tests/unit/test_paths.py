@@ -7,8 +7,8 @@ import json
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage.lineage import paths
-from airflow_provider_sparklineage.lineage.paths import Direction, spelled
+from airflow_provider_sparklineage.cli.columns import paths
+from airflow_provider_sparklineage.cli.columns.paths import Direction, spelled
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from tests.conftest import golden
 

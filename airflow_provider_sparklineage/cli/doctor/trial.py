@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage import show
-from airflow_provider_sparklineage.doctor.spark import failed, with_job
+from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.cli.doctor.spark import failed, with_job
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status
@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.spark.submit.submission import Submission
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.doctor.spark import Machine
+    from airflow_provider_sparklineage.cli.doctor.spark import Machine
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage import show
+from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.settings.checks import Status
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.paths import Direction, Hop, spelled
-from airflow_provider_sparklineage.show import console, escape
+from airflow_provider_sparklineage.cli.columns.paths import Direction, Hop, spelled
+from airflow_provider_sparklineage.cli.show import console, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

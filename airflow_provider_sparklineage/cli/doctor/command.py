@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _doctor_of_machine(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.doctor import spark
+    from airflow_provider_sparklineage.cli.doctor import spark
     from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.settings import resolution
     from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
@@ -37,12 +37,12 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
 
 
 def _doctor_of_airflow(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.operators import airflow_checks
+    from airflow_provider_sparklineage.cli.doctor import airflow
 
     with _logging_to_stderr():
-        found = airflow_checks.check(args.conn_id, args.spark_conn_id)
+        found = airflow.check(args.conn_id, args.spark_conn_id)
         checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary)]
-    return _say(airflow_checks.masked_checks(checks), args)
+    return _say(airflow.masked_checks(checks), args)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def _logging_to_stderr() -> Iterator[None]:
 
 
 def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str) -> list[Check]:
-    from airflow_provider_sparklineage.doctor import spark, trial
+    from airflow_provider_sparklineage.cli.doctor import spark, trial
 
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
@@ -72,7 +72,7 @@ def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str)
 
 
 def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.doctor import report
+    from airflow_provider_sparklineage.cli.doctor import report
     from airflow_provider_sparklineage.settings.checks import Status
 
     if args.json:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.operators.dry_run import Run
+    from airflow_provider_sparklineage.cli.explain.dry_run import Run
 
 
 def _explain_run(args: argparse.Namespace, job: str = "") -> int:
@@ -26,7 +26,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
 
     :param job: the task that must be the run's; empty for any
     """
-    from airflow_provider_sparklineage import show
+    from airflow_provider_sparklineage.cli import show
     from airflow_provider_sparklineage.cli.events import events_of
 
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
@@ -75,12 +75,12 @@ def _explain_texts(args: argparse.Namespace) -> int:
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         raise UnusableInputError(msg)
-    from airflow_provider_sparklineage import explain
+    from airflow_provider_sparklineage.cli.explain import dry_run
+    from airflow_provider_sparklineage.cli.explain import text as explain
     from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.model import rules
     from airflow_provider_sparklineage.model.datasets import Naming
     from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
-    from airflow_provider_sparklineage.operators import dry_run
 
     known = rules.load(args.rules) if args.rules else rules.NO_RULES
     run = _run_of(args)
@@ -96,10 +96,10 @@ def _explain_texts(args: argparse.Namespace) -> int:
 def _explain_task(args: argparse.Namespace) -> int:
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
-    from airflow_provider_sparklineage import explain
+    from airflow_provider_sparklineage.cli.explain import dry_run
+    from airflow_provider_sparklineage.cli.explain import text as explain
     from airflow_provider_sparklineage.hooks.sources import configuration
     from airflow_provider_sparklineage.model import rules
-    from airflow_provider_sparklineage.operators import dry_run
     from airflow_provider_sparklineage.settings import resolution
 
     resolved = resolution.resolve(configuration())
@@ -116,7 +116,7 @@ def _explain_task(args: argparse.Namespace) -> int:
 
 
 def _run_of(args: argparse.Namespace) -> Run:
-    from airflow_provider_sparklineage.operators import dry_run
+    from airflow_provider_sparklineage.cli.explain import dry_run
 
     ends = [args.data_interval_start, args.data_interval_end]
     if any(ends) and not all(ends):
@@ -139,7 +139,7 @@ def _run_of(args: argparse.Namespace) -> Run:
 
 
 def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> int:
-    from airflow_provider_sparklineage import explain
+    from airflow_provider_sparklineage.cli.explain import text as explain
 
     if args.json:
         print(json.dumps(document, indent=2, ensure_ascii=False))

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 
-from airflow_provider_sparklineage.doctor.spark import failed
+from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.hooks import sources

@@ -7,13 +7,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.cli.show import console, escape, folding_table
 from airflow_provider_sparklineage.event import partition_facets
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, meant
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.show import console, escape, folding_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
