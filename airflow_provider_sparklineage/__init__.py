@@ -1,7 +1,24 @@
 """OpenLineage of Spark jobs run by Airflow, merged into one event per task.
 
-The modules follow the data: ``operators`` injects the listener (``spark.conf``) and keeps what it
-writes (``spark.capture``); ``spark.events`` decodes it, ``lineage.application`` accumulates and
-repairs it, ``lineage.columns`` and ``lineage.merge`` make one task-level lineage of it, and
-``lineage.facets`` says that in OpenLineage.
+The folders are the stations of the flow, in its order. What comes later may import what comes
+before, never the other way round (``setup.cfg``); ``docs/architecture.md`` tells the story.
+
+==================  ================================================================================
+``model/``          the values that all stations speak of: names, partitions, conditions, timestamps
+``templates/``      template + context → text, and which characters came from which date
+``expectations/``   traced texts and declarations → the partitions that a task should touch
+``spark/submit/``   a submission → the same with listener, observer and capture bundle in it
+``spark/driver/``   the observer: runs in the PySpark driver, writes down what each query touched
+``spark/capture/``  the bundle of one try on disk → typed events and observations
+``lineage/``        events + observations → one ``TaskLineage``: what was read, written, from what
+``settings/``       options and connections → the settings of one try
+``event/``          ``TaskLineage`` → one RunEvent, and the steps until it leaves
+``hooks/``          Airflow's configuration and connections as sources of settings
+``links/``          links from a task to its pages in the lineage backend
+``operators/``      the operator: injection before spark-submit, collection after it
+``plugins/``        the tab in Airflow's pages, and its page
+``cli/``            the ``sparklineage`` command
+==================  ================================================================================
+
+Only ``hooks``, ``links``, ``operators``, ``plugins`` and the commands that say so import Airflow.
 """

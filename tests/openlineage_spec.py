@@ -13,7 +13,7 @@ import pytest
 from referencing import Registry, Resource
 
 SPEC = Path(__file__).parents[2] / "shared" / "openlineage-spec"
-OURS = Path(__file__).parents[1] / "airflow_provider_sparklineage" / "schemas"
+OURS = Path(__file__).parents[1] / "airflow_provider_sparklineage" / "event" / "schemas"
 
 
 @cache

@@ -14,8 +14,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import events, listener, schemas, settings
-from airflow_provider_sparklineage.cli.doctor import command as explanations
-from airflow_provider_sparklineage.cli.explain import command as explanations
+from airflow_provider_sparklineage.cli.doctor import command as doctor
+from airflow_provider_sparklineage.cli.explain import command as explain
 from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
     RulesError,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *events.COMMANDS,
-    explanations.OF_TEMPLATES,
+    explain.OF_TEMPLATES,
     schemas.COMMAND,
     listener.COMMAND,
     doctor.OF_MACHINE,
@@ -41,7 +41,7 @@ COMMANDS = (
 
 AIRFLOW_COMMANDS = (
     *events.COMMANDS,
-    explanations.OF_TASK,
+    explain.OF_TASK,
     settings.COMMAND,
     schemas.COMMAND,
     listener.COMMAND,

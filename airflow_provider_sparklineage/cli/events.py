@@ -39,18 +39,20 @@ def _merge(args: argparse.Namespace) -> int:
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
     from airflow_provider_sparklineage.cli import show
+    from airflow_provider_sparklineage.event import reading
 
-    missing = show.degradations(event)
+    missing = reading.degradations(event)
     for entry in missing:
         note = show.printable(f"note: {entry['code']}: {entry['message']}")
         print(note, file=sys.stderr)
-    if more := show.unlisted_degradations(event):
+    if more := reading.unlisted_degradations(event):
         print(f"note: {more} more are not listed in the event", file=sys.stderr)
     return 1 if strict and missing else 0
 
 
 def _show(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli import show
+    from airflow_provider_sparklineage.event import reading
 
     events = _events(args)
     if args.html:
@@ -58,7 +60,7 @@ def _show(args: argparse.Namespace) -> int:
     else:
         for event in events:
             show.print_event(event, sys.stdout)
-    missing = any(show.degradations(event) for event in events)
+    missing = any(reading.degradations(event) for event in events)
     return 1 if args.strict and missing else 0
 
 

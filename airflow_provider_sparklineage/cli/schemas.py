@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _schema(args: argparse.Namespace) -> int:
     from importlib import resources
 
-    folder = resources.files("airflow_provider_sparklineage") / "schemas"
+    folder = resources.files("airflow_provider_sparklineage.event") / "schemas"
     names = sorted(
         f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json")
     )

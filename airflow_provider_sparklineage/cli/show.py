@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
+from airflow_provider_sparklineage.event.reading import degradations, partition_check
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.subset import Comparison
 
@@ -68,23 +69,6 @@ def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
     colour = "green" if state == "COMPLETE" else "red"
     out.rule(f"[bold]{escape(event['job']['name'])}[/]", align="left")
     out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
-
-
-def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Entries of the event's capture facet that say what is missing."""
-    entries: list[dict[str, Any]] = _capture(event).get("degradations") or []
-    return entries
-
-
-def unlisted_degradations(event: Mapping[str, Any]) -> int:
-    """Count what is missing besides, where that is more than the facet lists."""
-    counts: dict[str, int] = _capture(event).get("degradationCounts") or {}
-    return max(0, sum(counts.values()) - len(degradations(event)))
-
-
-def _capture(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    facets = event["run"].get("facets") or {}
-    return facets.get("sparkLineage_capture") or {}
 
 
 # Names are other people's text: no control character of theirs reaches the terminal.
@@ -182,11 +166,6 @@ def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
     else:
         out.print("\nNothing was expected of any dataset, and none is known to be partitioned.")
     out.print()
-
-
-def partition_check(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the event's facet on expected and observed partitions; empty if it has none."""
-    return (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
 
 
 def _print_check(out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> None:

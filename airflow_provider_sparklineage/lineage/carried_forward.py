@@ -46,8 +46,8 @@ class Completion:
 
     :param declared_inputs: of the task; Spark said nothing of those that have no facets
     :param declared_outputs: likewise
-    :param versions_by_schema: as :class:`~airflow_provider_sparklineage.event.backends.base.Backend` has
-        it
+    :param versions_by_schema: as
+        :class:`~airflow_provider_sparklineage.event.backends.base.Backend` has it
     """
 
     def __init__(

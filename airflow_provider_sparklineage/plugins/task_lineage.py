@@ -12,8 +12,7 @@ from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
-from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event import reading, xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import sources
@@ -192,7 +191,7 @@ def _pushed(wanted: TaskIdentity, session: Session) -> _Found:
 
 
 def _lacks_detail(event: dict[str, Any]) -> bool:
-    return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in show.degradations(event))
+    return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in reading.degradations(event))
 
 
 def _archived(archive: Archive, wanted: TaskIdentity, otherwise: _Found) -> _Found:

@@ -1,9 +1,9 @@
 """A connection of type ``sparklineage``: where lineage is looked at, and how it is collected.
 
 Host, port and schema are the URL of the backend's API, the password is its API key. The extra is a
-JSON object of options (:mod:`~airflow_provider_sparklineage.settings.options`), beside which OpenLineage's
-client configuration may stand: with ``transport`` the connection can be what Airflow's
-``[openlineage] config_conn_id`` names, so that one connection is the whole set-up.
+JSON object of options (:mod:`~airflow_provider_sparklineage.settings.options`), beside which
+OpenLineage's client configuration may stand: with ``transport`` the connection can be what
+Airflow's ``[openlineage] config_conn_id`` names, so that one connection is the whole set-up.
 """
 
 from __future__ import annotations

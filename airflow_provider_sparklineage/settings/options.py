@@ -1,8 +1,8 @@
 """The table of options. All that has to do with options is made of it.
 
-That is: their resolution (:mod:`~airflow_provider_sparklineage.settings.resolution`), the section in Airflow's
-configuration, the connection's form, ``airflow sparklineage settings``, and the table in
-``docs/configuration.md`` (``python -m tests.write_options`` writes that one anew). An option is
+That is: their resolution (:mod:`~airflow_provider_sparklineage.settings.resolution`), the section
+in Airflow's configuration, the connection's form, ``airflow sparklineage settings``, and the table
+in ``docs/configuration.md`` (``python -m tests.write_options`` writes that one anew). An option is
 added by an entry here and a field of the same name in ``Settings``.
 """
 

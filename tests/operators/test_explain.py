@@ -27,7 +27,10 @@ pytestmark = pytest.mark.airflow
 
 SCHEMA = json.loads(
     (
-        Path(airflow_provider_sparklineage.__file__).parent / "schemas" / "explanation.json"
+        Path(airflow_provider_sparklineage.__file__).parent
+        / "event"
+        / "schemas"
+        / "explanation.json"
     ).read_text()
 )
 

@@ -22,7 +22,7 @@ from tests.spark.lakes import lines
 
 pytestmark = pytest.mark.spark
 
-SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "schemas"
+SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas"
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ from tests.spark.lakes import Lake, case_names, distinct, lines
 
 pytestmark = pytest.mark.spark
 
-SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "schemas"
+SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas"
 
 
 # --- the table of cases ---------------------------------------------------------------------------

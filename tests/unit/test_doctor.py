@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.spark.submit import fetching, java, listener
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from tests.conftest import Recorded
 
-SCHEMA = Path(airflow_provider_sparklineage.__file__).parent / "schemas" / "doctor.json"
+SCHEMA = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas" / "doctor.json"
 LISTENER_CLASS = "io/openlineage/spark/agent/OpenLineageSparkListener.class"
 
 

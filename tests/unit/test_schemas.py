@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 
-SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "schemas"
+SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas"
 
 
 def schema(name):

@@ -1,1 +1,6 @@
-"""TODO."""
+"""The doctor: what in a set-up keeps lineage from arriving, and the mend.
+
+:mod:`.spark` looks at this machine's Spark, listener and capture location, :mod:`.trial` runs a
+small application, and :mod:`.report` says what was found. Airflow's half, and the lineage backend,
+are in ``operators/airflow_checks.py``.
+"""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.cli.doctor.spark import failed, with_job
+from airflow_provider_sparklineage.event import reading
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status
@@ -210,7 +210,7 @@ def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) ->
     """
     ran = f"Spark {machine.spark.version} ran an application in {took:.0f} s"
     if not event["inputs"] and not event["outputs"]:
-        code = next((d["code"] for d in show.degradations(event)), "no_events")
+        code = next((d["code"] for d in reading.degradations(event)), "no_events")
         disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
         mend = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
@@ -218,7 +218,7 @@ def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) ->
         return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", mend)
     lacking = _lacking(event)
     if lacking:
-        reasons = " ".join(d["message"] for d in show.degradations(event))
+        reasons = " ".join(d["message"] for d in reading.degradations(event))
         said = f"{ran}, but its lineage lacks {', '.join(lacking)}. {reasons}".rstrip()
         return Check(TRIAL, Status.WARNING, said, _mend(log, "Report this with the log of a job."))
     said = f"{ran}, and its lineage is whole: tables, the partition that it read, the column."

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What is expected of a task before it runs: ``explain``."""

@@ -28,6 +28,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
     """
     from airflow_provider_sparklineage.cli import show
     from airflow_provider_sparklineage.cli.events import events_of
+    from airflow_provider_sparklineage.event import reading
 
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
         msg = "Give --run by itself: what the run was, is in its bundle."
@@ -40,7 +41,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         )
         raise UnusableInputError(msg)
     if args.json:
-        documents = [_document_of(event, show.partition_check(event)) for event in events]
+        documents = [_document_of(event, reading.partition_check(event)) for event in events]
         print(json.dumps(documents, indent=2, ensure_ascii=False))
     else:
         for event in events:

@@ -16,7 +16,8 @@ TIMEOUT_S = 5.0
 class Endpoint(NamedTuple):
     """How a backend is reached.
 
-    :param url: of the API, as :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
+    :param url: of the API, as
+        :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
     :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
     """
 

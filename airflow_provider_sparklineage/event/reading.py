@@ -1,0 +1,30 @@
+"""What a merged event says of itself, for whoever shows it; without the libraries of a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Entries of the event's capture facet that say what is missing."""
+    entries: list[dict[str, Any]] = _capture(event).get("degradations") or []
+    return entries
+
+
+def unlisted_degradations(event: Mapping[str, Any]) -> int:
+    """Count what is missing besides, where that is more than the facet lists."""
+    counts: dict[str, int] = _capture(event).get("degradationCounts") or {}
+    return max(0, sum(counts.values()) - len(degradations(event)))
+
+
+def partition_check(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the event's facet on expected and observed partitions; empty if it has none."""
+    return (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
+
+
+def _capture(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    facets = event["run"].get("facets") or {}
+    return facets.get("sparkLineage_capture") or {}
