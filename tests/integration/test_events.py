@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.conftest import RECORDED
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
-from tests.unit.test_hostile_events import CASES, document, merged, spoiled
+from tests.unit.lineage.test_hostile_events import CASES, document, merged, spoiled
 
 pytestmark = needs_marquez
 MARQUEZ = BACKENDS["marquez"]

@@ -32,7 +32,7 @@ from airflow_provider_sparklineage.model.subset import (
 )
 
 EQUAL, GREATER, AT_LEAST, LESS, AT_MOST = Comparison
-GOLDEN = Path(__file__).parents[1] / "golden" / "spark-4.0"
+GOLDEN = Path(__file__).parents[2] / "golden" / "spark-4.0"
 
 
 def equal(field, value):
