@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.event.partition_facets import (
 )
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.event.redaction import private, redacted
-from airflow_provider_sparklineage.event.rename import rewritten
+from airflow_provider_sparklineage.event.rename import with_backend_names
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     DIRECT_SUBTYPES,
@@ -47,7 +47,7 @@ from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
 )
-from airflow_provider_sparklineage.model.truncation import shortened
+from airflow_provider_sparklineage.model.truncation import truncated
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def parts(
     """
     lineage = private(lineage, mask, literals=representation.redact_literals)
     backend = backend_of(representation.backend)
-    lineage = rewritten(lineage, backend.identity, backend.text)
+    lineage = with_backend_names(lineage, backend.identity, backend.text)
     job_facets: dict[str, JobFacet] = {}
     if representation.explicit_lineage:
         from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY, lineage_facet
 
-        if stated := lineage_facet(lineage.outputs):
-            job_facets[LINEAGE_KEY] = stated
+        if static := lineage_facet(lineage.outputs):
+            job_facets[LINEAGE_KEY] = static
     run_facets: dict[str, RunFacet] = {}
     # Before the job has run there is nothing to check.
     if report is not None and (check := check_facet(lineage.inputs, lineage.outputs)):
@@ -243,4 +243,4 @@ def _summary(transformations: list[Transformation]) -> str:
 
 def _described(transformations: list[Transformation]) -> str:
     texts = dict.fromkeys(t.description for t in transformations if t.description)
-    return shortened("; ".join(texts), _DEPRECATED_LIMIT)
+    return truncated("; ".join(texts), _DEPRECATED_LIMIT)

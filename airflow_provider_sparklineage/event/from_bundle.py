@@ -13,8 +13,8 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
-from airflow_provider_sparklineage.lineage.application.binding import Observations, tie
-from airflow_provider_sparklineage.lineage.application.canonical_names import relocated
+from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
+from airflow_provider_sparklineage.lineage.application.canonical_names import with_canonical_names
 from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.merge import merge
@@ -35,22 +35,25 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 
-def task_lineage(bundle: CaptureBundle, expired: Callable[[], bool] = lambda: False) -> TaskLineage:
+def task_lineage(
+    bundle: CaptureBundle, past_deadline: Callable[[], bool] = lambda: False
+) -> TaskLineage:
     """Read and merge a bundle.
 
-    :param expired: asked before each event; when it says True, what was read until then is merged
+    :param past_deadline: asked before each event; when it says True, what was read
+        until then is merged
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
     rules = PartitionRules.of(manifest.partitioning)
-    application = accumulate(bundle.events(expired), manifest.application_run_id)
-    application = relocated(application, rules)
+    application = accumulate(bundle.events(past_deadline), manifest.application_run_id)
+    application = with_canonical_names(application, rules)
     observations, met_observing = _observed(bundle, application, rules)
     lineage = merge(
         application,
         outcome_of(bundle, application),
         declared_inputs=manifest.declared_inputs,
-        expired=expired,
+        past_deadline=past_deadline,
         declared_outputs=manifest.declared_outputs,
         observations=observations,
         expectations=manifest.expectations,
@@ -126,7 +129,7 @@ def _observed(
     identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
     for dataset in datasets:
         identities[dataset.name] |= symlinks(dataset)
-    observations = tie(records, identities, Naming.of(bundle.manifest.naming), rules)
+    observations = bind(records, identities, Naming.of(bundle.manifest.naming), rules)
     return observations, _observation_troubles(report, observations)
 
 
@@ -146,7 +149,7 @@ def _observation_troubles(
         ),
         (report.cut, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
         (
-            observations.untied,
+            observations.unmatched,
             DegradationCode.OBSERVATION_UNTIED,
             "Touched, but no dataset in the listener's events: {}.",
         ),

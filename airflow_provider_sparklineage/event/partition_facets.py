@@ -129,7 +129,7 @@ def _side_facets(
     condition: str,
     description: Callable[..., F],
 ) -> dict[str, F]:
-    said, rest = _sayable(dataset.meant.condition)
+    said, rest = _sayable(dataset.selected.condition)
     facets: dict[str, F] = {}
     if said is not None:
         facets[SUBSET_KEY] = made(subset, **{condition: _condition(said)})
@@ -234,7 +234,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
 
     :param bare: also as the proposal's own facet
     """
-    dimensions, partitions = dataset.dimensions, dataset.meant.partitions
+    dimensions, partitions = dataset.dimensions, dataset.selected.partitions
     if not dimensions and not partitions:
         return {}
     entries = [PartitionDimension(list(d.fields), d.transform) for d in dimensions]
@@ -247,7 +247,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> dict[str, Dat
             count=written.count,
             first=str(written.first) if written.count else None,
             last=str(written.last) if written.count else None,
-            truncated=dataset.meant.skipped > 0,
+            truncated=dataset.selected.skipped > 0,
             description=_partitioned_by(dimensions),
         )
     }
@@ -321,7 +321,7 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
     expected = dataset.expected
     label = dataset.name.name.rstrip("/").rpartition("/")[2]
     unknown = "all of it" if dataset.observed else "partitions not known"
-    what = dataset.meant.summary or unknown
+    what = dataset.selected.summary or unknown
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
         "summary": f"{label} {what}",
@@ -329,7 +329,7 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
     }
     if dataset.dimensions:
         entry["dimensions"] = [_dimension(d) for d in dataset.dimensions]
-    if said := _sayable(dataset.meant.condition)[0]:
+    if said := _sayable(dataset.selected.condition)[0]:
         entry["condition"] = _condition(said)
     if expected is not None:
         entry["from"] = [_value(source) for source in expected.sources[:MAX_SOURCES]]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.columns import Edges
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
-    from airflow_provider_sparklineage.lineage.partitions.selection import Meant
+    from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 
 HIDDEN = "?"
 """Stands for a literal."""
@@ -104,8 +104,8 @@ def private(lineage: TaskLineage, mask: Callable[[str], str], *, literals: bool)
                 for s in said.expected.sources
             ),
         )
-        meant = _without_literals(said.meant, hidden) if literals else said.meant
-        return replace(said, columns=columns, expected=expected, meant=meant)
+        selected = _without_literals(said.selected, hidden) if literals else said.selected
+        return replace(said, columns=columns, expected=expected, selected=selected)
 
     return replace(
         lineage,
@@ -123,14 +123,15 @@ def _described(edges: Edges, hidden: Callable[[str], str]) -> Edges:
     }
 
 
-def _without_literals(meant: Meant, hidden: Callable[[str], str]) -> Meant:
+def _without_literals(selected: Selected, hidden: Callable[[str], str]) -> Selected:
     """Hide the literals of a filter; partitions and locations are what the event is about."""
-    condition = meant.condition
+    condition = selected.condition
     if condition is None or (
-        meant.partitions is not None and condition == Description(extent(meant.partitions).summary)
+        selected.partitions is not None
+        and condition == Description(extent(selected.partitions).summary)
     ):
-        return meant
-    return replace(meant, condition=_condition_without_literals(condition, hidden))
+        return selected
+    return replace(selected, condition=_condition_without_literals(condition, hidden))
 
 
 def _condition_without_literals(condition: Condition, hidden: Callable[[str], str]) -> Condition:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-def rewritten(
+def with_backend_names(
     lineage: TaskLineage,
     identity: Callable[[DatasetName], DatasetName | None],
     text: Callable[[str], str],
@@ -37,7 +37,7 @@ def rewritten(
     :param text: a name of a column, or a description
     :return: the same object if nothing changes
     """
-    rewriting = _Rewriting(cache(identity), cache(text))
+    rewriting = _Renaming(cache(identity), cache(text))
     inputs = rewriting.side(lineage.inputs)
     outputs = rewriting.side(lineage.outputs)
     before = (*lineage.inputs, *lineage.outputs)
@@ -48,7 +48,7 @@ def rewritten(
     return replace(lineage, inputs=inputs, outputs=outputs, degradations=degradations)
 
 
-class _Rewriting:
+class _Renaming:
     def __init__(
         self,
         identity: Callable[[DatasetName], DatasetName | None],

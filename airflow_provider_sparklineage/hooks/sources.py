@@ -111,12 +111,12 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         )
         raise ConnectionFieldsError(msg) from None
     except Exception as error:
-        place, mend = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like"
+        place, fix = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like"
         if conn_id:
             place = f"Connection {conn_id}"
-            mend = f'Give its extra one, e.g. {{"transport": {_TRANSPORT}}}'
+            fix = f'Give its extra one, e.g. {{"transport": {_TRANSPORT}}}'
         # Without the error's text: it may hold the transport, and that a key.
-        msg = f"{place} gives Airflow no transport ({type(error).__name__}). {mend}."
+        msg = f"{place} gives Airflow no transport ({type(error).__name__}). {fix}."
         raise ConnectionFieldsError(msg) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
 

@@ -85,5 +85,5 @@ class SparkLineageHook(BaseHook):
                 "Nothing can be tested: give the host of the backend, or an http transport.",
             )
         failed = any(check.status is Status.FAILED for check in checks)
-        wrong = [f"{c.message} {c.mend}" for c in checks if c.status is not Status.OK]
+        wrong = [f"{c.message} {c.fix}" for c in checks if c.status is not Status.OK]
         return not failed, " ".join(wrong) or " ".join(check.message for check in checks)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown
+    from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 
 
 def datasets(
-    known: Iterable[KnownDataset], declared: Iterable[DatasetName]
+    known: Iterable[LastRunDataset], declared: Iterable[DatasetName]
 ) -> tuple[LineageDataset, ...]:
     """Give the datasets of the last successful run, and declared ones that are none of them."""
     of_run = {(name := DatasetName(d.namespace, d.name)): _of(name, d) for d in known}
@@ -37,7 +37,7 @@ def datasets(
     return tuple(every[name] for name in sorted(every))
 
 
-def _of(name: DatasetName, known: KnownDataset) -> LineageDataset:
+def _of(name: DatasetName, known: LastRunDataset) -> LineageDataset:
     return LineageDataset(name, dict(known.facets))
 
 
@@ -60,8 +60,8 @@ class Completion:
     ) -> None:
         self._lineage = lineage
         has_failed = lineage.outcome is Outcome.FAIL
-        self._lacks_inputs = has_failed and _is_untold(lineage.inputs, declared_inputs)
-        self._lacks_outputs = has_failed and _is_untold(lineage.outputs, declared_outputs)
+        self._misses_inputs = has_failed and _is_untold(lineage.inputs, declared_inputs)
+        self._misses_outputs = has_failed and _is_untold(lineage.outputs, declared_outputs)
         self._untouched = frozenset(
             d.name
             for d in lineage.outputs
@@ -71,16 +71,16 @@ class Completion:
     @property
     def is_needed(self) -> bool:
         """Whether anything is lacking."""
-        return self._lacks_inputs or self._lacks_outputs or bool(self._untouched)
+        return self._misses_inputs or self._misses_outputs or bool(self._untouched)
 
-    def by(self, last: LastKnown) -> TaskLineage:
+    def by(self, last: LastRun) -> TaskLineage:
         """Give the lineage completed by what the last successful run read and wrote."""
         lineage = self._lineage
         inputs, outputs = lineage.inputs, lineage.outputs
         filled = []
-        if self._lacks_inputs and last.inputs:
+        if self._misses_inputs and last.inputs:
             inputs, filled = _beside(last.inputs, inputs), ["inputs"]
-        if self._lacks_outputs and last.outputs:
+        if self._misses_outputs and last.outputs:
             outputs = _beside(last.outputs, outputs)
             filled.append("outputs")
         if self._untouched:
@@ -97,7 +97,7 @@ class Completion:
             degradations=(*lineage.degradations, note) if filled else lineage.degradations,
         )
 
-    def _with_facets(self, last: LastKnown) -> tuple[LineageDataset, ...]:
+    def _with_facets(self, last: LastRun) -> tuple[LineageDataset, ...]:
         known = {DatasetName(d.namespace, d.name): dict(d.facets) for d in last.outputs}
         return tuple(
             replace(d, facets=known[d.name]) if d.name in self._untouched & known.keys() else d
@@ -110,7 +110,7 @@ def _is_untold(side: Iterable[LineageDataset], declared: Collection[DatasetName]
 
 
 def _beside(
-    known: Iterable[KnownDataset], said: Iterable[LineageDataset]
+    known: Iterable[LastRunDataset], said: Iterable[LineageDataset]
 ) -> tuple[LineageDataset, ...]:
     """Add known datasets to declared ones, which keep what is expected of them."""
     declared = {d.name: d for d in said}

@@ -9,7 +9,7 @@ import msgspec
 
 from airflow_provider_sparklineage.lineage.application.dataset_facets import Symlinks, symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
-from airflow_provider_sparklineage.lineage.partitions.selection import Meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LineageDataset:
         that is not partitioned
     :param subset: partitions that were observed
     :param expected: what templates and declarations say
-    :param meant: the part of the dataset, in the form in which it is to be said
+    :param selected: the part of the dataset, in the form in which it is to be said
     :param check: how expected and observed compare
     :param sources: of an output, the datasets that it was made of; None where nobody knows
     """
@@ -50,7 +50,7 @@ class LineageDataset:
     observed: bool = False
     subset: Subset | None = None
     expected: Expected | None = None
-    meant: Meant = field(default_factory=Meant)
+    selected: Selected = field(default_factory=Selected)
     check: Check = field(default_factory=lambda: Check(Status.UNDECLARED))
     sources: frozenset[DatasetName] | None = None
 

@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage import carried_forward
 from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.lineage.report import Telling
-from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.last_run import LastKnown
+    from airflow_provider_sparklineage.model.last_run import LastRun
     from airflow_provider_sparklineage.model.representation import Limits
     from airflow_provider_sparklineage.model.rules import PartitionRules
 
@@ -30,7 +30,7 @@ def declared_lineage(
     expectations: Iterable[Expectation],
     rules: PartitionRules,
     limits: Limits,
-    last_known: LastKnown = NOTHING_KNOWN,
+    last_known: LastRun = NO_LAST_RUN,
 ) -> TaskLineage:
     """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
 

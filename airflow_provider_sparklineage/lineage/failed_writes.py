@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.report import Telling
 
 
-def undone(action: Action, telling: Telling) -> Iterator[Degradation]:
+def describe_failed_writes(action: Action, telling: Telling) -> Iterator[Degradation]:
     """Name the outputs of such an action, and what it may have half written of each."""
     failed = action.state is ActionState.FAILED
     code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
     how = "failed" if failed else "never ended"
     why = f" ({action.error})" if action.error else ""
-    stated = predicates.static_partition(action.sql) if action.sql else ()
+    static = predicates.static_partition(action.sql) if action.sql else ()
     for dataset in action.outputs:
         at_risk = telling.at_risk(dataset.name, symlinks(dataset), dataset.locations or ())
-        if stated:
-            at_risk = frozenset({Partition(stated)})
+        if static:
+            at_risk = frozenset({Partition(static)})
         half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""
         message = (
             f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote is not "

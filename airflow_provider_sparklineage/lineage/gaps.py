@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.binding import PythonFunction
-    from airflow_provider_sparklineage.lineage.application.untraced_columns import LostColumns
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 
@@ -41,24 +41,24 @@ class WriteOf(NamedTuple):
     """An action that wrote an output.
 
     :param said: the column lineage of it, without what the application had written before
-    :param lost: what was observed of columns that the listener does not know
+    :param untraced: what was observed of columns that the listener does not know
     """
 
     action: Action
     said: ColumnLineage
-    lost: tuple[LostColumns, ...] = ()
+    untraced: tuple[UntracedColumns, ...] = ()
 
 
 def gaps(
     dataset: LineageDataset,
     writes: Sequence[WriteOf],
     functions: Sequence[PythonFunction] | None,
-    expired: Callable[[], bool] = lambda: False,
+    past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[Degradation]:
     """Say of an output which columns have no sources, or not all, and why.
 
     :param functions: the Python functions that were observed; None where there was no observer
-    :param expired: asked before SQL is read to tell why; when it says True, it is left unsaid
+    :param past_deadline: asked before SQL is read to tell why; when it says True, it is left unsaid
     """
     name, lineage = dataset.name, dataset.columns
     # One without inputs may just have created the table that others filled.
@@ -74,7 +74,8 @@ def gaps(
         edges = lineage.fields.get(column)
         if not edges:
             reasons = dict.fromkeys(
-                "" if expired() else _why(column, columns, write, functions) for write in writes
+                "" if past_deadline() else _why(column, columns, write, functions)
+                for write in writes
             )
             known = [reason for reason in reasons if reason]
             why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
@@ -153,11 +154,11 @@ _MADE_OF = {
 
 def _observed(column: str, write: WriteOf) -> str:
     """Say what a column was observed to be made of, if that is no column."""
-    for lost in write.lost:
-        known = lost.columns.get(column)
+    for untraced in write.untraced:
+        known = untraced.columns.get(column)
         if known is not None and known.complete and not known.sources:
             return "the result of Python that was given no column"
-        reasons = lost.without_sources.get(column, ())
+        reasons = untraced.without_sources.get(column, ())
         if said := [_MADE_OF[reason] for reason in reasons if reason in _MADE_OF]:
             return " and ".join(said)
     return ""

@@ -53,7 +53,7 @@ from airflow_provider_sparklineage.lineage.application.dataset_facets import (
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
 from airflow_provider_sparklineage.lineage.columns.reported import (
-    SaidColumns,
+    ReportedColumns,
     UnreadableColumnsError,
 )
 from airflow_provider_sparklineage.lineage.dataset import (
@@ -63,7 +63,7 @@ from airflow_provider_sparklineage.lineage.dataset import (
     joined,
     with_declared,
 )
-from airflow_provider_sparklineage.lineage.failed_writes import undone
+from airflow_provider_sparklineage.lineage.failed_writes import describe_failed_writes
 from airflow_provider_sparklineage.lineage.gaps import WriteOf, gaps
 from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.lineage.statements import Statements
@@ -92,7 +92,7 @@ def merge(
     rules: PartitionRules = NO_RULES,
     limits: Limits = DEFAULT_LIMITS,
     intermediates: Intermediates = KEEP,
-    expired: Callable[[], bool] = lambda: False,
+    past_deadline: Callable[[], bool] = lambda: False,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
@@ -101,13 +101,13 @@ def merge(
     :param rules: how the organisation partitions its datasets; they have named them already
     :param limits: how many partitions and locations the event may name
     :param intermediates: which datasets that were written and read back are no outputs
-    :param expired: asked before each action, and before SQL is read to tell a subset; when it says
-        True, the rest is left out, and said
+    :param past_deadline: asked before each action, and before SQL is read to find a subset; when it
+        says True, the rest is left out, and a degradation says so
     """
     application = repaired(application)
-    merging = _Merging(outcome, observations, Telling(expectations, rules, limits), expired)
+    merging = _Merging(outcome, observations, Telling(expectations, rules, limits), past_deadline)
     for number, action in enumerate(application.actions):
-        if expired():
+        if past_deadline():
             merging.note(
                 DegradationCode.COLLECTION_CUT,
                 f"Merging took too long and ended after {number} of {len(application.actions)} "
@@ -152,11 +152,11 @@ class _Merging:
         outcome: Outcome,
         observations: Observations | None,
         telling: Telling,
-        expired: Callable[[], bool],
+        past_deadline: Callable[[], bool],
     ) -> None:
         self.outcome = outcome
         self.telling = telling
-        self._expired = expired
+        self._past_deadline = past_deadline
         self._was_observed = observations is not None
         self._observed = ObservedSubsets(observations or Observations())
         self.inputs: dict[DatasetName, LineageDataset] = {}
@@ -164,14 +164,14 @@ class _Merging:
         self._read_at, self._written_at = Locations(), Locations()
         self.degradations: list[Degradation] = []
         self._history = WriteHistory()
-        self._undone: set[DatasetName] = set()
+        self._failed_outputs: set[DatasetName] = set()
         self._unobserved: set[DatasetName] = set()
         self._unobserved_writes: set[DatasetName] = set()
         self._assumed: set[DatasetName] = set()
         self._read_back: set[DatasetName] = set()
         self.dropped: set[DatasetName] = set()
         self._statements = Statements()
-        self._columns = SaidColumns()
+        self._columns = ReportedColumns()
         self._writes: dict[DatasetName, list[WriteOf]] = {}
         self._functions = observations.functions if observations else None
 
@@ -194,15 +194,15 @@ class _Merging:
         for dataset in action.inputs:
             self._add_input(action, dataset, origins[dataset.name])
         if action.state is not ActionState.COMPLETE:
-            self._undone |= {dataset.name for dataset in action.outputs}
-            self.degradations += undone(action, self.telling)
+            self._failed_outputs |= {dataset.name for dataset in action.outputs}
+            self.degradations += describe_failed_writes(action, self.telling)
             return
         lineages = {d.name: self._composed(action, d, origins) for d in action.outputs}
         for dataset in action.outputs:
             self._add_output(action, dataset)
             said, composed = lineages[dataset.name]
-            lost = self._observed.lost_columns(dataset.name, action.started, action.ended)
-            self._writes.setdefault(dataset.name, []).append(WriteOf(action, said, lost))
+            untraced = self._observed.lost_columns(dataset.name, action.started, action.ended)
+            self._writes.setdefault(dataset.name, []).append(WriteOf(action, said, untraced))
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
             replaced: frozenset[str] = frozenset()
             if whole is None:
@@ -254,9 +254,9 @@ class _Merging:
         self, action: Action, output: ActionDataset, origins: Mapping[DatasetName, Origin | None]
     ) -> tuple[ColumnLineage, ColumnLineage]:
         """Column lineage of one write: as the listener said it, and with intermediates resolved."""
-        lost = self._observed.lost_columns(output.name, action.started, action.ended)
+        untraced = self._observed.lost_columns(output.name, action.started, action.ended)
         try:
-            said = self._columns.said(action, output, lost)
+            said = self._columns.said(action, output, untraced)
         except UnreadableColumnsError as error:
             self.note(DegradationCode.COLUMN_LINEAGE_MISSING, str(error), output.name)
             return ColumnLineage(), ColumnLineage()
@@ -339,9 +339,9 @@ class _Merging:
                 self._note_unknown(name, "written to", "not all writes of it were observed")
             finished[name] = output
             writes = self._writes.get(name, ())
-            self.degradations += gaps(output, writes, self._functions, self._expired)
+            self.degradations += gaps(output, writes, self._functions, self._past_deadline)
         if self.outcome is Outcome.FAIL:
-            for name in self._undone - finished.keys():
+            for name in self._failed_outputs - finished.keys():
                 finished[name] = LineageDataset(name)
         return finished
 
@@ -352,18 +352,18 @@ class _Merging:
 
         :param other: the dataset on the other side, if it is there
         """
-        name, filters, stated = dataset.name, None, None
+        name, filters, static = dataset.name, None, None
         tables = self._observed.tables(name)
-        if side is Side.WRITE and name in self._undone and name not in self.outputs:
-            return self.telling.told(dataset, side, tables=tables, is_undone=True)
-        if not self._expired():  # reading SQL takes a tenth of a second for each long text
+        if side is Side.WRITE and name in self._failed_outputs and name not in self.outputs:
+            return self.telling.told(dataset, side, tables=tables, has_failed=True)
+        if not self._past_deadline():  # reading SQL takes a tenth of a second for each long text
             if side is Side.WRITE or other is not None:
-                stated = self._statements.partitions(name)
+                static = self._statements.partitions(name)
             if side is Side.READ and dataset.observed:
                 filters = self._observed.filters(name, self._columns.of(name))
             elif side is Side.READ:
                 filters = self._statements.filter(dataset)
-        return self.telling.told(dataset, side, filters, stated, other=other, tables=tables)
+        return self.telling.told(dataset, side, filters, static, other=other, tables=tables)
 
 
 def _has_delta_extension(action: Action) -> bool:

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     reconcile,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
-from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, located, meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, located, selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Dimension, split_path
@@ -48,31 +48,31 @@ class Telling:
         dataset: LineageDataset,
         side: Side,
         filters: Condition | None = None,
-        stated: frozenset[Partition] | None = None,
+        static: frozenset[Partition] | None = None,
         *,
         other: LineageDataset | None = None,
         tables: Collection[str] = (),
-        is_undone: bool = False,
+        has_failed: bool = False,
     ) -> LineageDataset:
         """Add what was expected of a dataset, and in which form its subset is to be said.
 
         :param filters: condition that all rows fulfil which were read
-        :param stated: static partitions of all the statements that wrote it, or its other side
+        :param static: static partitions of all the statements that wrote it, or its other side
         :param other: the dataset on the other side, if it was read and written
         :param tables: identifiers by which it was seen to be read and written
-        :param is_undone: whether only actions that failed wrote it: then nothing of it is claimed
+        :param has_failed: whether only actions that failed wrote it: then nothing of it is claimed
         """
         links = symlinks(dataset) | {DatasetName("", table) for table in tables}
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
-        if is_undone:
+        if has_failed:
             return replace(dataset, expected=expected, check=reconcile(expected, None))
         evidence = replace(
-            self._touched(dataset, stated if side is Side.WRITE else None),
+            self._accessed(dataset, static if side is Side.WRITE else None),
             filters=filters,
             expected=expected,
             is_on_both_sides=other is not None,
         )
-        told = meant(evidence, self._limits)
+        told = selected(evidence, self._limits)
         if told.skipped:
             self._met.append(
                 Degradation(
@@ -82,28 +82,28 @@ class Telling:
                     dataset.name,
                 )
             )
-        check = self._check(evidence, other, stated if side is Side.READ else None)
+        check = self._check(evidence, other, static if side is Side.READ else None)
         self._note_inexact(dataset, side, check.status)
-        return replace(dataset, expected=expected, meant=told, check=check)
+        return replace(dataset, expected=expected, selected=told, check=check)
 
-    def _touched(self, dataset: LineageDataset, stated: frozenset[Partition] | None) -> Evidence:
+    def _accessed(self, dataset: LineageDataset, static: frozenset[Partition] | None) -> Evidence:
         return Evidence(
             observed=dataset.observed,
             subset=dataset.subset,
             locations=dataset.locations,
             located=self._locator(dataset.name),
-            stated=stated,
+            static=static,
         )
 
     def _check(
         self,
         evidence: Evidence,
         other: LineageDataset | None,
-        stated: frozenset[Partition] | None,
+        static: frozenset[Partition] | None,
     ) -> Check:
         """Compare what is expected with what was touched.
 
-        :param stated: static partitions of the statements that wrote the other side
+        :param static: static partitions of the statements that wrote the other side
         """
         expected = evidence.expected
         if expected is None:
@@ -112,7 +112,7 @@ class Telling:
             return reconcile(expected, _seen(evidence))
         # What locations say of the other side must not make a mismatch of what was observed here.
         is_known = other.observed or not evidence.observed
-        beside = _seen(self._touched(other, stated)) if is_known else None
+        beside = _seen(self._accessed(other, static)) if is_known else None
         return reconcile(expected, _seen(evidence), is_on_both_sides=True, other=beside)
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: Status) -> None:

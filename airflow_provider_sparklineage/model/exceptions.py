@@ -46,7 +46,7 @@ class ListenerError(SparkLineageError):
     """Raised when there is no listener jar that this Spark can load, or it cannot be fetched."""
 
 
-class DriverElsewhereError(SparkLineageError):
+class RemoteDriverError(SparkLineageError):
     """Raised when the driver will run where nothing that it writes can be read."""
 
 

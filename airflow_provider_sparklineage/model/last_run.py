@@ -18,7 +18,7 @@ KEPT = ("dataSource", "lifecycleStateChange", "schema", "symlinks")
 """Facets of a dataset by which backends identify it and its versions; none that is of one run."""
 
 
-class KnownDataset(msgspec.Struct, frozen=True):
+class LastRunDataset(msgspec.Struct, frozen=True):
     """A dataset of the last successful run."""
 
     namespace: str
@@ -26,33 +26,33 @@ class KnownDataset(msgspec.Struct, frozen=True):
     facets: dict[str, msgspec.Raw] = {}
 
 
-class LastKnown(msgspec.Struct, frozen=True):
+class LastRun(msgspec.Struct, frozen=True):
     """What the last successful run read and wrote."""
 
     run_id: str = ""
     """OpenLineage run id of the task's try."""
-    inputs: tuple[KnownDataset, ...] = ()
-    outputs: tuple[KnownDataset, ...] = ()
+    inputs: tuple[LastRunDataset, ...] = ()
+    outputs: tuple[LastRunDataset, ...] = ()
 
 
-NOTHING_KNOWN = LastKnown()
+NO_LAST_RUN = LastRun()
 
 
-def of_event(event: Mapping[str, Any]) -> LastKnown:
+def of_event(event: Mapping[str, Any]) -> LastRun:
     """Take the datasets out of a merged event that was kept.
 
     :param event: as :func:`airflow_provider_sparklineage.event.validation.checked` gives it
     """
-    return LastKnown(
+    return LastRun(
         str(event["run"].get("runId", "")),
         tuple(map(_known, event.get("inputs") or ())),
         tuple(map(_known, event.get("outputs") or ())),
     )
 
 
-def _known(dataset: Mapping[str, Any]) -> KnownDataset:
+def _known(dataset: Mapping[str, Any]) -> LastRunDataset:
     facets = dataset.get("facets") or {}
-    return KnownDataset(
+    return LastRunDataset(
         dataset["namespace"],
         dataset["name"],
         {key: msgspec.Raw(msgspec.json.encode(facets[key])) for key in KEPT if key in facets},

@@ -11,7 +11,7 @@ _LITERALS = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|(?P<half>['"].*
 _LAST_WORD = re.compile(r"\S+\Z")
 
 
-def shortened(text: str, limit: int) -> str:
+def truncated(text: str, limit: int) -> str:
     """Cut a text to a number of characters; an ellipsis is the last one of what was cut.
 
     A word that is longer than half of that is cut all the same.

@@ -27,11 +27,11 @@ from airflow.providers.openlineage.plugins.macros import (
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
-    DriverElsewhereError,
     ListenerError,
+    RemoteDriverError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.operators.deadline import Budget
 from airflow_provider_sparklineage.operators.identity import manifest_of
@@ -64,7 +64,7 @@ log = logging.getLogger(__name__)
 
 _REFUSALS: dict[type[Exception], DegradationCode] = {
     ListenerError: DegradationCode.LISTENER_UNAVAILABLE,
-    DriverElsewhereError: DegradationCode.DRIVER_ELSEWHERE,
+    RemoteDriverError: DegradationCode.DRIVER_ELSEWHERE,
     CaptureError: DegradationCode.CAPTURE_UNAVAILABLE,
 }
 
@@ -77,7 +77,7 @@ class Attempt:
         settings: Settings,
         bundle: CaptureBundle,
         task: object = None,
-        last_known: LastKnown = NOTHING_KNOWN,
+        last_known: LastRun = NO_LAST_RUN,
     ) -> None:
         self.settings = settings
         self.bundle = bundle
@@ -96,7 +96,7 @@ class Attempt:
 
     @classmethod
     def begin(
-        cls, context: Context, settings: Settings, last_known: LastKnown = NOTHING_KNOWN
+        cls, context: Context, settings: Settings, last_known: LastRun = NO_LAST_RUN
     ) -> Attempt:
         """Make the capture bundle of a try; if that fails, go on without one (or raise, if strict).
 
@@ -285,17 +285,17 @@ class Attempt:
 
         self.budget.begin(self.settings.collect_timeout.total_seconds())
         self._note(ended=datetime.now(UTC), outcome=str(outcome))
-        return self._completed(task_lineage(self.bundle, self.budget.expired))
+        return self._completed(task_lineage(self.bundle, self.budget.past_deadline))
 
     def _completed(self, lineage: TaskLineage) -> TaskLineage:
         """Let what the last successful run touched stand in where this try has nothing to say."""
         from airflow_provider_sparklineage.event.from_bundle import completion
 
-        lacking = completion(lineage, self.bundle.manifest)
-        if self._last_known == NOTHING_KNOWN or not lacking.is_needed:
+        missing = completion(lineage, self.bundle.manifest)
+        if self._last_known == NO_LAST_RUN or not missing.is_needed:
             return lineage
         self._note(last_known=self._last_known)
-        return lacking.by(self._last_known)
+        return missing.by(self._last_known)
 
     def _rest(self, outcome: Outcome) -> tuple[TaskLineage, OpenLineageParts]:
         """Give what is left to say of a try that could not be merged; never raises."""

@@ -37,6 +37,6 @@ class Budget:
     def _end_of_killed(self) -> float | None:
         return None if self._killed_at is None else self._killed_at + AFTER_KILL_S
 
-    def expired(self) -> bool:
+    def past_deadline(self) -> bool:
         """Whether nothing is left."""
         return self.left <= 0

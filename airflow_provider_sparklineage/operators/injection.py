@@ -110,12 +110,12 @@ def injected(
         jars.append(str(_jar(before, target, settings).absolute()))
     extensions, problems = class_path.extensions(settings.listener_extensions, own)
     jars += extensions
-    lacking = [(DegradationCode.EXTENSION_UNAVAILABLE, problem) for problem in problems]
+    missing = [(DegradationCode.EXTENSION_UNAVAILABLE, problem) for problem in problems]
     if problems and settings.strict:
         raise ListenerError(" ".join(problems))
     observation, problem = _observation(submission, bundle, settings)
     if problem is not None:
-        lacking.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
+        missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if place.is_remote:
         share = settings.capture_location / "jars"
         jars = [driver_place.reachable(place, jar, share) for jar in jars]
@@ -131,7 +131,7 @@ def injected(
         submit_opts=submit_opts,
         observation=observation,
     )
-    return Injected(inject(submission, injection), tuple(lacking))
+    return Injected(inject(submission, injection), tuple(missing))
 
 
 def _jar(before: Read, target: SubmitTarget, settings: Settings) -> Path:

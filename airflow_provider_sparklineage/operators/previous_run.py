@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event import xcom
-from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown, of_event
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TIMEOUT_S = 3.0
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> LastKnown:
+def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> LastRun:
     """Find what the last successful run of a task read and wrote; never raises.
 
     The nearest run before this one is asked first, by logical date, or by time where runs have
@@ -47,7 +47,7 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> La
                 break
     except Exception:
         log.debug("The lineage of the last successful run was not found.", exc_info=True)
-    return NOTHING_KNOWN
+    return NO_LAST_RUN
 
 
 def _events(

@@ -53,7 +53,9 @@ def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
     identity = bundle.manifest.task
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
-    if budget.is_killed or budget.expired():  # killed: the server may have told the task's end
+    if (
+        budget.is_killed or budget.past_deadline()
+    ):  # killed: the server may have told the task's end
         return "Spark's events were not sent on, because there was no time left."
     path = bundle.events_path
     assert path is not None  # noqa: S101  (as the caller has seen)
@@ -64,7 +66,7 @@ def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
         masked,
         seconds=budget.left,
         literals=bundle.manifest.redact_literals,
-        expired=lambda: budget.is_killed or budget.expired(),
+        past_deadline=lambda: budget.is_killed or budget.past_deadline(),
     )
     for line in sent.printed.splitlines():  # the console transport's events, others' complaints
         log.info("%s", line)

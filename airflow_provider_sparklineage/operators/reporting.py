@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN, LastKnown
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings import resolution as settings
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
     """
 
     settings: Settings
-    known: LastKnown = NOTHING_KNOWN
+    known: LastRun = NO_LAST_RUN
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
@@ -59,7 +59,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     ti = context.get("ti")
     archive = _archive(resolved.archive_url)
     is_dated = context.get("logical_date") is not None
-    known = NOTHING_KNOWN
+    known = NO_LAST_RUN
     if ti is not None:
         known = previous_run.last_known(ti, archive, is_dated=is_dated)
     return Prepared(resolved, known)

@@ -13,7 +13,7 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.last_run import NOTHING_KNOWN
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
 from airflow_provider_sparklineage.settings import resolution
@@ -277,7 +277,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                     raise
                 resolved, wrong = resolution.resolve(), error
             strict = resolved.strict
-            known = self._prepared.known if self._prepared else NOTHING_KNOWN
+            known = self._prepared.known if self._prepared else NO_LAST_RUN
             attempt = Attempt.begin(context, resolved, known)
         except Exception as error:
             if strict:

@@ -116,7 +116,7 @@ def of(wanted: TaskIdentity, session: Session) -> Answer | None:
     resolved, notes = _settings()
     is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
     found = _pushed(wanted, session) if is_pushed else _Found(message=NOTHING)
-    is_whole = found.event is not None and not _lacks_detail(found.event)
+    is_whole = found.event is not None and not _misses_detail(found.event)
     tries: list[int] = []
     # A store that is slow or away keeps nobody waiting who does not need it.
     if resolved.archive_url and (latest > 1 or not is_whole):
@@ -190,7 +190,7 @@ def _pushed(wanted: TaskIdentity, session: Session) -> _Found:
         return _Found(message=str(error))
 
 
-def _lacks_detail(event: dict[str, Any]) -> bool:
+def _misses_detail(event: dict[str, Any]) -> bool:
     return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in reading.degradations(event))
 
 

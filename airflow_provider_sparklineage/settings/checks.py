@@ -20,10 +20,10 @@ class Check(NamedTuple):
 
     :param name: of what was checked, in a few words
     :param message: one sentence; without secrets
-    :param mend: what to do, one sentence; empty if all is well
+    :param fix: what to do, one sentence; empty if all is well
     """
 
     name: str
     status: Status
     message: str
-    mend: str = ""
+    fix: str = ""

@@ -140,8 +140,8 @@ def _check_key(conn_id: str, key: str) -> None:
         )
     known = [name for name, option in _OPTIONS.items() if option.in_connection]
     similar = difflib.get_close_matches(key, [*known, *_CLIENT], n=1)
-    meant = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(known)}."
-    raise _error(conn_id, f"has an unknown key {key!r} in its extra", meant)
+    selected = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(known)}."
+    raise _error(conn_id, f"has an unknown key {key!r} in its extra", selected)
 
 
 def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
@@ -190,5 +190,5 @@ def api_key_of(transport: Mapping[str, Any]) -> str | None:
     return str(key) if key else None
 
 
-def _error(conn_id: str, problem: str, mend: str) -> ConnectionFieldsError:
-    return ConnectionFieldsError(f"Connection {conn_id} {problem}. {mend}")
+def _error(conn_id: str, problem: str, fix: str) -> ConnectionFieldsError:
+    return ConnectionFieldsError(f"Connection {conn_id} {problem}. {fix}")

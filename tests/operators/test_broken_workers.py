@@ -38,11 +38,11 @@ class Worker:
     def brings(self, content):
         """Let Spark's resolver bring a file."""
 
-        def bring(into):
+        def fetcher(into):
             (into / "listener.jar").write_bytes(content)
             return into / "listener.jar"
 
-        self.monkeypatch.setattr(resolver, "from_spark", lambda *_, **__: bring)
+        self.monkeypatch.setattr(resolver, "from_spark", lambda *_, **__: fetcher)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def with_a_repository_that_has_something_else(worker):
 
 
 @pytest.mark.parametrize(
-    ("broken", "message", "mend"),
+    ("broken", "message", "fix"),
     [
         (without_its_jar, "/nowhere/openlineage-spark.jar does not exist", "correct [sparklin"),
         (with_a_cut_jar, "cut.jar is not a readable OpenLineage listener", "fetch it again with"),
@@ -127,7 +127,7 @@ def with_a_repository_that_has_something_else(worker):
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_the_job_runs_and_the_event_names_the_mend(worker, execute, caplog, broken, message, mend):
+def test_the_job_runs_and_the_event_names_the_mend(worker, execute, caplog, broken, message, fix):
     broken(worker)
     task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
     execute(task)
@@ -138,7 +138,7 @@ def test_the_job_runs_and_the_event_names_the_mend(worker, execute, caplog, brok
     [entry] = facets["sparkLineage_capture"].degradations
     assert entry.code == "listener_unavailable"
     assert message in entry.message
-    assert mend in entry.message
+    assert fix in entry.message
     [warning] = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert entry.message in warning
 

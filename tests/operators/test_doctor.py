@@ -116,13 +116,13 @@ def test_a_connection_that_cannot_be_meant_so_fails(connection, found, fields, s
     connection(**fields)
     check = found()[CONNECTION]
     assert check.status is Status.FAILED
-    assert says in f"{check.message} {check.mend}"
+    assert says in f"{check.message} {check.fix}"
 
 
 def test_a_connection_that_is_named_and_missing_fails(found):
     check = found("no_such_connection")[CONNECTION]
     assert check.status is Status.FAILED
-    assert "airflow connections add no_such_connection" in check.mend
+    assert "airflow connections add no_such_connection" in check.fix
 
 
 def test_an_impossible_setting_fails(found, monkeypatch):
@@ -168,7 +168,7 @@ def test_what_keeps_airflow_from_sending_is_told(
     check = found()[name]
     assert check.status == status
     assert says in check.message
-    assert check.mend
+    assert check.fix
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_listener_that_writes_nothing_is_told(spark_submit, doctor):
     trial = document["checks"][-1]
     assert (code, trial["status"]) == (1, "failed")
     assert "no_events" in trial["message"]
-    assert "spark.openlineage.disabled" in trial["mend"]
+    assert "spark.openlineage.disabled" in trial["fix"]
 
 
 def test_the_trial_submits_as_a_task_does_and_leaves_nothing(spark_submit, doctor, tmp_path):

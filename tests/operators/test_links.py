@@ -10,7 +10,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseOperatorLink
 
 from airflow_provider_sparklineage.links.lineage import LINKS
-from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown
+from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.operators.reporting import Prepared
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
@@ -37,8 +37,8 @@ def operator(**kwargs):
 def known(task, *outputs, schema=True):
     """Let a task know what its last successful run wrote."""
     facets = {"schema": b"{}"} if schema else {}
-    datasets = tuple(KnownDataset(namespace, name, facets) for namespace, name in outputs)
-    task._prepared = Prepared(task._settings(), LastKnown("run-1", (), datasets))
+    datasets = tuple(LastRunDataset(namespace, name, facets) for namespace, name in outputs)
+    task._prepared = Prepared(task._settings(), LastRun("run-1", (), datasets))
     return task
 
 

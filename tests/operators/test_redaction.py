@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.partitions.selection import Meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import Partitions
@@ -72,7 +72,7 @@ def test_the_redactor_would_eat_them_if_they_were_dicts(redactor):
 
 def test_partitions_of_a_column_called_token_keep_their_values(redactor):
     partitions = frozenset({Partition.of([("token", "abc")])})
-    said = parts(["a"], meant=Meant(Partitions(partitions), partitions)).outputs
+    said = parts(["a"], selected=Selected(Partitions(partitions), partitions)).outputs
     [output] = redactor.redact(said, max_depth=20)
     [partition] = output.outputFacets["subset"].outputCondition.partitions
     assert (partition.dimensions, partition.identifier) == ({"token": "abc"}, "token=abc")
@@ -98,7 +98,7 @@ def test_the_redactor_does_not_go_through_column_lineage(redactor, monkeypatch):
 
 def test_secrets_that_airflow_knows_are_masked_where_its_redactor_does_not_look(redactor):
     partitions = frozenset({Partition.of([("dt", SECRET)])})
-    said = parts(["a"], f"x = '{SECRET}'", meant=Meant(Partitions(partitions), partitions))
+    said = parts(["a"], f"x = '{SECRET}'", selected=Selected(Partitions(partitions), partitions))
     assert SECRET not in str(said)
     [output] = said.outputs
     [source] = output.facets["columnLineage"].fields["a"].inputFields

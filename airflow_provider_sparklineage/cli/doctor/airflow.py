@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import (
-    DriverElsewhereError,
+    RemoteDriverError,
     SettingsError,
     SparkLineageError,
 )
@@ -81,7 +81,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
 def masked_checks(checks: Iterable[Check]) -> list[Check]:
     """Hide the secrets that Airflow knows, and those in addresses."""
     return [
-        c._replace(message=masked_message(c.message), mend=masked_message(c.mend)) for c in checks
+        c._replace(message=masked_message(c.message), fix=masked_message(c.fix)) for c in checks
     ]
 
 
@@ -260,7 +260,7 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     place = deploy_mode.place_of(Submission(), master, extra.get("deploy-mode"), os.environ)
     try:
         deploy_mode.require_reachable(place, shared=resolved.capture_location_shared)
-    except DriverElsewhereError as error:
+    except RemoteDriverError as error:
         problem = failed(SPARK_CONNECTION, error)
         return problem._replace(status=Status.WARNING), binary
     return Check(SPARK_CONNECTION, Status.OK, f"{conn_id} submits to {master}."), binary

@@ -20,7 +20,7 @@ def document(checks: Sequence[Check]) -> dict[str, Any]:
     return {
         "status": str(worst(checks)),
         "checks": [
-            {"name": c.name, "status": str(c.status), "message": c.message, "mend": c.mend}
+            {"name": c.name, "status": str(c.status), "message": c.message, "fix": c.fix}
             for c in checks
         ],
     }
@@ -39,5 +39,5 @@ def print_checks(checks: Sequence[Check], file: IO[str]) -> None:
     for check in checks:
         style = _STYLES[check.status]
         status = f"[{style}]{check.status:7}[/{style}]"
-        said = show.escape(" ".join(f"{check.message} {check.mend}".split()))
+        said = show.escape(" ".join(f"{check.message} {check.fix}".split()))
         out.print(f"{status}  {show.escape(check.name):{width}}  {said}", soft_wrap=True)

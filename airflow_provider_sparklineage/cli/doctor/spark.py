@@ -73,8 +73,8 @@ def check(
         checks.append(failed(DEFAULTS, error))
     except (OSError, ValueError) as error:
         said = f"It cannot be read ({type(error).__name__}: {error})."
-        mend = "Make it a properties file in UTF-8 that the worker's user may read."
-        checks.append(Check(DEFAULTS, Status.FAILED, said, mend))
+        fix = "Make it a properties file in UTF-8 that the worker's user may read."
+        checks.append(Check(DEFAULTS, Status.FAILED, said, fix))
     else:
         listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
         checks += listener_checks
@@ -93,8 +93,8 @@ def failed(name: str, error: Exception) -> Check:
     end = _END.match(text)
     if end is None:
         return Check(name, Status.FAILED, text)
-    mend = text[end.end() :]
-    return Check(name, Status.FAILED, f"{end['problem']}.", mend[:1].upper() + mend[1:])
+    fix = text[end.end() :]
+    return Check(name, Status.FAILED, f"{end['problem']}.", fix[:1].upper() + fix[1:])
 
 
 # Up to the first end of a sentence, or semicolon, that is neither quoted nor in brackets. An

@@ -185,14 +185,14 @@ def _judged(
             TRIAL,
             Status.FAILED,
             f"Spark {machine.spark.version} did not end within {TIMEOUT_S} seconds.",
-            _mend(log, "Run `spark-submit --master local[1]` by hand and see what it waits for."),
+            _fix(log, "Run `spark-submit --master local[1]` by hand and see what it waits for."),
         )
     if code != 0:
         return Check(
             TRIAL,
             Status.FAILED,
             f"Spark {machine.spark.version} ended with {code}: {_last(log)}",
-            _mend(log, "Run `spark-submit --master local[1]` with any application by hand."),
+            _fix(log, "Run `spark-submit --master local[1]` with any application by hand."),
         )
     manifest = msgspec.structs.replace(
         bundle.manifest, ended=datetime.now(UTC), outcome="COMPLETE", injected=("py_files",)
@@ -212,40 +212,40 @@ def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) ->
     if not event["inputs"] and not event["outputs"]:
         code = next((d["code"] for d in reading.degradations(event)), "no_events")
         disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
-        mend = "Take spark.openlineage.disabled out of spark-defaults.conf."
+        fix = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
-            mend = _mend(log, "Look in a job's log for messages of OpenLineageSparkListener.")
-        return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", mend)
-    lacking = _lacking(event)
-    if lacking:
+            fix = _fix(log, "Look in a job's log for messages of OpenLineageSparkListener.")
+        return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", fix)
+    missing = _missing(event)
+    if missing:
         reasons = " ".join(d["message"] for d in reading.degradations(event))
-        said = f"{ran}, but its lineage lacks {', '.join(lacking)}. {reasons}".rstrip()
-        return Check(TRIAL, Status.WARNING, said, _mend(log, "Report this with the log of a job."))
+        said = f"{ran}, but its lineage lacks {', '.join(missing)}. {reasons}".rstrip()
+        return Check(TRIAL, Status.WARNING, said, _fix(log, "Report this with the log of a job."))
     said = f"{ran}, and its lineage is whole: tables, the partition that it read, the column."
     return Check(TRIAL, Status.OK, said)
 
 
-def _lacking(event: Mapping[str, Any]) -> list[str]:
+def _missing(event: Mapping[str, Any]) -> list[str]:
     """Tell what the event ought to say and does not."""
-    lacking = []
+    missing = []
     read = [d for d in event["inputs"] if d["name"].endswith("/orders")]
     written = [d for d in event["outputs"] if d["name"].endswith("/totals")]
     if not read or not written:
-        lacking.append("a table")
+        missing.append("a table")
     if not any("2024-05-06" in str((d.get("inputFacets") or {}).get("subset")) for d in read):
-        lacking.append("the partition that was read")
+        missing.append("the partition that was read")
     fields = [
         (d["facets"].get("columnLineage") or {}).get("fields", {}).get("total", {}) for d in written
     ]
     if not any(s["field"] == "amount" for f in fields for s in f.get("inputFields", ())):
-        lacking.append("the sources of a column")
-    return lacking
+        missing.append("the sources of a column")
+    return missing
 
 
-def _mend(log: str, otherwise: str) -> str:
-    for pattern, mend in _CAUSES:
+def _fix(log: str, otherwise: str) -> str:
+    for pattern, fix in _CAUSES:
         if found := re.search(pattern, log):
-            return f"{mend} (The log says: {found.group()[:200].strip()})"
+            return f"{fix} (The log says: {found.group()[:200].strip()})"
     return otherwise
 
 

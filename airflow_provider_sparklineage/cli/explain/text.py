@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.event import partition_facets
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import united
-from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def _rendered(text: TracedText) -> dict[str, Any]:
 def _expected(expectation: Expectation, limits: Limits) -> dict[str, Any]:
     name = expectation.dataset or DatasetName("", expectation.table)
     expected = united([expectation])
-    told = meant(Evidence(expected=expected), limits)
-    facets = partition_facets.input_facets(LineageDataset(name, expected=expected, meant=told))
+    told = selected(Evidence(expected=expected), limits)
+    facets = partition_facets.input_facets(LineageDataset(name, expected=expected, selected=told))
     return {
         "kind": str(expectation.kind),
         "side": str(expectation.side) if expectation.side else "either",

@@ -87,12 +87,12 @@ def _checked_web(endpoint: Endpoint) -> Check:
     url = str(endpoint.web_url).rstrip("/")
     # Another host than the API's, so it is not given the API's key.
     answer = ask(endpoint._replace(url=url, api_key=None), "GET", "/")
-    mend = "Mend web_url: it is the address at which you open the backend's pages in a browser."
+    fix = "Mend web_url: it is the address at which you open the backend's pages in a browser."
     if isinstance(answer, Problem):
-        return Check(WEB, Status.WARNING, answer.message, mend)
+        return Check(WEB, Status.WARNING, answer.message, fix)
     if answer.status_code >= 400 or not _is_html(answer):
         said = f"{url} gives no web page (it answers {answer.status_code})."
-        return Check(WEB, Status.WARNING, said, mend)
+        return Check(WEB, Status.WARNING, said, fix)
     return Check(WEB, Status.OK, f"There are web pages at {url}.")
 
 
@@ -100,7 +100,7 @@ def _checked_web(endpoint: Endpoint) -> Check:
 
 
 def _failed(problem: Problem, name: str) -> Check:
-    return Check(name, Status.FAILED, problem.message, problem.mend)
+    return Check(name, Status.FAILED, problem.message, problem.fix)
 
 
 _POISONED = Problem(
@@ -173,7 +173,7 @@ def compare(
     :param config_conn_id: Airflow's ``[openlineage] config_conn_id``
     """
     if transport is None:
-        return Check(TRANSPORT, Status.FAILED, _NO_TRANSPORT, _transport_mend(connection))
+        return Check(TRANSPORT, Status.FAILED, _NO_TRANSPORT, _transport_fix(connection))
     kind = transport.get("type")
     if connection is None:
         return Check(TRANSPORT, Status.OK, f"Airflow sends lineage by its {kind} transport.")
@@ -182,7 +182,7 @@ def compare(
             TRANSPORT,
             Status.WARNING,
             f"Connection {connection.conn_id} has a transport, but Airflow sends by another.",
-            _transport_mend(connection),
+            _transport_fix(connection),
         )
     urls = sorted({api_url(str(t.get("url") or "")) for t in http_transports(transport)})
     if not urls or connection.backend_url is None:
@@ -206,7 +206,7 @@ _NO_TRANSPORT = (
 )
 
 
-def _transport_mend(connection: LineageConnection | None) -> str:
+def _transport_fix(connection: LineageConnection | None) -> str:
     if connection is not None and connection.transport:
         return f"Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID={connection.conn_id}."
     return (

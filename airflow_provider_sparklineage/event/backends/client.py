@@ -32,7 +32,7 @@ class Problem(NamedTuple):
     """What is wrong, and what to do about it."""
 
     message: str
-    mend: str
+    fix: str
 
 
 def path_of(*names: str) -> str:

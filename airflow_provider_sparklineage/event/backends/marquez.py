@@ -53,8 +53,8 @@ class Marquez(Backend):
         namespace, name = held_text(dataset.namespace), held_text(dataset.name)
         if not namespace.strip() or not name.strip():
             return None
-        namespace = _shortened(NOT_IN_NAMESPACES.sub("_", namespace), MAX_NAMESPACE)
-        return DatasetName(namespace, _shortened(name, _MAX_NAME))
+        namespace = _truncated(NOT_IN_NAMESPACES.sub("_", namespace), MAX_NAMESPACE)
+        return DatasetName(namespace, _truncated(name, _MAX_NAME))
 
     def text(self, text: str) -> str:
         """Take out what PostgreSQL cannot hold."""
@@ -99,7 +99,7 @@ class Marquez(Backend):
         return f"{page}?column={node}&columnName={quote(column, safe='')}&depth=2"
 
 
-def _shortened(name: str, limit: int) -> str:
+def _truncated(name: str, limit: int) -> str:
     if len(name) <= limit:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]

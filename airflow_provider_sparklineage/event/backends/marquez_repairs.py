@@ -171,9 +171,9 @@ class _Repairing:
         if mended is None:
             self._note(f"The facet {key} of {name}, which is not complete, was left out", name)
             return None
-        lacking = {"_producer": producer(), "_schemaURL": _BASE}
-        lacking = {k: v for k, v in lacking.items() if not _is_uri(mended.get(k))}
-        return mended | lacking if lacking else mended
+        missing = {"_producer": producer(), "_schemaURL": _BASE}
+        missing = {k: v for k, v in missing.items() if not _is_uri(mended.get(k))}
+        return mended | missing if missing else mended
 
     def _schema(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
         fields = facet.get("fields")

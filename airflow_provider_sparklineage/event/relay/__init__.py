@@ -42,7 +42,7 @@ def prepare(
     mask: Callable[[str], str],
     *,
     literals: bool = False,
-    expired: Callable[[], bool] = lambda: False,
+    past_deadline: Callable[[], bool] = lambda: False,
     max_bytes: int = MAX_BYTES,
 ) -> Prepared:
     """Read the listener's events as they shall be sent: whole, in order, without secrets.
@@ -62,7 +62,7 @@ def prepare(
                 if read > max_bytes:
                     prepared.why = f"they have more than {max_bytes} bytes"
                     break
-                if expired():
+                if past_deadline():
                     prepared.why = "time was up"
                     break
                 event = whole_event(line)
@@ -84,7 +84,7 @@ def relay(
     *,
     seconds: float,
     literals: bool = False,
-    expired: Callable[[], bool] = lambda: False,
+    past_deadline: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Sent]:
     """Send the events in a file on; tell what was not sent ("" if all was), and what was.
 
@@ -93,19 +93,19 @@ def relay(
     :param mask: hides the secrets in a text
     :param seconds: that all of it may take
     :param literals: whether literals of expressions are hidden
-    :param expired: says True once the worker has to end
+    :param past_deadline: says True once the worker has to end
     :raise CaptureError: if the file is there and cannot be read
     :raise OSError: if no process can be started
     """
     until = time.monotonic() + seconds
 
     def late() -> bool:
-        return expired() or time.monotonic() >= until
+        return past_deadline() or time.monotonic() >= until
 
-    prepared = prepare(path, mask, literals=literals, expired=late)
+    prepared = prepare(path, mask, literals=literals, past_deadline=late)
     if not prepared.lines:
         return prepared.why and f"None of Spark's events was sent on: {prepared.why}.", Sent()
-    sent = send(prepared.lines, configuration, max(0.0, until - time.monotonic()), expired)
+    sent = send(prepared.lines, configuration, max(0.0, until - time.monotonic()), past_deadline)
     return mask(_missing(prepared, sent)), sent
 
 

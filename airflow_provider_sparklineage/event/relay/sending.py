@@ -46,7 +46,7 @@ def send(
     lines: Sequence[bytes],
     configuration: dict[str, Any] | None,
     seconds: float,
-    expired: Callable[[], bool] = lambda: False,
+    past_deadline: Callable[[], bool] = lambda: False,
 ) -> Sent:
     """Send events through a transport, in their order, in a process that ends when this returns.
 
@@ -54,7 +54,7 @@ def send(
     :param configuration: of OpenLineage's client; it goes through a pipe and is nowhere to be seen.
         None: as the client finds it in its environment
     :param seconds: that it may take
-    :param expired: asked now and then; when it says True, the process is ended
+    :param past_deadline: asked now and then; when it says True, the process is ended
     :raise OSError: if the process cannot be started
     """
     header = {
@@ -79,7 +79,7 @@ def send(
         late = False
         try:
             while not late and not _ended(process):
-                late = time.monotonic() >= until or expired()
+                late = time.monotonic() >= until or past_deadline()
         finally:  # Airflow's task timeout can fire in here
             # And what a transport has started, which would keep the writer waiting at the pipe.
             with contextlib.suppress(ProcessLookupError):

@@ -98,7 +98,7 @@ class _Contents:
             self._replaced = set(write.replaced) if write.replaced else None
         else:
             # Else nobody says how much of what was there is left.
-            adds = write.appends or self._is_elsewhere(write)
+            adds = write.appends or self._is_remote(write)
             self.size = _sum(self.size, write.size) if adds else None
             self.size_alone = _sum(self.size_alone, write.size) if write.appends else write.size
             if not write.replaced:
@@ -112,7 +112,7 @@ class _Contents:
         unite_into(self.dataset, write.lineage.dataset)
         self.sources |= write.sources
 
-    def _is_elsewhere(self, write: Write) -> bool:
+    def _is_remote(self, write: Write) -> bool:
         """Whether a write replaced locations that none of the writes before had touched."""
         known = self._replaced
         return bool(write.replaced) and known is not None and known.isdisjoint(write.replaced)

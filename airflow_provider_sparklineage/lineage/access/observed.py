@@ -24,8 +24,8 @@ from airflow_provider_sparklineage.lineage.access.timeline import SLACK, Timelin
 from airflow_provider_sparklineage.lineage.application.binding import (
     CREATE,
     WHOLE,
+    Access,
     Observations,
-    Touch,
 )
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
-    from airflow_provider_sparklineage.lineage.application.untraced_columns import LostColumns
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.subset import Condition
 
@@ -69,10 +69,12 @@ class ObservedSubsets:
 
     def __init__(self, observations: Observations) -> None:
         self._observations = observations
-        self._reads = {d: _timeline(touches) for d, touches in observations.reads.items()}
-        self._writes = {d: _timeline(touches) for d, touches in observations.writes.items()}
-        self._lost = {d: Timeline(lost) for d, lost in observations.lost_columns.items()}
-        self._owned = {d: _Owned(touches) for d, touches in observations.writes.items()}
+        self._reads = {d: _timeline(accesses) for d, accesses in observations.reads.items()}
+        self._writes = {d: _timeline(accesses) for d, accesses in observations.writes.items()}
+        self._untraced = {
+            d: Timeline(untraced) for d, untraced in observations.lost_columns.items()
+        }
+        self._owned = {d: _Owned(accesses) for d, accesses in observations.writes.items()}
 
     def is_internal(
         self, dataset: DatasetName, started: datetime, ended: datetime | None
@@ -116,9 +118,9 @@ class ObservedSubsets:
 
     def lost_columns(
         self, dataset: DatasetName, started: datetime, ended: datetime | None
-    ) -> tuple[LostColumns, ...]:
+    ) -> tuple[UntracedColumns, ...]:
         """Tell of the writes during an action which columns the listener does not know."""
-        return tuple(_during(self._lost, dataset, started, ended))
+        return tuple(_during(self._untraced, dataset, started, ended))
 
     def filters(self, dataset: DatasetName, columns: Collection[str]) -> Condition | None:
         """Give the condition that all rows fulfil that were read; None if there is none.
@@ -163,7 +165,7 @@ class ObservedSubsets:
         _require_known(writes)
         return _subset(writes, {p for write in writes for p in write.partitions or ()})
 
-    def _outside(self, read: Touch) -> frozenset[Partition]:
+    def _outside(self, read: Access) -> frozenset[Partition]:
         owned = self._owned.get(read.dataset)
         return (read.partitions or frozenset()) - (owned.before(read.started) if owned else set())
 
@@ -174,7 +176,7 @@ class _Owned:
     Asked for one moment after the other, as merging does, each write is looked at once.
     """
 
-    def __init__(self, writes: Iterable[Touch]) -> None:
+    def __init__(self, writes: Iterable[Access]) -> None:
         self._writes = sorted(writes, key=lambda w: w.ended)
         self._ended = [w.ended for w in self._writes]
         unknown = (n for n, w in enumerate(self._writes) if w.partitions is None)
@@ -206,8 +208,8 @@ class _Owned:
         return self._partitions
 
 
-def _timeline(touches: Iterable[Touch]) -> Timeline[Touch]:
-    return Timeline((t.started, t.ended, t) for t in touches)
+def _timeline(accesses: Iterable[Access]) -> Timeline[Access]:
+    return Timeline((t.started, t.ended, t) for t in accesses)
 
 
 def _during(
@@ -220,19 +222,19 @@ def _during(
     return timeline.during(started, ended) if timeline else []
 
 
-def _require_known(touches: Iterable[Touch]) -> None:
-    for touch in touches:
-        if touch.partitions is None:
-            raise UnknownPartitionsError(touch.why_unknown or "it could not be told which")
+def _require_known(accesses: Iterable[Access]) -> None:
+    for access in accesses:
+        if access.partitions is None:
+            raise UnknownPartitionsError(access.why_unknown or "it could not be told which")
 
 
 def _subset(
-    touches: Collection[Touch], partitions: set[Partition], *, whole: bool = False
+    accesses: Collection[Access], partitions: set[Partition], *, whole: bool = False
 ) -> Subset | None:
     dimensions: dict[Dimension, None] = {}
-    for touch in touches:
-        dimensions |= dict.fromkeys(touch.dimensions)
+    for access in accesses:
+        dimensions |= dict.fromkeys(access.dimensions)
     if not dimensions or Partition() in partitions:
         return None
-    exact = all(touch.exact for touch in touches)
+    exact = all(access.exact for access in accesses)
     return Subset(tuple(dimensions), frozenset(partitions), whole, exact)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.lineage.application.untraced_columns import (
-    LostColumns,
+    UntracedColumns,
     call,
     lost_columns,
 )
@@ -39,7 +39,7 @@ _REPLACING = (WHOLE, CREATE, "static", "dynamic")
 
 
 @dataclass(frozen=True)
-class Touch:
+class Access:
     """What one query read of, or one write put into, a dataset.
 
     :param partitions: None where they are not known; the empty partition is all of a dataset that
@@ -77,25 +77,27 @@ class PythonFunction(NamedTuple):
     text: str
 
 
-LostColumnsThen = tuple[datetime, datetime, LostColumns]
+UntracedColumnsThen = tuple[datetime, datetime, UntracedColumns]
 
 
 @dataclass(frozen=True)
 class Observations:
     """All that was observed of an application, by dataset."""
 
-    reads: Mapping[DatasetName, tuple[Touch, ...]] = field(default_factory=dict)
-    writes: Mapping[DatasetName, tuple[Touch, ...]] = field(default_factory=dict)
-    untied: tuple[str, ...] = ()
+    reads: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
+    writes: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
+    unmatched: tuple[str, ...] = ()
     """Paths or tables that no dataset of the application stands for."""
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
     """Identifiers by which datasets were read and written, with their catalogs."""
-    lost_columns: Mapping[DatasetName, tuple[LostColumnsThen, ...]] = field(default_factory=dict)
+    lost_columns: Mapping[DatasetName, tuple[UntracedColumnsThen, ...]] = field(
+        default_factory=dict
+    )
     """By the dataset written; with the times between which the query ran."""
 
 
-def tie(
+def bind(
     records: Iterable[ObservationRecord],
     identities: Mapping[DatasetName, Collection[DatasetName]],
     naming: Naming = Naming(),  # noqa: B008  (frozen)
@@ -118,11 +120,11 @@ def tie(
         for write in record.writes:
             at = _moment(write.time) if write.time is not None else None
             tying.add_write(write, at or span[0], at or span[1])
-        tying.add_lost_columns(record, *span)
+        tying.add_untraced_columns(record, *span)
     return Observations(
         {name: tuple(tying.reads[name]) for name in sorted(tying.reads)},
         {name: tuple(tying.writes[name]) for name in sorted(tying.writes)},
-        tuple(sorted(tying.untied)),
+        tuple(sorted(tying.unmatched)),
         tuple(functions),
         {name: frozenset(tying.tables[name]) for name in sorted(tying.tables)},
         {name: tuple(tying.lost_columns[name]) for name in sorted(tying.lost_columns)},
@@ -196,10 +198,10 @@ class _Tying:
             for link in links:
                 self._aliases.setdefault(link, name)
                 self._tables[link.name].add(name)
-        self.reads: dict[DatasetName, list[Touch]] = defaultdict(list)
-        self.writes: dict[DatasetName, list[Touch]] = defaultdict(list)
-        self.lost_columns: dict[DatasetName, list[LostColumnsThen]] = defaultdict(list)
-        self.untied: set[str] = set()
+        self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
+        self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
+        self.lost_columns: dict[DatasetName, list[UntracedColumnsThen]] = defaultdict(list)
+        self.unmatched: set[str] = set()
         self.tables: dict[DatasetName, set[str]] = defaultdict(set)
 
     def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
@@ -208,8 +210,8 @@ class _Tying:
             for root in read.roots or [""]:
                 dataset = self._dataset(root, read.table)
                 if dataset is not None:
-                    touch = Touch(dataset, started, ended, filters=filters, why_unknown=read.cut)
-                    self.reads[dataset].append(touch)
+                    access = Access(dataset, started, ended, filters=filters, why_unknown=read.cut)
+                    self.reads[dataset].append(access)
             return
         unrestricted = not read.partition_filters and not read.pushed_filters
         roots = {_plain(root) for root in read.roots}
@@ -217,7 +219,7 @@ class _Tying:
             bases = {_plain(layout.base) for layout in layouts}
             dimensions, partitions = self._places.united(dataset, layouts)
             self.reads[dataset].append(
-                Touch(
+                Access(
                     dataset,
                     started,
                     ended,
@@ -245,7 +247,7 @@ class _Tying:
             if mode == WHOLE and self._are_partitions({layout.base for layout in found}):
                 mode = "static"  # all of a folder that is a partition of the dataset
             self.writes[dataset].append(
-                Touch(
+                Access(
                     dataset,
                     started,
                     ended,
@@ -258,7 +260,7 @@ class _Tying:
                 )
             )
 
-    def add_lost_columns(
+    def add_untraced_columns(
         self, record: ObservationRecord, started: datetime, ended: datetime
     ) -> None:
         if record.lost_columns is None:
@@ -266,8 +268,8 @@ class _Tying:
         target = record.lost_columns.target
         written = self._dataset(target.path, target.table)
         if written is not None:
-            lost = lost_columns(record.lost_columns, record.python_udfs, self._dataset)
-            self.lost_columns[written].append((started, ended, lost))
+            untraced = lost_columns(record.lost_columns, record.python_udfs, self._dataset)
+            self.lost_columns[written].append((started, ended, untraced))
 
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None
@@ -299,7 +301,7 @@ class _Tying:
                 return next(iter(candidates))
         # Inferring a schema reads single files of a dataset by their own names.
         if named is None or not self._is_inside(named):
-            self.untied.add(str(named) if named else table or path)
+            self.unmatched.add(str(named) if named else table or path)
         return None
 
     def _are_partitions(self, bases: Iterable[str]) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import PartitionRules
 
 
-def relocated(application: SparkApplication, rules: PartitionRules) -> SparkApplication:
+def with_canonical_names(application: SparkApplication, rules: PartitionRules) -> SparkApplication:
     """Rename the datasets of an application; the same application if all keep their names."""
     names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
     moved: dict[DatasetName, DatasetName] = {}

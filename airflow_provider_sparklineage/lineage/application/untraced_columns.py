@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.observations import (
-        LostColumnsRecord,
         UdfRecord,
+        UntracedColumnsRecord,
     )
 
 
@@ -22,7 +22,7 @@ class PythonCall(NamedTuple):
     columns: frozenset[str]
 
 
-class LostColumn(NamedTuple):
+class UntracedColumn(NamedTuple):
     """A written column of which the listener does not know what it is made of, or not all.
 
     :param sources: datasets and their columns
@@ -33,14 +33,14 @@ class LostColumn(NamedTuple):
     complete: bool
 
 
-class LostColumns(NamedTuple):
+class UntracedColumns(NamedTuple):
     """What an observed write says of the columns whose sources the listener does not tell.
 
     :param without_sources: columns that are made of no column -> of what else
     :param calls: what a result is called in descriptions -> the call that it is of
     """
 
-    columns: Mapping[str, LostColumn]
+    columns: Mapping[str, UntracedColumn]
     without_sources: Mapping[str, tuple[str, ...]]
     calls: Mapping[str, PythonCall]
 
@@ -52,26 +52,26 @@ def call(udf: UdfRecord) -> PythonCall:
 
 
 def lost_columns(
-    lost: LostColumnsRecord,
+    untraced: UntracedColumnsRecord,
     udfs: Iterable[UdfRecord],
     dataset: Callable[[str, str | None], DatasetName | None],
-) -> LostColumns:
+) -> UntracedColumns:
     """Tie the columns of a write to the datasets that they are made of.
 
     :param udfs: what was called in Python in the same query
     :param dataset: finds the dataset of a path and table
     """
-    read = [dataset(relation.path, relation.table) for relation in lost.relations]
+    read = [dataset(relation.path, relation.table) for relation in untraced.relations]
     columns = {}
-    for said in lost.columns:
+    for said in untraced.columns:
         found = [(read[at] if 0 <= at < len(read) else None, column) for at, column in said.sources]
         sources = frozenset((name, column) for name, column in found if name is not None)
-        is_tied = all(name is not None for name, _ in found)
-        columns[said.column] = LostColumn(sources, said.complete and is_tied)
+        is_bound = all(name is not None for name, _ in found)
+        columns[said.column] = UntracedColumn(sources, said.complete and is_bound)
     calls: dict[str, set[PythonCall]] = defaultdict(set)
     for udf in udfs:
         calls[udf.result].add(call(udf))
     # Several steps of one query number their results alike: such a name says nothing.
     named = {result: next(iter(all_)) for result, all_ in calls.items() if len(all_) == 1}
-    reasons = {column: tuple(why) for column, why in lost.without_sources.items()}
-    return LostColumns(columns, reasons, named)
+    reasons = {column: tuple(why) for column, why in untraced.without_sources.items()}
+    return UntracedColumns(columns, reasons, named)

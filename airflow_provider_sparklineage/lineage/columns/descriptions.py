@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from airflow_provider_sparklineage.model.truncation import shortened
+from airflow_provider_sparklineage.model.truncation import truncated
 
 MAX_DESCRIPTION = 1000
 """Characters of a composed description; in one that would be longer, … is what a column was."""
@@ -43,7 +43,7 @@ def composed(outer: str, column: str, inner: str) -> str:
 
 def cut(text: str) -> str:
     """Shorten a text that is too long by itself."""
-    return shortened(text, MAX_DESCRIPTION)
+    return truncated(text, MAX_DESCRIPTION)
 
 
 @lru_cache(maxsize=4096)

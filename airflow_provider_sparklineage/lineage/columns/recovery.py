@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from airflow_provider_sparklineage.lineage.application.untraced_columns import (
-        LostColumn,
-        LostColumns,
         PythonCall,
+        UntracedColumn,
+        UntracedColumns,
     )
     from airflow_provider_sparklineage.lineage.columns.edges import Edges
 
@@ -32,7 +32,7 @@ def is_incomplete(edges: Edges) -> bool:
     return any(_PYTHON_UDF.search(t.description) for ts in edges.values() for t in ts)
 
 
-def restored(said: ColumnLineage, lost: Iterable[LostColumns]) -> ColumnLineage:
+def restored(said: ColumnLineage, untraced: Iterable[UntracedColumns]) -> ColumnLineage:
     """Add the sources that the listener lost, as DIRECT transformations.
 
     What the listener says of a source stays as it is, but that the call of a Python function stands
@@ -40,15 +40,15 @@ def restored(said: ColumnLineage, lost: Iterable[LostColumns]) -> ColumnLineage:
     mark of an incomplete column.
     """
     fields = dict(said.fields)
-    for write in lost:
+    for write in untraced:
         for name, column in write.columns.items():
             fields[name] = _with(fields.get(name, {}), column, write.calls)
     return ColumnLineage({name: edges for name, edges in fields.items() if edges}, said.dataset)
 
 
-def _with(edges: Edges, lost: LostColumn, calls: Mapping[str, PythonCall]) -> Edges:
+def _with(edges: Edges, untraced: UntracedColumn, calls: Mapping[str, PythonCall]) -> Edges:
     def called(text: str) -> str:
-        if not lost.complete:
+        if not untraced.complete:
             return text
         return _PYTHON_UDF.sub(lambda m: calls[m[0]].text if m[0] in calls else _SOME_PYTHON, text)
 
@@ -58,13 +58,13 @@ def _with(edges: Edges, lost: LostColumn, calls: Mapping[str, PythonCall]) -> Ed
     }
     texts = {t.description for said in edges.values() for t in said if t.type == DIRECT}
     whole = next((called(t) for t in sorted(texts) if _PYTHON_UDF.search(t)), "")
-    for source in sorted(lost.sources):
+    for source in sorted(untraced.sources):
         column = Column(*source)
         known = found.get(column, ())
         if any(t.type == DIRECT and t.subtype != "IDENTITY" for t in known):
             continue
         text = whole or _call_of(column.field, calls)
-        if not lost.complete:
+        if not untraced.complete:
             text = next(iter(sorted(calls)), "pythonUDF0")
         found[column] = joined(known, (Transformation(DIRECT, "TRANSFORMATION", text),))
     return found

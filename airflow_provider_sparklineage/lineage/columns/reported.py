@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionDataset
-    from airflow_provider_sparklineage.lineage.application.untraced_columns import LostColumns
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import Column
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -25,7 +25,7 @@ class UnreadableColumnsError(Exception):
     """Raised when a facet of column lineage is none; the message is a sentence that says why."""
 
 
-class SaidColumns:
+class ReportedColumns:
     """Reads what the listener says of columns; knows the schemas of all datasets so far."""
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class SaidColumns:
         return self._schemas.get(dataset, frozenset())
 
     def said(
-        self, action: Action, output: ActionDataset, lost: Iterable[LostColumns]
+        self, action: Action, output: ActionDataset, untraced: Iterable[UntracedColumns]
     ) -> ColumnLineage:
         """Read the column lineage of one write.
 
-        :param lost: what was observed of columns that the listener does not know
+        :param untraced: what was observed of columns that the listener does not know
         :raise UnreadableColumnsError: if the facet cannot be read
         """
         facet = output.facets.get("columnLineage")
@@ -58,7 +58,7 @@ class SaidColumns:
                 f"{error}."
             )
             raise UnreadableColumnsError(msg) from error
-        said = columns.metadata_columns_removed(columns.restored(said, lost), self._has_column)
+        said = columns.metadata_columns_removed(columns.restored(said, untraced), self._has_column)
         return columns.unsure_identities(said, is_database)
 
     def _has_column(self, column: Column) -> bool:

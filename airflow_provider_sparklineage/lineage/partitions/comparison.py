@@ -159,8 +159,8 @@ def _compared(
     if not spelling.is_comparable(wanted, found.values()):
         return None
     covers = _globbed if expected.is_glob else _covering
-    covered, touched = covers(wanted, found, spelling)
-    missing = frozenset(p for key, p in wanted.items() if key not in touched)
+    covered, accessed = covers(wanted, found, spelling)
+    missing = frozenset(p for key, p in wanted.items() if key not in accessed)
     return missing, frozenset(found) - covered
 
 

@@ -61,7 +61,7 @@ class Evidence:
         that is not partitioned
     :param locations: untrimmed names that the listener reported; None is the whole, or unknown
     :param filters: condition that all rows that were read or written fulfil
-    :param stated: static partitions of all the statements that wrote the dataset
+    :param static: static partitions of all the statements that wrote the dataset
     :param located: partition of an untrimmed name, or None
     :param is_on_both_sides: whether the dataset was read and written
     """
@@ -72,12 +72,12 @@ class Evidence:
     filters: Condition | None = None
     expected: Expected | None = None
     located: Callable[[str], Partition | None] = lambda _: None
-    stated: frozenset[Partition] | None = None
+    static: frozenset[Partition] | None = None
     is_on_both_sides: bool = False
 
 
 @dataclass(frozen=True)
-class Meant:
+class Selected:
     """The part of a dataset that is meant.
 
     :param partitions: all of them; None where it is not told by partitions
@@ -99,37 +99,37 @@ class Meant:
         return to_text(self.condition) if self.condition else ""
 
 
-def meant(evidence: Evidence, limits: Limits) -> Meant:
+def selected(evidence: Evidence, limits: Limits) -> Selected:
     """Choose the condition that tells which part of a dataset was touched."""
     expected = evidence.expected
     partitions = _partitions(evidence)
     skipped = 0
     if partitions is not None:
         if len(partitions) <= limits.partitions and limits.partitions:
-            return Meant(Partitions(partitions), partitions)
+            return Selected(Partitions(partitions), partitions)
         skipped = len(partitions)
         if run := _run(partitions, evidence):
-            return Meant(run, partitions, skipped)
+            return Selected(run, partitions, skipped)
     elif evidence.locations is not None and not evidence.observed:
         if len(evidence.locations) <= limits.locations and limits.locations:
-            return Meant(Locations(evidence.locations))
+            return Selected(Locations(evidence.locations))
         skipped = len(evidence.locations)
     if (filters := _filters(evidence)) is not None:
         what = "partitions" if partitions is not None else "locations"
-        return Meant(filters, partitions, skipped, what)
+        return Selected(filters, partitions, skipped, what)
     if partitions is not None:
-        return Meant(Description(extent(partitions).summary), partitions, skipped)
+        return Selected(Description(extent(partitions).summary), partitions, skipped)
     if skipped and evidence.locations:
         first, last = min(evidence.locations), max(evidence.locations)
         text = f"{first} … {last} ({skipped} locations)"
-        return Meant(Description(text), None, skipped, "locations")
+        return Selected(Description(text), None, skipped, "locations")
     if expected is not None and not evidence.observed and expected.is_glob:
         globs = [
             "/".join(f"{label}={value}" for label, value in partition.values)
             for partition in sorted(expected.partitions or ())
         ]
-        return Meant(Description(", ".join(globs or sorted(expected.locations))))
-    return Meant()
+        return Selected(Description(", ".join(globs or sorted(expected.locations))))
+    return Selected()
 
 
 def _size(condition: Condition) -> int:
@@ -172,7 +172,7 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
 def located(evidence: Evidence) -> frozenset[Partition] | None:
     """Turn locations into partitions; None unless each is one."""
     if evidence.locations is None:
-        return evidence.stated
+        return evidence.static
     found = {evidence.located(location) for location in evidence.locations}
     return None if None in found else frozenset(p for p in found if p is not None)
 

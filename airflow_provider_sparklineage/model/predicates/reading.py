@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.model.subset import (
     disjunction,
     terms,
 )
-from airflow_provider_sparklineage.model.truncation import shortened
+from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -182,7 +182,7 @@ def _converted(node: Node, naming: _Naming) -> Condition:
 
 
 def _described(text: str) -> Description:
-    return Description(shortened(text, _LONGEST_DESCRIPTION))
+    return Description(truncated(text, _LONGEST_DESCRIPTION))
 
 
 def _operands(node: Node) -> Iterator[Node]:

@@ -161,8 +161,8 @@ class _Reading:
             if key not in known:
                 near = get_close_matches(str(key), known, 1)
                 problem = f"the key {key!r} is not known"
-                mend = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-                raise self._error((*at, str(key)), f"{problem}; {mend}")
+                fix = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+                raise self._error((*at, str(key)), f"{problem}; {fix}")
         return given
 
     def _texts(self, given: object, at: Keys) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from airflow_provider_sparklineage.model.subset.conditions import (
     union,
 )
 from airflow_provider_sparklineage.model.subset.containment import contains
-from airflow_provider_sparklineage.model.truncation import shortened
+from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -121,7 +121,7 @@ def to_text(condition: Condition) -> str:
     >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
     'dt=2024-05-06'
     """
-    return shortened(_text(condition), _LONGEST)
+    return truncated(_text(condition), _LONGEST)
 
 
 def _varying_label(partitions: frozenset[Partition]) -> tuple[str, dict[str, str]] | None:

@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.last_run import LastKnown
+from airflow_provider_sparklineage.model.last_run import LastRun
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     Limits,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sparklineage.spark.capture.events import ReadReport, SparkEvent
-    from airflow_provider_sparklineage.spark.capture.locks import Hold
+    from airflow_provider_sparklineage.spark.capture.locks import Lock
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ObservationReport,
@@ -119,7 +119,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     lineage_facet: bool = False
     backend: str = "generic"
     """The lineage backend that the event is for; one that is not known is taken for any."""
-    last_known: LastKnown | None = None
+    last_known: LastRun | None = None
     """What the last successful run read and wrote, if that is said of this one; see
     :mod:`airflow_provider_sparklineage.lineage.carried_forward`."""
     injected: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class CaptureBundle:
     path: Path | None
     manifest: Manifest
     report: ReadReport = field(default_factory=_no_report)
-    hold: Hold | None = field(default=None, compare=False, repr=False)
+    lock: Lock | None = field(default=None, compare=False, repr=False)
     """What keeps others from deleting it, in the process that makes it."""
 
     @property
@@ -179,7 +179,7 @@ class CaptureBundle:
         """Where the observer writes."""
         return self.path / OBSERVATIONS if self.path else None
 
-    def events(self, expired: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
+    def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the listener's events; counts and troubles go to :attr:`report`.
 
         :raise CaptureError: if the file is there but cannot be read
@@ -191,7 +191,9 @@ class CaptureBundle:
             return
         try:
             with path.open("rb") as lines:
-                yield from read_events(lines, self.report, source=path.name, expired=expired)
+                yield from read_events(
+                    lines, self.report, source=path.name, past_deadline=past_deadline
+                )
         except OSError as error:
             msg = f"{path} cannot be read: {error}"
             raise CaptureError(msg) from error
@@ -230,8 +232,8 @@ class CaptureBundle:
 
     def release(self) -> None:
         """Let others delete it when it is old enough."""
-        if self.hold is not None:
-            self.hold.release()
+        if self.lock is not None:
+            self.lock.release()
 
     def remove(self) -> None:
         """Delete the directory and what is in it."""
@@ -259,7 +261,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             "capture_location to a directory that the worker can write to."
         )
         raise CaptureError(msg) from error
-    bundle = CaptureBundle(path, manifest, hold=locks.take(path))
+    bundle = CaptureBundle(path, manifest, lock=locks.take(path))
     try:
         bundle.save()
     except CaptureError:

@@ -29,13 +29,15 @@ class EventFiles(CaptureBundle):
     applications: set[str] = field(default_factory=set)
     """Run ids that said of themselves, while being read, that they are applications."""
 
-    def events(self, expired: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
+    def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""
         for file in self.files:
             try:
                 with file.open("rb") as stream:
                     lines = as_lines(stream)
-                    for event in read_events(lines, self.report, source=str(file), expired=expired):
+                    for event in read_events(
+                        lines, self.report, source=str(file), past_deadline=past_deadline
+                    ):
                         if event.job_type == "APPLICATION":
                             self.applications.add(event.run.run_id)
                         yield event

@@ -174,17 +174,18 @@ def read_events(
     report: ReadReport,
     *,
     source: str,
-    expired: Callable[[], bool] = lambda: False,
+    past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
     """Decode NDJSON lines, skipping and reporting what is not a run event.
 
     :param lines: the lines of one file with their line ends, so that a torn last line is recognised
     :param report: counts are added to it
     :param source: the file's name for messages
-    :param expired: asked before each event; if it says True, reading ends and ``report.cut`` is set
+    :param past_deadline: asked before each event; if it says True, reading ends and
+        ``report.cut`` is set
     """
     for number, line in enumerate(lines, start=1):
-        if expired():
+        if past_deadline():
             report.cut = True
             return
         report.bytes += len(line)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 
 
-class Hold:
+class Lock:
     """A folder that this process is at work in, until it says so or ends."""
 
     def __init__(self, handle: int) -> None:
@@ -29,7 +29,7 @@ class Hold:
             self._handle = None
 
 
-def take(folder: Path) -> Hold | None:
+def take(folder: Path) -> Lock | None:
     """Hold a folder, and make its lock if there is none.
 
     :return: None if it is held, or if the file system knows no locks
@@ -44,4 +44,4 @@ def take(folder: Path) -> Hold | None:
         with suppress(OSError):
             os.close(handle)
         return None
-    return Hold(handle)
+    return Lock(handle)

@@ -84,7 +84,7 @@ class RelationRecord(msgspec.Struct, frozen=True):
     table: str | None = None
 
 
-class LostColumnRecord(msgspec.Struct, frozen=True):
+class UntracedColumnRecord(msgspec.Struct, frozen=True):
     """A column that was written, and its sources: indexes of relations, with their columns."""
 
     column: str
@@ -92,12 +92,12 @@ class LostColumnRecord(msgspec.Struct, frozen=True):
     sources: list[tuple[int, str]] = []
 
 
-class LostColumnsRecord(msgspec.Struct, frozen=True):
+class UntracedColumnsRecord(msgspec.Struct, frozen=True):
     """Columns of a write whose sources the listener does not tell."""
 
     target: RelationRecord
     relations: list[RelationRecord] = []
-    columns: list[LostColumnRecord] = []
+    columns: list[UntracedColumnRecord] = []
     without_sources: dict[str, list[str]] = {}
     """Columns that are made of no column: of ``literal``, ``count``, ``rdd`` and so on."""
     cut: str = ""
@@ -116,7 +116,7 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
-    lost_columns: LostColumnsRecord | None = None
+    lost_columns: UntracedColumnsRecord | None = None
     errors: list[str] = []
     cut: list[str] = []
 

@@ -77,8 +77,8 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
             if _is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=_try_number, reverse=True):
-        hold = locks.take(bundle.path) if bundle.path else None
-        return replace(bundle, hold=hold) if hold else None
+        lock = locks.take(bundle.path) if bundle.path else None
+        return replace(bundle, lock=lock) if lock else None
     return None
 
 
@@ -93,8 +93,8 @@ def _is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
 
 
 def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
-    hold = locks.take(folder)
-    if hold is None:
+    lock = locks.take(folder)
+    if lock is None:
         return False
     try:
         ended = _ended(folder)
@@ -104,7 +104,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
         capture.remove(folder)
         return True
     finally:
-        hold.release()
+        lock.release()
 
 
 def _ended(folder: Path) -> datetime | None:

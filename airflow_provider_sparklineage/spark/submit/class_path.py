@@ -144,8 +144,8 @@ def _extension_problem(name: str, own: Found | None) -> str | None:
         return f"would not be seen by a listener on {own.place}; take {own.name} away from there"
     path = local_path(name)
     if path is None:
-        is_elsewhere = urlsplit(name).scheme not in ("", "file", "local")
-        return None if is_elsewhere else "does not exist; correct listener_extensions"
+        is_remote = urlsplit(name).scheme not in ("", "file", "local")
+        return None if is_remote else "does not exist; correct listener_extensions"
     if jars.holds_listener(path):
         return "is a listener itself; give it as listener_jar"
     if not zipfile.is_zipfile(path):

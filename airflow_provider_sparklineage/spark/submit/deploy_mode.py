@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.exceptions import CaptureError, DriverElsewhereError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def require_reachable(place: Place, *, shared: bool) -> None:
             "deploy_mode='client' where lineage is wanted, or put [sparklineage] capture_location "
             "on a mount that the driver has at the same path, and set capture_location_shared."
         )
-        raise DriverElsewhereError(msg)
+        raise RemoteDriverError(msg)
 
 
 def reachable(place: Place, jar: str, share: Path) -> str:

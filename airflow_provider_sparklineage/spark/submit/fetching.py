@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, a
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    Bring = Callable[[Path], Path]
+    Fetcher = Callable[[Path], Path]
     """Bring a listener into a folder and give its path."""
     Tell = Callable[[str], object]
     """Take a line of progress."""
@@ -67,14 +67,14 @@ def digest_problem(jar: Path, scala: str) -> str | None:
 
 
 def fetch(
-    scala: str, bring: Bring, env: Mapping[str, str] = os.environ, tell: Tell = lambda _: None
+    scala: str, fetcher: Fetcher, env: Mapping[str, str] = os.environ, tell: Tell = lambda _: None
 ) -> Path:
     """Bring the listener for a Scala version into the cache; at once if it is there.
 
     Who has waited for another process to fetch it, in vain, does not try what that one has tried:
     of the tasks on a worker each would wait for all before it.
 
-    :param bring: where it comes from: :func:`from_location`, or Spark's :mod:`.resolver`
+    :param fetcher: where it comes from: :func:`from_location`, or Spark's :mod:`.resolver`
     :param tell: takes lines of progress
     :raise ListenerError: if there is no such listener, it cannot be had, its digest is wrong, or
         the cache cannot be written
@@ -96,7 +96,7 @@ def fetch(
                     "`sparklineage fetch-listener`."
                 )
                 raise ListenerError(msg)
-            _fill(jar, scala, bring, tell)
+            _fill(jar, scala, fetcher, tell)
     except OSError as error:
         msg = (
             f"The listener cannot be put into the cache {jar.parent} ({error.strerror or error}). "
@@ -107,9 +107,9 @@ def fetch(
     return jar
 
 
-def _fill(jar: Path, scala: str, bring: Bring, tell: Tell) -> None:
+def _fill(jar: Path, scala: str, fetcher: Fetcher, tell: Tell) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=jar.parent) as work:
-        fetched = bring(Path(work))
+        fetched = fetcher(Path(work))
         tell(f"Checking the digest of {fetched.stat().st_size / 1e6:.0f} MB …")
         if problem := digest_problem(fetched, scala):
             msg = (
@@ -137,13 +137,13 @@ def _alone(folder: Path, tell: Tell) -> Iterator[bool]:
             yield False
 
 
-def from_location(location: str, tell: Tell = lambda _: None) -> Bring:
+def from_location(location: str, tell: Tell = lambda _: None) -> Fetcher:
     """Bring the listener from a file, or from an address (http, https, file).
 
     Proxies of the environment apply. Users and passwords in the address are never told.
     """
 
-    def bring(work: Path) -> Path:
+    def fetcher(work: Path) -> Path:
         target = work / "listener.jar"
         scheme = urllib.parse.urlsplit(location).scheme
         if scheme not in ("http", "https", "file"):
@@ -164,7 +164,7 @@ def from_location(location: str, tell: Tell = lambda _: None) -> Bring:
             raise ListenerError(msg) from error
         return target
 
-    return bring
+    return fetcher
 
 
 def without_user(address: str) -> str:

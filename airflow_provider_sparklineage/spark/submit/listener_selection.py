@@ -93,7 +93,7 @@ def fetch_for(
     if problem := java.problem(env, here):
         msg = f"The listener cannot be fetched with Spark's resolver. {problem}"
         raise ListenerError(msg)
-    bring = resolver.from_spark(
+    fetcher = resolver.from_spark(
         spark.scala,
         _command(here, spark_binary),
         here.defaults(env) if here.home or env.get("SPARK_CONF_DIR") else {},
@@ -101,7 +101,7 @@ def fetch_for(
         env=env,
         tell=tell,
     )
-    return fetching.fetch(spark.scala, bring, env, tell)
+    return fetching.fetch(spark.scala, fetcher, env, tell)
 
 
 def _command(spark: SparkDistribution, spark_binary: str) -> str:

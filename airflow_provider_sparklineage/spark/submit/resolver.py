@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.spark.submit.listener import artifact, coordi
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sparklineage.spark.submit.fetching import Bring, Tell
+    from airflow_provider_sparklineage.spark.submit.fetching import Fetcher, Tell
 
 TIMEOUT_S = 600  # 43 MB through a slow mirror, which may be asked for other files first
 
@@ -53,7 +53,7 @@ def from_spark(
     repositories: str | None = None,
     env: Mapping[str, str] = os.environ,
     tell: Tell = lambda _: None,
-) -> Bring:
+) -> Fetcher:
     """Bring the listener as ``--packages`` would.
 
     :param spark_submit: the command; any Spark resolves a listener for any other
@@ -61,7 +61,7 @@ def from_spark(
     :param repositories: further repositories, as ``--repositories`` takes them
     """
 
-    def bring(work: Path) -> Path:
+    def fetcher(work: Path) -> Path:
         properties = {key: v for key, v in defaults.items() if _RESOLVING.fullmatch(key)}
         properties.setdefault("spark.jars.ivy", str(work / "ivy"))
         (work / "nothing.py").touch()
@@ -88,7 +88,7 @@ def from_spark(
         brought.write_bytes(jar.read_bytes())  # it may be in an Ivy cache of the user's
         return brought
 
-    return bring
+    return fetcher
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:

@@ -91,7 +91,7 @@ def test_a_machine_that_works_passes(machine):
         (spark.LISTENER, Status.OK),
         (spark.CAPTURES, Status.OK),
     ]
-    assert all(c.mend == "" for c in checks)
+    assert all(c.fix == "" for c in checks)
     assert (found.spark.version, found.jars) == ("4.0.1", (str(machine.cached),))
 
 
@@ -166,7 +166,7 @@ def with_a_capture_location_for_everybody(machine):
 
 
 @pytest.mark.parametrize(
-    ("broken", "name", "message", "mend"),
+    ("broken", "name", "message", "fix"),
     [
         (without_java, spark.JAVA, "no Java to run Spark with", "nstall Java 17"),
         (with_old_java, spark.JAVA, "is Java 11, but Spark 4.0.1 needs 17", "et JAVA_HOME"),
@@ -187,12 +187,12 @@ def with_a_capture_location_for_everybody(machine):
     ],
     ids=lambda value: value.__name__ if callable(value) else None,
 )
-def test_what_is_broken_is_told_with_its_mend(machine, broken, name, message, mend):
+def test_what_is_broken_is_told_with_its_mend(machine, broken, name, message, fix):
     broken(machine)
     found = machine.found(name)
     assert found.status is Status.FAILED
     assert message in found.message
-    assert mend in found.mend
+    assert fix in found.fix
 
 
 @pytest.mark.parametrize("broken", [without_java, without_spark, without_listener, with_connect])
@@ -238,7 +238,7 @@ def test_two_versions_of_pyspark_in_one_folder_are_a_warning(machine, client, st
         (packages / f"pyspark_client-{client}.dist-info").mkdir()
     check = machine.found(spark.SPARK)
     assert check.status is status
-    assert check.mend.endswith("pyspark==4.0.1 pyspark-client==4.0.1") is (status != "ok")
+    assert check.fix.endswith("pyspark==4.0.1 pyspark-client==4.0.1") is (status != "ok")
 
 
 def test_spark_can_be_declared(machine):
@@ -258,7 +258,7 @@ def test_a_capture_location_that_others_can_list_is_a_warning(machine):
     machine.captures.mkdir()
     machine.captures.chmod(0o755)
     found = machine.found(spark.CAPTURES)
-    assert (found.status, found.mend) == (Status.WARNING, f"chmod 700 {machine.captures}")
+    assert (found.status, found.fix) == (Status.WARNING, f"chmod 700 {machine.captures}")
 
 
 def test_nothing_is_left_behind(machine):
@@ -270,7 +270,7 @@ def test_nothing_is_left_behind(machine):
 
 
 @pytest.mark.parametrize(
-    ("error", "message", "mend"),
+    ("error", "message", "fix"),
     [
         (ListenerError("It is old; use a new one."), "It is old.", "Use a new one."),
         (CaptureError("It is full. Empty it. Soon."), "It is full.", "Empty it. Soon."),
@@ -302,8 +302,8 @@ def test_nothing_is_left_behind(machine):
         ),
     ],
 )
-def test_an_error_is_taken_apart_into_problem_and_mend(error, message, mend):
-    assert spark.failed("x", error) == Check("x", Status.FAILED, message, mend)
+def test_an_error_is_taken_apart_into_problem_and_mend(error, message, fix):
+    assert spark.failed("x", error) == Check("x", Status.FAILED, message, fix)
 
 
 # --- the trial ------------------------------------------------------------------------------------
@@ -350,9 +350,9 @@ def test_a_trial_without_events_is_told_with_a_reason():
     check = trial.judged(event, switched_off, "", 1)
     assert check.status is Status.FAILED
     assert "no_events" in check.message
-    assert check.mend == "Take spark.openlineage.disabled out of spark-defaults.conf."
+    assert check.fix == "Take spark.openlineage.disabled out of spark-defaults.conf."
     log = "ERROR java.lang.NoSuchMethodError: 'void org.apache.Foo.bar()'\n"
-    assert "Classes of other versions" in trial.judged(event, found_machine(), log, 1).mend
+    assert "Classes of other versions" in trial.judged(event, found_machine(), log, 1).fix
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
 
 
 @pytest.mark.parametrize(
-    ("answers", "message", "mend"),
+    ("answers", "message", "fix"),
     [
         ({NAMESPACES: HTML}, "with a web page: there is no API of Marquez", "port 5000"),
         ({NAMESPACES: (404, {})}, "answers 404, and not as Marquez", "without /api/v1"),
@@ -78,12 +78,12 @@ def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
         ({JOBS: (500, {})}, "answers 500 to its own lists", "remove its rows"),
     ],
 )
-def test_what_is_no_sound_marquez_is_told_with_the_mend(server, answers, message, mend):
+def test_what_is_no_sound_marquez_is_told_with_the_mend(server, answers, message, fix):
     server.answers |= answers
     found = only(check(Endpoint(server.url)))
     assert found.status is Status.FAILED
     assert message in found.message
-    assert mend in found.mend
+    assert fix in found.fix
     assert "secret" not in found.message
     assert not [asked for asked in server.asked if asked[0] == "POST"], "an event could be stored"
 
@@ -103,7 +103,7 @@ def test_nothing_listens():
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         found = only(check(Endpoint(url)))
     assert f"Nothing listens at {url}/api" in found.message
-    assert "host and port" in found.mend
+    assert "host and port" in found.fix
 
 
 def test_a_host_without_an_address():
@@ -118,13 +118,13 @@ def test_no_answer_in_time(server):
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         found = only(check(Endpoint(url, timeout=0.05)))
     assert "does not answer within 0.05 seconds" in found.message
-    assert "firewall" in found.mend
+    assert "firewall" in found.fix
 
 
 def test_a_server_without_tls(server):
     found = only(check(Endpoint(server.url.replace("http:", "https:"))))
     assert "does not speak TLS" in found.message
-    assert "Use http" in found.mend
+    assert "Use http" in found.fix
 
 
 def test_a_certificate_that_nobody_trusts(server, tmp_path):
@@ -132,7 +132,7 @@ def test_a_certificate_that_nobody_trusts(server, tmp_path):
     url = server.url.replace("http:", "https:")
     found = only(check(Endpoint(url)))
     assert "is not trusted by this machine" in found.message
-    assert "REQUESTS_CA_BUNDLE" in found.mend
+    assert "REQUESTS_CA_BUNDLE" in found.fix
 
 
 def _context(folder):
@@ -169,7 +169,7 @@ def test_a_proxy_that_is_not_there(monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     found = only(check(Endpoint("http://marquez.example:5000")))
     assert "proxy" in found.message
-    assert "NO_PROXY" in found.mend
+    assert "NO_PROXY" in found.fix
 
 
 def test_web_pages_are_looked_at_without_the_key(server):
@@ -182,7 +182,7 @@ def test_web_pages_are_looked_at_without_the_key(server):
 def test_a_wrong_address_of_web_pages_is_a_warning(server):
     pages = check(Endpoint(server.url, web_url=server.url))[-1]
     assert pages.status is Status.WARNING
-    assert "web_url" in pages.mend
+    assert "web_url" in pages.fix
 
 
 def test_of_another_backend_only_an_answer_is_asked(server):
@@ -203,8 +203,8 @@ def connection(extra=None, **fields):
 def test_without_a_transport_the_mend_is_one_setting():
     found = compare(connection({"transport": HTTP}), None)
     assert found.status is Status.FAILED
-    assert found.mend == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
-    assert "into the extra of a sparklineage connection" in compare(None, None).mend
+    assert found.fix == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
+    assert "into the extra of a sparklineage connection" in compare(None, None).fix
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_transport_that_airflow_does_not_use_is_told():
     assert compare(told, HTTP, "lineage").status is Status.OK
     unused = compare(told, HTTP)
     assert unused.status is Status.WARNING
-    assert unused.mend == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
+    assert unused.fix == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
 
 
 def test_certificates_are_checked_as_the_transport_checks_them():

@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
-from airflow_provider_sparklineage.lineage.partitions.selection import Meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -114,11 +114,15 @@ SOURCES = Expected(
     "dataset",
     [
         pytest.param({}, id="descriptions of columns"),
-        pytest.param({"meant": Meant(Locations(frozenset({f"/{SECRET}"})))}, id="locations"),
-        pytest.param({"meant": Meant(Description(f"x LIKE '{SECRET}'"))}, id="description"),
-        pytest.param({"meant": Meant(predicates.condition(f"a = '{SECRET}'"))}, id="compare"),
+        pytest.param({"selected": Selected(Locations(frozenset({f"/{SECRET}"})))}, id="locations"),
+        pytest.param({"selected": Selected(Description(f"x LIKE '{SECRET}'"))}, id="description"),
+        pytest.param({"selected": Selected(predicates.condition(f"a = '{SECRET}'"))}, id="compare"),
         pytest.param(
-            {"meant": Meant(Partitions(p := frozenset({Partition.of([("name", SECRET)])})), p)},
+            {
+                "selected": Selected(
+                    Partitions(p := frozenset({Partition.of([("name", SECRET)])})), p
+                )
+            },
             id="partitions of a column called name",
         ),
         pytest.param({"expected": SOURCES}, id="templates and values"),
@@ -153,7 +157,7 @@ def test_names_are_identities_and_never_masked():
 
 
 def test_users_are_stripped_alike_from_datasets_and_columns():
-    task = lineage(meant=Meant(Locations(frozenset({"s3a://AKIA:shh@lake/orders/x"}))))
+    task = lineage(selected=Selected(Locations(frozenset({"s3a://AKIA:shh@lake/orders/x"}))))
     assert "shh" not in text(event(task))
     [output] = event(task).outputs
     [source] = output.facets["columnLineage"].dataset
@@ -167,7 +171,7 @@ def test_users_are_stripped_from_what_spark_says():
 
 
 def test_literals_are_hidden_on_request():
-    task = lineage(meant=Meant(predicates.condition("a = 'PL' AND b LIKE 'x%'")))
+    task = lineage(selected=Selected(predicates.condition("a = 'PL' AND b LIKE 'x%'")))
     said, hidden = event(task), event(task, representation=HIDDEN)
     assert "PL" in text(said)
     assert "x%" in text(said)
@@ -179,8 +183,8 @@ def test_literals_are_hidden_on_request():
 
 def test_partitions_are_no_literals():
     p = frozenset({Partition.of([("dt", "2024-05-06")])})
-    for meant in (Meant(Partitions(p), p), Meant(Description("dt=2024-05-06"), p)):
-        task = lineage(meant=meant)
+    for selected in (Selected(Partitions(p), p), Selected(Description("dt=2024-05-06"), p)):
+        task = lineage(selected=selected)
         [said], [hidden] = event(task).outputs, event(task, representation=HIDDEN).outputs
         assert hidden.outputFacets == said.outputFacets
 

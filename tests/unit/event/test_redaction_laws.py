@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
-from airflow_provider_sparklineage.lineage.partitions.selection import Meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -57,16 +57,16 @@ def in_columns(text):
 
 def in_condition(text):
     compare = Compare("token_count", "EQUAL", text)
-    return {"meant": Meant(Binary("AND", compare, Description(text)))}
+    return {"selected": Selected(Binary("AND", compare, Description(text)))}
 
 
 def in_locations(text):
-    return {"meant": Meant(Locations(frozenset({f"s3a://lake/orders/{text}"})))}
+    return {"selected": Selected(Locations(frozenset({f"s3a://lake/orders/{text}"})))}
 
 
 def in_partitions(text):
     found = frozenset({Partition.of([("password", text)])})
-    return {"meant": Meant(Partitions(found), found)}
+    return {"selected": Selected(Partitions(found), found)}
 
 
 def in_templates(text):

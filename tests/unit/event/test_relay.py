@@ -147,7 +147,7 @@ def test_no_file_is_no_event(tmp_path):
 
 
 def test_preparing_ends_when_time_is_up():
-    prepared = relay.prepare(golden("staging_chain"), no_mask, expired=lambda: True)
+    prepared = relay.prepare(golden("staging_chain"), no_mask, past_deadline=lambda: True)
     assert (prepared.lines, prepared.why) == ([], "time was up")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.event.backends import BACKENDS
-from airflow_provider_sparklineage.event.rename import rewritten
+from airflow_provider_sparklineage.event.rename import with_backend_names
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
@@ -40,7 +40,7 @@ LINEAGE = TaskLineage(
 
 
 def marquez(lineage):
-    return rewritten(lineage, MARQUEZ.identity, MARQUEZ.text)
+    return with_backend_names(lineage, MARQUEZ.identity, MARQUEZ.text)
 
 
 def test_a_name_changes_wherever_it_is_mentioned():

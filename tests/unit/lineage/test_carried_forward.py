@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.last_run import KnownDataset, LastKnown, of_event
+from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset, of_event
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
 
@@ -27,18 +27,18 @@ def raw(value):
 
 SCHEMA = {"schema": raw({"fields": [{"name": "x"}]})}
 TABLE = {"symlinks": raw({"identifiers": [{"namespace": "hive", "name": "t", "type": "TABLE"}]})}
-LAST = LastKnown(
+LAST = LastRun(
     "run-1",
-    (KnownDataset("file", "/in", SCHEMA),),
-    (KnownDataset("file", "/out", SCHEMA | TABLE),),
+    (LastRunDataset("file", "/in", SCHEMA),),
+    (LastRunDataset("file", "/out", SCHEMA | TABLE),),
 )
 IN, OUT = LineageDataset(name("/in"), SCHEMA), LineageDataset(name("/out"), SCHEMA | TABLE)
 
 
 def completed(lineage, *, declared=(), versions_by_schema=True):
     declared = [name(path) for path in declared]
-    lacking = Completion(lineage, declared, declared, versions_by_schema=versions_by_schema)
-    return lacking.by(LAST) if lacking.is_needed else lineage
+    missing = Completion(lineage, declared, declared, versions_by_schema=versions_by_schema)
+    return missing.by(LAST) if missing.is_needed else lineage
 
 
 def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
@@ -54,7 +54,7 @@ def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
 
 def test_what_is_known_survives_the_manifest(recorded):
     found = of_event(recorded("staging_chain").event)
-    again = msgspec.json.decode(msgspec.json.encode(found), type=LastKnown)
+    again = msgspec.json.decode(msgspec.json.encode(found), type=LastRun)
     assert msgspec.json.encode(again) == msgspec.json.encode(found)
     assert again == found
 
@@ -105,10 +105,10 @@ def test_outputs_of_failed_actions_stay_bare_names():
 
 def test_expectations_of_declared_datasets_are_kept():
     table = LineageDataset(DatasetName("hive", "t"), locations=frozenset({"x"}))
-    lacking = Completion(
+    missing = Completion(
         TaskLineage(Outcome.FAIL, (), (table,)), [], [table.name], versions_by_schema=True
     )
-    [out] = lacking.by(LAST).outputs
+    [out] = missing.by(LAST).outputs
     assert out == replace(OUT, locations=frozenset({"x"}))
 
 

@@ -229,9 +229,9 @@ def test_a_glob_beside_thousands_of_plain_values_costs_no_more_than_they_do():
 def test_a_day_beside_a_glob_covers_its_hours():
     hours = (Dimension.of("ts", "hour", "ts_hour", "int"), Dimension.of("region"))
     wanted = Partition.of([("ts", "2024-05-06"), ("region", "*")])
-    touched = Partition.of([("ts_hour", "476379"), ("region", "eu")])
+    accessed = Partition.of([("ts_hour", "476379"), ("region", "eu")])
     check = reconcile(
-        Expected(Kind.PATH, frozenset({wanted}), is_glob=True), Seen(hours, frozenset({touched}))
+        Expected(Kind.PATH, frozenset({wanted}), is_glob=True), Seen(hours, frozenset({accessed}))
     )
     assert check.status == "matched"
 

@@ -190,9 +190,9 @@ def test_yesterday_is_read_and_today_is_written_of_one_dataset(how, statuses):
         }.get(how, LineageDataset(T))
         for (side, value), how in zip(((Side.READ, "05"), (Side.WRITE, "06")), how, strict=True)
     }
-    stated = frozenset({day("06")}) if "stated" in how else None
+    static = frozenset({day("06")}) if "stated" in how else None
     found = (
-        telling.told(sides[Side.READ], Side.READ, None, stated, other=sides[Side.WRITE]),
-        telling.told(sides[Side.WRITE], Side.WRITE, None, stated, other=sides[Side.READ]),
+        telling.told(sides[Side.READ], Side.READ, None, static, other=sides[Side.WRITE]),
+        telling.told(sides[Side.WRITE], Side.WRITE, None, static, other=sides[Side.READ]),
     )
     assert tuple(dataset.check.status for dataset in found) == statuses

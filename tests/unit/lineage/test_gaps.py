@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_sparklineage.lineage.application.binding import (
     Observations,
     PythonFunction,
-    tie,
+    bind,
 )
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
@@ -92,7 +92,7 @@ def test_where_no_python_ran_none_is_suspected(recorded):
 
 def test_the_observers_records_name_function_and_arguments():
     udfs = [UdfRecord("pythonUDF0", "score", ["amount", "rate"]), UdfRecord("pythonUDF1")]
-    found = tie([ObservationRecord(started=1000, ended=2000, python_udfs=udfs)], {}).functions
+    found = bind([ObservationRecord(started=1000, ended=2000, python_udfs=udfs)], {}).functions
     assert [f.text for f in found] == ["score(amount, rate)", "a Python function()"]
     assert found[0].ended - found[0].started == timedelta(seconds=1)
 
@@ -145,7 +145,7 @@ def test_a_statement_is_not_read_once_time_is_up(recorded):
     application = recorded("sql_queries").application
     said = merge(application, Outcome.COMPLETE)
     actions = iter([False] * len(repaired(application).actions))
-    hasty = merge(application, Outcome.COMPLETE, expired=lambda: next(actions, True))
+    hasty = merge(application, Outcome.COMPLETE, past_deadline=lambda: next(actions, True))
     of_both = [messages(lineage, "column_without_sources") for lineage in (said, hasty)]
     assert of_both[0].keys() == of_both[1].keys() != set()
     assert any("is a literal" in message for message in of_both[0].values())

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.event.facets import parts, run_event
 from airflow_provider_sparklineage.event.redaction import without_user
 from airflow_provider_sparklineage.event.size import fitted
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
-from airflow_provider_sparklineage.lineage.application.binding import tie
+from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.events import ReadReport, read_events
@@ -226,7 +226,7 @@ def test_a_spoiled_observation_is_said_or_read_and_never_raises(chance, count):
     told = ObservationReport()
     records = list(read_observations([json.dumps(record).encode() + b"\n"], told))
     assert records or told.malformed
-    lineage = merge(application, Outcome.COMPLETE, observations=tie(records, names))
+    lineage = merge(application, Outcome.COMPLETE, observations=bind(records, names))
     document(lineage, report)
 
 

@@ -8,7 +8,7 @@ from airflow_provider_sparklineage.lineage.access.observed import (
     ObservedSubsets,
     UnknownPartitionsError,
 )
-from airflow_provider_sparklineage.lineage.application.binding import Observations, Touch
+from airflow_provider_sparklineage.lineage.application.binding import Access, Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import to_text
@@ -27,13 +27,13 @@ def days(*names):
     return frozenset(Partition.of([("dt", n)]) for n in names)
 
 
-def touch(second, partitions, dimensions=DT, **more):
-    return Touch(T, at(second), at(second + 1), dimensions, partitions, **more)
+def access(second, partitions, dimensions=DT, **more):
+    return Access(T, at(second), at(second + 1), dimensions, partitions, **more)
 
 
 def write(second, partitions, mode="dynamic", **more):
     owned = more.pop("owned", partitions if mode != "append" else frozenset())
-    return touch(second, partitions, mode=mode, owned=owned or frozenset(), **more)
+    return access(second, partitions, mode=mode, owned=owned or frozenset(), **more)
 
 
 def subsets(reads=(), writes=()):
@@ -48,10 +48,12 @@ def partitions(subset):
     ("reads", "expected"),
     [
         pytest.param([], None, id="nothing observed"),
-        pytest.param([touch(0, days("1")), touch(5, days("2"))], days("1", "2"), id="united"),
-        pytest.param([touch(0, days())], days(), id="empty selection"),
-        pytest.param([touch(0, days("1")), touch(5, days("1", "2"), whole=True)], None, id="whole"),
-        pytest.param([touch(0, frozenset({WHOLE}), ())], None, id="unpartitioned"),
+        pytest.param([access(0, days("1")), access(5, days("2"))], days("1", "2"), id="united"),
+        pytest.param([access(0, days())], days(), id="empty selection"),
+        pytest.param(
+            [access(0, days("1")), access(5, days("1", "2"), whole=True)], None, id="whole"
+        ),
+        pytest.param([access(0, frozenset({WHOLE}), ())], None, id="unpartitioned"),
     ],
 )
 def test_reads_are_united(reads, expected):
@@ -60,7 +62,7 @@ def test_reads_are_united(reads, expected):
 
 def test_one_unknown_read_makes_the_input_unknown():
     with pytest.raises(UnknownPartitionsError, match="too many"):
-        subsets([touch(0, days("1")), touch(5, None, why_unknown="too many")]).of_input(T)
+        subsets([access(0, days("1")), access(5, None, why_unknown="too many")]).of_input(T)
 
 
 def test_one_unknown_write_makes_the_output_unknown():
@@ -107,7 +109,7 @@ def test_writes_are_united_whatever_their_mode():
     ],
 )
 def test_a_read_is_internal_if_its_partitions_were_written_before(writes, read, internal, outside):
-    observed = subsets([touch(5, read)], writes)
+    observed = subsets([access(5, read)], writes)
     assert observed.is_internal(T, at(5), at(6)) is internal
     assert partitions(observed.of_input(T)) == outside
 
@@ -115,27 +117,27 @@ def test_a_read_is_internal_if_its_partitions_were_written_before(writes, read, 
 def test_a_dataset_without_partitions_is_internal_after_a_whole_overwrite_only():
     everything = frozenset({WHOLE})
     for mode, internal in (("whole", True), ("create", True), ("append", False)):
-        observed = subsets([touch(5, everything, ())], [write(0, everything, mode, dimensions=())])
+        observed = subsets([access(5, everything, ())], [write(0, everything, mode, dimensions=())])
         assert observed.is_internal(T, at(5), at(6)) is internal
 
 
 def test_a_whole_read_over_own_partitions_is_what_came_from_outside():
-    observed = subsets([touch(5, days("1", "2"), whole=True)], [write(0, days("2"))])
+    observed = subsets([access(5, days("1", "2"), whole=True)], [write(0, days("2"))])
     assert partitions(observed.of_input(T)) == days("1")
 
 
 def test_without_an_observed_write_nothing_is_said_of_internal():
-    assert subsets([touch(5, days("1"))]).is_internal(T, at(5), at(6)) is None
+    assert subsets([access(5, days("1"))]).is_internal(T, at(5), at(6)) is None
 
 
 def test_reads_are_looked_for_at_the_time_of_the_action():
-    observed = subsets([touch(5, days("1"))])
+    observed = subsets([access(5, days("1"))])
     assert observed.was_read(T, at(5), at(6))
     assert not observed.was_read(T, at(40), at(41))
 
 
 def test_only_reads_at_the_time_of_the_action_decide():
-    observed = subsets([touch(5, days("1")), touch(20, days("9"))], [write(0, days("1"))])
+    observed = subsets([access(5, days("1")), access(20, days("9"))], [write(0, days("1"))])
     assert observed.is_internal(T, at(5), at(6)) is True
     assert observed.is_internal(T, at(20), at(21)) is False
     assert observed.is_internal(T, at(40), None) is None
@@ -169,5 +171,5 @@ def test_a_whole_overwrite_is_what_the_command_says(modes, whole):
     ],
 )
 def test_what_all_rows_fulfil_is_told_of_all_reads(filters, told):
-    found = subsets([touch(0, None, filters=texts) for texts in filters]).filters(T, ())
+    found = subsets([access(0, None, filters=texts) for texts in filters]).filters(T, ())
     assert (found and to_text(found)) == told

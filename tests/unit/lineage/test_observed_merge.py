@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.application.binding import Observations, Touch
+from airflow_provider_sparklineage.lineage.application.binding import Access, Observations
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -30,16 +30,16 @@ def merged(recorded):
         staging = next(d.name for d in write.outputs)
         assert staging.name == STAGING
         reads = {
-            d.name: (Touch(d.name, a.started, a.ended, DIMENSIONS, days("1")),)
+            d.name: (Access(d.name, a.started, a.ended, DIMENSIONS, days("1")),)
             for a in (write,)
             for d in a.inputs
             if d.name.name not in skip
         }
-        reads[staging] = (Touch(staging, read.started, read.ended, DIMENSIONS, then_read),)
+        reads[staging] = (Access(staging, read.started, read.ended, DIMENSIONS, then_read),)
         owned = written or frozenset() if mode != "append" else frozenset()
         writes = {
             staging: (
-                Touch(
+                Access(
                     staging, write.started, write.ended, DIMENSIONS, written, mode=mode, owned=owned
                 ),
             )
@@ -111,11 +111,11 @@ def test_a_write_that_was_not_observed_leaves_it_open_what_was_written(recorded,
     ]
     assert len(writes) == 2
     [labels] = {name for _, name in writes}
-    touches = tuple(
-        Touch(labels, action.started, action.ended, DIMENSIONS, days(str(number)), mode="append")
+    accesses = tuple(
+        Access(labels, action.started, action.ended, DIMENSIONS, days(str(number)), mode="append")
         for number, (action, _) in enumerate(writes[:seen])
     )
-    observations = Observations(writes={labels: touches})
+    observations = Observations(writes={labels: accesses})
     lineage = merge(application, Outcome.COMPLETE, observations=observations)
     [output] = [d for d in lineage.outputs if d.name == labels]
     assert output.observed == known

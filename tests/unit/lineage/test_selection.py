@@ -8,7 +8,7 @@ import pytest
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
-from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, meant
+from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
 from airflow_provider_sparklineage.model.representation import Limits
 from airflow_provider_sparklineage.model.subset import (
@@ -96,7 +96,7 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
     ],
 )  # fmt: skip
 def test_the_hierarchy(known, expected):
-    told = meant(evidence(**known), Limits())
+    told = selected(evidence(**known), Limits())
     assert (told.condition, told.skipped) == (expected, 0)
 
 
@@ -119,7 +119,7 @@ def test_the_hierarchy(known, expected):
     ],
 )  # fmt: skip
 def test_a_form_that_would_name_too_many_is_skipped_and_said(known, limits, expected, skipped):
-    told = meant(evidence(**known), limits)
+    told = selected(evidence(**known), limits)
     assert (told.condition and text(told.condition), told.skipped) == (expected, skipped)
 
 
@@ -130,13 +130,13 @@ def text(condition):
 
 
 def test_maxima_do_not_cut_what_is_compared():
-    told = meant(evidence(observed=days(*range(200))), Limits())
+    told = selected(evidence(observed=days(*range(200))), Limits())
     assert told.partitions == days(*range(200))
     assert isinstance(told.condition, Binary)
 
 
 def test_a_list_of_thousands_is_words():
     filters = disjunction(Compare("x", Comparison.EQUAL, str(n)) for n in range(3000))
-    told = meant(evidence(whole=True, filters=filters), Limits())
+    told = selected(evidence(whole=True, filters=filters), Limits())
     assert isinstance(told.condition, Description)
     assert len(told.condition.text) <= 300

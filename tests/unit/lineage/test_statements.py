@@ -21,7 +21,7 @@ ORDERS = DatasetName("file", "/lake/orders")
 SYMLINK = msgspec.Raw(b'{"identifiers": [{"namespace": "hive", "name": "shop.sales"}]}')
 
 
-def summary(*statements, expired=lambda: False):
+def summary(*statements, past_deadline=lambda: False):
     """Merge actions of these statements, each of which read the orders; say what is meant."""
     dataset = ActionDataset(ORDERS, {"symlinks": SYMLINK}, {})
     actions = tuple(
@@ -29,8 +29,8 @@ def summary(*statements, expired=lambda: False):
         for n, sql in enumerate(statements)
     )
     application = SparkApplication("run", "tests", "job", actions, finished=True)
-    [orders] = merge(application, Outcome.COMPLETE, expired=expired).inputs
-    return orders.meant.summary
+    [orders] = merge(application, Outcome.COMPLETE, past_deadline=past_deadline).inputs
+    return orders.selected.summary
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_two_filters_are_united():
 def test_no_statement_is_read_when_time_is_up():
     asked = iter([False, True, True, True])
     sql = "SELECT * FROM orders WHERE dt = '1'"
-    assert summary(sql, expired=lambda: next(asked)) == ""
+    assert summary(sql, past_deadline=lambda: next(asked)) == ""

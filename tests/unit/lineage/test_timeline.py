@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage.access.observed import ObservedSubsets
 from airflow_provider_sparklineage.lineage.access.timeline import SLACK, Timeline
-from airflow_provider_sparklineage.lineage.application.binding import Observations, Touch
+from airflow_provider_sparklineage.lineage.application.binding import Access, Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
@@ -40,7 +40,7 @@ def test_a_timeline_finds_what_overlaps_and_only_that(things, action, has_ended)
 
 parts = st.frozensets(st.sampled_from("abcd").map(lambda v: Partition.of([("p", v)])))
 writes = st.builds(
-    lambda span, mode, partitions, owned: Touch(
+    lambda span, mode, partitions, owned: Access(
         TABLE, *span, (Dimension.of("p"),), partitions, mode=mode, owned=owned & partitions
     ),
     spans,
@@ -48,7 +48,7 @@ writes = st.builds(
     parts,
     parts,
 )
-reads = st.builds(lambda span, found: Touch(TABLE, *span, (), found), spans, parts)
+reads = st.builds(lambda span, found: Access(TABLE, *span, (), found), spans, parts)
 
 
 def owned_before(written, moment):
@@ -71,11 +71,11 @@ def test_what_is_the_applications_own_depends_on_no_order_of_asking(written, rea
     for seconds in asked:
         observed.is_internal(TABLE, at(seconds), at(seconds + 1))
     outside = frozenset().union(
-        *(touch.partitions - owned_before(written, touch.started) for touch in read)
+        *(access.partitions - owned_before(written, access.started) for access in read)
     )
     found = observed.of_input(TABLE)
     assert (found.partitions if found else outside) == outside
-    for touch in reversed(read):
-        alone = ObservedSubsets(Observations({TABLE: (touch,)}, {TABLE: tuple(written)}))
-        expected = touch.partitions <= owned_before(written, touch.started)
-        assert alone.is_internal(TABLE, touch.started, touch.ended) is expected
+    for access in reversed(read):
+        alone = ObservedSubsets(Observations({TABLE: (access,)}, {TABLE: tuple(written)}))
+        expected = access.partitions <= owned_before(written, access.started)
+        assert alone.is_internal(TABLE, access.started, access.ended) is expected

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.lineage.columns.descriptions import cut
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.subset import Description, to_text
-from airflow_provider_sparklineage.model.truncation import shortened
+from airflow_provider_sparklineage.model.truncation import truncated
 
 SECRET = "correct horse battery staple"
 
@@ -26,12 +26,12 @@ SECRET = "correct horse battery staple"
     ],
 )
 def test_a_text_is_cut_before_what_would_be_cut_in_two(text, expected):
-    assert shortened(text, 7) == expected
+    assert truncated(text, 7) == expected
 
 
 @given(st.text(max_size=30), st.integers(1, 20))
 def test_nothing_is_longer_than_it_may_be(text, limit):
-    short = shortened(text, limit)
+    short = truncated(text, limit)
     assert short == text if len(text) <= limit else (len(short) <= limit and short[-1] == "…")
 
 

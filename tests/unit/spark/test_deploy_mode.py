@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from airflow_provider_sparklineage.model.exceptions import CaptureError, DriverElsewhereError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
 from airflow_provider_sparklineage.spark.submit.deploy_mode import (
     Place,
     place_of,
@@ -45,7 +45,7 @@ def test_the_driver_runs_where_spark_submit_would_have_it(
 @pytest.mark.parametrize("place", [place for place in Place if place.is_remote])
 def test_from_elsewhere_nothing_comes_back_but_by_a_shared_mount(place):
     require_reachable(place, shared=True)
-    with pytest.raises(DriverElsewhereError, match=rf"runs in {place} .* capture_location_shared"):
+    with pytest.raises(RemoteDriverError, match=rf"runs in {place} .* capture_location_shared"):
         require_reachable(place, shared=False)
 
 

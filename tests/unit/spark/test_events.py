@@ -74,7 +74,7 @@ def test_empty_lines_are_nothing():
 
 def test_reading_ends_when_time_is_up():
     answers = iter([False, True])
-    events, report = read(EVENT + b"\n", EVENT + b"\n", expired=lambda: next(answers))
+    events, report = read(EVENT + b"\n", EVENT + b"\n", past_deadline=lambda: next(answers))
     assert (len(events), report.cut) == (1, True)
 
 

@@ -114,7 +114,7 @@ def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
     folder.mkdir(parents=True)
     brought, told = [], []
 
-    def bring(work):
+    def fetcher(work):
         brought.append(work)
         return fetching.from_location(str(given))(work)
 
@@ -123,7 +123,7 @@ def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
         waiting = threading.Event()
         second = threading.Thread(
             target=fetching.fetch,
-            args=("2.13", bring, env, lambda line: (told.append(line), waiting.set())),
+            args=("2.13", fetcher, env, lambda line: (told.append(line), waiting.set())),
         )
         second.start()
         assert waiting.wait(10)
@@ -192,10 +192,10 @@ def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
         "spark.master": "yarn",
         "spark.openlineage.transport.auth.apiKey": "s3cr3t",
     }
-    bring = resolver.from_spark(
+    fetcher = resolver.from_spark(
         "2.13", "/opt/spark-submit", defaults, repositories="https://nexus/maven", env={"A": "b"}
     )
-    assert fetching.fetch("2.13", bring, env).read_bytes() == CONTENT
+    assert fetching.fetch("2.13", fetcher, env).read_bytes() == CONTENT
     [(command, properties, environment)] = submitted
     assert command[:5] == ["/opt/spark-submit", "--master", "local[1]", "--deploy-mode", "client"]
     assert (

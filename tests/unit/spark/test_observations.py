@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.application.binding import tie
+from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture.observations import (
@@ -41,7 +41,7 @@ def decoded(*, reads=(), writes=()):
 
 
 def tied(datasets=((ORDERS, ()), (SALES, (LINK,))), **record):
-    return tie(decoded(**record), dict(datasets))
+    return bind(decoded(**record), dict(datasets))
 
 
 def p(**values):
@@ -113,12 +113,12 @@ def test_a_table_name_that_two_datasets_have_ties_to_none():
     both = ((SALES, (LINK,)), (other, (DatasetName("x", "default.sales"),)))
     observed = tied(both, reads=[scan(layout("file:/moved/x", [["1"]], DT), table="default.sales")])
     assert observed.reads == {}
-    assert observed.untied == ("/moved/x",)
+    assert observed.unmatched == ("/moved/x",)
 
 
 def test_files_that_are_read_for_their_schema_are_not_untied():
     observed = tied(reads=[scan(layout("file:/lake/orders/dt=1/part-0.csv", [[]]))])
-    assert (observed.reads, observed.untied) == ({}, ())
+    assert (observed.reads, observed.unmatched) == ({}, ())
 
 
 @pytest.mark.parametrize(
@@ -162,27 +162,27 @@ def test_a_read_is_whole_only_if_nothing_restricts_it(more, base, whole):
 )
 def test_what_a_write_owns(mode, more, owned):
     wrote = write("file:/lake/orders", mode, [["1"], ["2"]], DT, **more)
-    [touch] = tied(writes=[wrote]).writes[ORDERS]
-    assert touch.owned == owned
-    assert (touch.partitions is None) == (more.get("how") == "unknown")
+    [access] = tied(writes=[wrote]).writes[ORDERS]
+    assert access.owned == owned
+    assert (access.partitions is None) == (more.get("how") == "unknown")
 
 
 def test_overwriting_a_partition_folder_is_no_whole_overwrite():
-    [touch] = tied(writes=[write("file:/lake/orders/dt=1", "whole", [[]])]).writes[ORDERS]
-    assert (touch.mode, touch.partitions, touch.owned) == ("static", {p(dt="1")}, {p(dt="1")})
+    [access] = tied(writes=[write("file:/lake/orders/dt=1", "whole", [[]])]).writes[ORDERS]
+    assert (access.mode, access.partitions, access.owned) == ("static", {p(dt="1")}, {p(dt="1")})
 
 
 def test_a_commit_has_its_own_time():
     wrote = write("/lake/orders", "append", [["1"]], DT, time=5000)
-    [touch] = tied(writes=[wrote]).writes[ORDERS]
-    assert touch.started == touch.ended == datetime.fromtimestamp(5, UTC)
+    [access] = tied(writes=[wrote]).writes[ORDERS]
+    assert access.started == access.ended == datetime.fromtimestamp(5, UTC)
 
 
 def test_a_cut_read_says_why():
     read = {"node": "x", "roots": ["file:/lake/orders"], "cut": "too many"}
-    [touch] = tied(reads=[read]).reads[ORDERS]
-    assert (touch.partitions, touch.why_unknown) == (None, "too many")
+    [access] = tied(reads=[read]).reads[ORDERS]
+    assert (access.partitions, access.why_unknown) == (None, "too many")
 
 
 def test_an_empty_record_touches_nothing():
-    assert tie([ObservationRecord()], {}).untied == ()
+    assert bind([ObservationRecord()], {}).unmatched == ()

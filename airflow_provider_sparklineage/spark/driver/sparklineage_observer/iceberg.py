@@ -164,7 +164,7 @@ class Snapshots:
         self._tables = {}
         self._reported = {}
 
-    def touched(self, table):
+    def accessed(self, table):
         """Remember a table that the application writes."""
         self._tables[table.location().rstrip("/")] = table
 

@@ -152,7 +152,7 @@ class Observer:
             for _, node in parts.v2_writes:
                 table = written_table(node) or table_of_logical_write(execution.optimizedPlan())
                 if table is not None:
-                    self._snapshots.touched(table)
+                    self._snapshots.accessed(table)
                 else:
                     self._delta.command(node, execution.sparkSession())
             self._guarded(record, "snapshots", lambda: self._commit_snapshots(record, budget))
@@ -160,9 +160,9 @@ class Observer:
     @staticmethod
     def _columns(record, parts, execution, budget):
         if parts.commands or parts.v2_writes:
-            lost = lost_columns(execution.optimizedPlan(), budget)
-            if lost is not None:
-                record["lost_columns"] = lost
+            untraced = lost_columns(execution.optimizedPlan(), budget)
+            if untraced is not None:
+                record["lost_columns"] = untraced
 
     def _write(self, record, kind, command, execution, started, budget):
         if kind.endswith(_IGNORED):

@@ -91,8 +91,8 @@ def lost_columns(plan, budget):
             reasons = tracing.reasons(root, number)
             if reasons:
                 found["without_sources"][name] = sorted(reasons)
-            elif number in root.lost:
-                found["columns"].append(_column(name, tracing.sources(root, number, lost=True)))
+            elif number in root.untraced:
+                found["columns"].append(_column(name, tracing.sources(root, number, untraced=True)))
     except _TooMuchError as error:
         found["cut"] = str(error)
     return found if found["columns"] or found["without_sources"] or "cut" in found else None
@@ -150,7 +150,7 @@ class _Node:
         self.plan = plan
         self.kind = kind
         self.children = children
-        self.lost = frozenset()
+        self.untraced = frozenset()
         """Ids of its output that are made of what the listener loses."""
         self.known = {}
         self._output = self._columns = self._expressions = None
@@ -208,20 +208,20 @@ class _Tracing:
         kind = class_name(plan)
         below = [_cached(plan)] if kind == "InMemoryRelation" else items(plan.children())
         node = _Node(plan, kind, [self.node(child) for child in below])
-        node.lost = _lost(node)
+        node.untraced = _untraced(node)
         return node
 
-    def sources(self, node, number, lost=False):
+    def sources(self, node, number, untraced=False):
         """Give the sources of a column: {(number of the relation, column)}, and UNKNOWN.
 
-        :param lost: only those that the listener loses
+        :param untraced: only those that the listener loses
         """
-        if (number, lost) not in node.known:
-            node.known[number, lost] = frozenset(self._sources(node, number, lost))
-        return node.known[number, lost]
+        if (number, untraced) not in node.known:
+            node.known[number, untraced] = frozenset(self._sources(node, number, untraced))
+        return node.known[number, untraced]
 
-    def _sources(self, node, number, lost):
-        if lost and number not in node.lost:
+    def _sources(self, node, number, untraced):
+        if untraced and number not in node.untraced:
             return ()
         if node.kind in _RELATIONS:
             return self._relation(node, number)
@@ -229,33 +229,33 @@ class _Tracing:
             return ()
         if node.kind in _BY_POSITION:
             position = node.ids.index(number)
-            return self._all(((c, [c.ids[position]]) for c in node.children), lost)
+            return self._all(((c, [c.ids[position]]) for c in node.children), untraced)
         if number in node.expressions:
             position, _ = node.expressions[number]
-            return self._referred(node, number, node.named().apply(position), lost)
+            return self._referred(node, number, node.named().apply(position), untraced)
         for child in node.children:
             if number in child.columns:
-                return self.sources(child, number, lost)
-        return self._made_here(node, number, lost)
+                return self.sources(child, number, untraced)
+        return self._made_here(node, number, untraced)
 
-    def _made_here(self, node, number, lost):
+    def _made_here(self, node, number, untraced):
         """Give the sources of a column that no child has."""
         if node.kind in _EVALUATIONS:
             position = _ids(node.plan.resultAttrs()).index(number)
-            return self._referred(node, number, node.plan.udfs().apply(position), lost=False)
+            return self._referred(node, number, node.plan.udfs().apply(position), untraced=False)
         if node.kind == "Generate":
-            return self._referred(node, number, node.plan.generator(), lost)
+            return self._referred(node, number, node.plan.generator(), untraced)
         if node.kind in _OF_ROWS:
-            return self._all(((child, child.ids) for child in node.children), lost=False)
+            return self._all(((child, child.ids) for child in node.children), untraced=False)
         if node.kind == "Expand":
             position = node.ids.index(number)
             found = set()
             for projection in items(node.plan.projections()):
-                found |= self._referred(node, number, projection.apply(position), lost=False)
+                found |= self._referred(node, number, projection.apply(position), untraced=False)
             return found
         return (UNKNOWN,)
 
-    def _referred(self, node, number, expression, lost):
+    def _referred(self, node, number, expression, untraced):
         """Give the sources of the columns that an expression refers to."""
         self._looked_at += 1
         self._budget.check()
@@ -266,18 +266,18 @@ class _Tracing:
         for referred in _ids(expression.references()):
             at = [child for child in node.children if referred in child.columns]
             if at:
-                found |= self.sources(at[0], referred, lost)
+                found |= self.sources(at[0], referred, untraced)
             elif referred != number and referred in node.expressions:
-                found |= self.sources(node, referred, lost)  # a window's, of one beside it
+                found |= self.sources(node, referred, untraced)  # a window's, of one beside it
             else:
                 found.add(UNKNOWN)
         return found
 
-    def _all(self, pairs, lost):
+    def _all(self, pairs, untraced):
         found = set()
         for child, ids in pairs:
             for number in ids:
-                found |= self.sources(child, number, lost)
+                found |= self.sources(child, number, untraced)
         return found
 
     def _relation(self, node, number):
@@ -329,9 +329,9 @@ def _united(reasons):
     return frozenset().union(*found) if all(found) else frozenset()
 
 
-def _lost(node):
+def _untraced(node):
     """Name the ids of a node's output that are made of what the listener loses."""
-    below = frozenset().union(*(child.lost for child in node.children))
+    below = frozenset().union(*(child.untraced for child in node.children))
     if node.kind in _EVALUATIONS:
         return below | frozenset(_ids(node.plan.resultAttrs()))
     if node.kind in _OF_ROWS:
@@ -344,7 +344,7 @@ def _lost(node):
         made = (n for n, (_, t) in node.expressions.items() if below & set(_mentioned(n, t)))
         return below | frozenset(made)
     if node.kind in _BY_POSITION:
-        found = {p for c in node.children for p, number in enumerate(c.ids) if number in c.lost}
+        found = {p for c in node.children for p, number in enumerate(c.ids) if number in c.untraced}
         return frozenset(number for p, number in enumerate(node.ids) if p in found)
     if node.kind == "Generate":
         return below | frozenset(node.ids)
