@@ -1,9 +1,9 @@
-"""SQL predicates to conditions, and back.
+"""SQL predicates and statements to conditions.
 
 ===================  =============================================================
 :mod:`.reading`      predicates and statements to conditions
 :mod:`.literals`     the literals in them to values
-:mod:`.spelling`     conditions to predicates
+:mod:`.projections`  what a statement selects that comes from no column
 ===================  =============================================================
 """
 
@@ -15,6 +15,5 @@ from airflow_provider_sparklineage.model.predicates.reading import (
     static_partition,
     where,
 )
-from airflow_provider_sparklineage.model.predicates.spelling import to_sql
 
-__all__ = ["condition", "parsed", "static_partition", "to_sql", "where"]
+__all__ = ["condition", "parsed", "static_partition", "where"]

@@ -1,8 +1,8 @@
 """Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
 
 This is what the rest of the package imports. The kinds of conditions and their canonical form are
-in :mod:`~airflow_provider_sparklineage.model.subset.conditions`, containment is in
-:mod:`~airflow_provider_sparklineage.model.subset.containment`.
+in :mod:`~airflow_provider_sparklineage.model.subset.conditions`; :mod:`.evaluation` decides them
+for partitions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ from airflow_provider_sparklineage.model.subset.conditions import (
     Partitions,
     conjunction,
     disjunction,
-    folded,
-    intersection,
     terms,
-    union,
 )
-from airflow_provider_sparklineage.model.subset.containment import contains
 from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
@@ -51,14 +47,10 @@ __all__ = [
     "Operator",
     "Partitions",
     "conjunction",
-    "contains",
     "date_range",
     "disjunction",
-    "folded",
-    "intersection",
     "terms",
     "to_text",
-    "union",
 ]
 
 _DIRECTIVES = "YmdHMS"
