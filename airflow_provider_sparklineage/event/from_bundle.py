@@ -15,7 +15,6 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 )
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
 from airflow_provider_sparklineage.lineage.application.canonical_names import with_canonical_names
-from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import Naming
@@ -128,7 +127,7 @@ def _observed(
     datasets = [d for a in application.actions for d in (*a.inputs, *a.outputs)]
     identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
     for dataset in datasets:
-        identities[dataset.name] |= symlinks(dataset)
+        identities[dataset.name] |= dataset.symlinks
     observations = bind(records, identities, Naming.of(bundle.manifest.naming), rules)
     return observations, _observation_troubles(report, observations)
 

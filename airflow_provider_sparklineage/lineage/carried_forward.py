@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_declared
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -116,7 +115,7 @@ def _beside(
     declared = {d.name: d for d in said}
     every = {d.name: d for d in datasets(known, declared)}
     for name, dataset in list(every.items()):
-        names = {name, *symlinks(dataset)} & declared.keys()
+        names = {name, *dataset.symlinks} & declared.keys()
         if names:
             of = declared[min(names)]
             every[name] = replace(of, name=name, facets=dataset.facets)

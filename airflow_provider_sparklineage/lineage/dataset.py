@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.application.dataset_facets import Symlinks, symlinks
+from airflow_provider_sparklineage.lineage.application.datasets import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
@@ -16,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from airflow_provider_sparklineage.lineage.access.observed import Subset
-    from airflow_provider_sparklineage.lineage.application.accumulation import (
-        ActionDataset,
-        SparkApplication,
-    )
+    from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LineageDataset:
+class LineageDataset(DecodedFacets):
     """A dataset of the task: facets as Spark said them, columns composed.
 
     :param locations: partition locations that were touched; None is the whole dataset, or unknown
@@ -91,7 +90,9 @@ def joined(
         return LineageDataset(dataset.name, facets, sides, dataset.locations)
     both = {**known.facets, **facets}
     if "symlinks" in known.facets and "symlinks" in facets:
-        both["symlinks"] = _united_symlinks(known.facets["symlinks"], facets["symlinks"])
+        both["symlinks"] = _united_symlinks(
+            bytes(known.facets["symlinks"]), bytes(facets["symlinks"])
+        )
     if is_input and "version" in known.facets:
         both["version"] = known.facets["version"]
     both_sides = {**known.side_facets, **sides}
@@ -125,11 +126,12 @@ class Locations:
         return None if found is None else frozenset(found)
 
 
-def _united_symlinks(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
-    one, two = decode_facet(first, Symlinks), decode_facet(second, Symlinks)
-    facet = decode_facet(second, dict[str, Any])
+@lru_cache(maxsize=128)  # each of a thousand actions adds the same symlinks
+def _united_symlinks(first: bytes, second: bytes) -> msgspec.Raw:
+    facet = decode_facet(msgspec.Raw(second), dict[str, Any])
+    one, two = (decode_facet(msgspec.Raw(one), Symlinks) for one in (first, second))
     if one is None or two is None or facet is None:
-        return second
+        return msgspec.Raw(second)
     identifiers = [*(one.identifiers or ()), *(two.identifiers or ())]
     unique = {msgspec.json.encode(i, order="sorted"): i for i in identifiers}
     facet["identifiers"] = [unique[key] for key in sorted(unique)]
@@ -153,5 +155,5 @@ def with_declared(
     """Add declared datasets that were not observed under that name or a symlink of theirs."""
     known = set(observed)
     for dataset in observed.values():
-        known |= symlinks(dataset)
+        known |= dataset.symlinks
     return observed | {name: LineageDataset(name) for name in declared if name not in known}

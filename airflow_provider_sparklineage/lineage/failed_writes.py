@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -26,7 +25,7 @@ def describe_failed_writes(action: Action, telling: Telling) -> Iterator[Degrada
     why = f" ({action.error})" if action.error else ""
     static = predicates.static_partition(action.sql) if action.sql else ()
     for dataset in action.outputs:
-        at_risk = telling.at_risk(dataset.name, symlinks(dataset), dataset.locations or ())
+        at_risk = telling.at_risk(dataset.name, dataset.symlinks, dataset.locations or ())
         if static:
             at_risk = frozenset({Partition(static)})
         half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""

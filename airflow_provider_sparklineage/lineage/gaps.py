@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.application.dataset_facets import column_names
 from airflow_provider_sparklineage.lineage.columns import is_incomplete
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -69,7 +68,7 @@ def gaps(
         message = f"The listener reported no column lineage for {name}{why}."
         yield Degradation(DegradationCode.COLUMN_LINEAGE_MISSING, message, name)
         return
-    columns = column_names(dataset)
+    columns = dataset.column_names
     for column in columns:
         edges = lineage.fields.get(column)
         if not edges:
@@ -126,7 +125,7 @@ def _says(edges: Edges, text: str) -> bool:
 
 
 def _why_nothing(dataset: LineageDataset, write: WriteOf) -> str:
-    columns = column_names(dataset)
+    columns = dataset.column_names
     if write.action.job_type == "RDD_JOB":
         return "it was written by RDD code, in which there are no columns"
     if not columns:

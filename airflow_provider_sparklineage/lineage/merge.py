@@ -30,7 +30,6 @@ from airflow_provider_sparklineage.lineage.access.history import (
     Read,
     Write,
     WriteHistory,
-    lifecycle,
     overwrites_whole,
 )
 from airflow_provider_sparklineage.lineage.access.observed import (
@@ -39,17 +38,10 @@ from airflow_provider_sparklineage.lineage.access.observed import (
 )
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
-    ActionDataset,
     ActionState,
     SparkApplication,
 )
 from airflow_provider_sparklineage.lineage.application.binding import Observations
-from airflow_provider_sparklineage.lineage.application.dataset_facets import (
-    column_names,
-    size_found,
-    size_written,
-    symlinks,
-)
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin
 from airflow_provider_sparklineage.lineage.columns.reported import (
@@ -78,6 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
@@ -188,7 +181,7 @@ class _Merging:
         self._columns.learn(action)
         self._statements.learn(action)
         origins = {
-            d.name: self._origin(action, d.name, Read(action.started, size_found(d), d.locations))
+            d.name: self._origin(action, d.name, Read(action.started, d.size_found, d.locations))
             for d in action.inputs
         }
         for dataset in action.inputs:
@@ -206,7 +199,7 @@ class _Merging:
             whole = self._observed.is_whole_overwrite(dataset.name, action.started, action.ended)
             replaced: frozenset[str] = frozenset()
             if whole is None:
-                whole = overwrites_whole(action, dataset, said, column_names(dataset))
+                whole = overwrites_whole(action, dataset, said, dataset.column_names)
                 if dataset.locations and whole:
                     whole, replaced = False, dataset.locations
             if action.ended is not None:
@@ -214,8 +207,8 @@ class _Merging:
                     action.ended,
                     composed,
                     whole,
-                    appends=not lifecycle(dataset),
-                    size=size_written(dataset),
+                    appends=not dataset.lifecycle,
+                    size=dataset.size_written,
                     locations=dataset.locations,
                     replaced=replaced,
                     sources=columns.sources_of(composed, origins),
@@ -271,7 +264,7 @@ class _Merging:
 
     def _add_output(self, action: Action, dataset: ActionDataset) -> None:
         is_seen = self._observed.was_written(dataset.name, action.started, action.ended)
-        if size_written(dataset) and not is_seen:  # others, as CREATE TABLE, write no data
+        if dataset.size_written and not is_seen:  # others, as CREATE TABLE, write no data
             self._unobserved_writes.add(dataset.name)
         known = self.outputs.get(dataset.name)
         self.outputs[dataset.name] = joined(known, dataset, is_input=False)
@@ -286,7 +279,7 @@ class _Merging:
             name
             for name in only_read_back & self.outputs.keys()
             if intermediates.drop(name)
-            and declared.isdisjoint({name} | symlinks(self.outputs[name]))
+            and declared.isdisjoint({name} | self.outputs[name].symlinks)
         }
 
     def finished_inputs(self) -> dict[DatasetName, LineageDataset]:

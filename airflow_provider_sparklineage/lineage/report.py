@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     Check,
     Seen,
@@ -62,7 +61,7 @@ class Telling:
         :param tables: identifiers by which it was seen to be read and written
         :param has_failed: whether only actions that failed wrote it: then nothing of it is claimed
         """
-        links = symlinks(dataset) | {DatasetName("", table) for table in tables}
+        links = dataset.symlinks | {DatasetName("", table) for table in tables}
         expected = self._expectations.of(dataset.name, links, side, dataset.subset)
         if has_failed:
             return replace(dataset, expected=expected, check=reconcile(expected, None))

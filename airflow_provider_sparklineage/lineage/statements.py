@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.lineage.application.dataset_facets import symlinks
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, disjunction
@@ -38,7 +37,7 @@ class Statements:
         A statement on a view says nothing of the columns of the datasets below it, so the table in
         it must have a name of the dataset.
         """
-        names = {n.name for n in (dataset.name, *symlinks(dataset))}
+        names = {n.name for n in (dataset.name, *dataset.symlinks)}
         tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
         conditions: list[Condition] = []
         for statement in sorted(self._reading.get(dataset.name, ())):

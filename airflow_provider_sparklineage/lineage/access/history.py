@@ -21,21 +21,19 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from airflow_provider_sparklineage.lineage.application.repairs import (
     makes_table_by_select,
     replaces_v2_table,
 )
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Origin, unite_into
 from airflow_provider_sparklineage.model.datasets import is_database
-from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.columns import Column, Transformation
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -286,16 +284,6 @@ def _folders_above(location: str) -> Iterator[str]:
         end = location.rfind("/", 0, end)
 
 
-class _Lifecycle(msgspec.Struct):
-    change: str | None = msgspec.field(name="lifecycleStateChange", default=None)
-
-
-def lifecycle(output: ActionDataset) -> str:
-    """Read what the listener says of the life of a dataset: OVERWRITE, CREATE, … or nothing."""
-    facet = decode_facet(output.facets.get("lifecycleStateChange"), _Lifecycle)
-    return (facet.change if facet else None) or ""
-
-
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _SAVE = "execute_save_into_data_source_command"
@@ -324,7 +312,7 @@ def overwrites_whole(
     """
     if replaces_v2_table(action):
         return True
-    if lifecycle(output) != "OVERWRITE":
+    if output.lifecycle != "OVERWRITE":
         return False
     if is_database(output.name) and _SAVE in action.job_name:
         return True  # Spark drops or truncates the table

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
@@ -49,29 +50,6 @@ class ActionState(StrEnum):
     COMPLETE = "complete"
     FAILED = "failed"
     UNFINISHED = "unfinished"
-
-
-@dataclass(frozen=True)
-class ActionDataset:
-    """A dataset on one side of an action.
-
-    :param facets: dataset facets, undecoded
-    :param side_facets: ``inputFacets`` or ``outputFacets``, undecoded
-    :param locations: partition locations that the listener trimmed off the name; None is the whole
-        dataset
-    """
-
-    name: DatasetName
-    facets: Mapping[str, msgspec.Raw]
-    side_facets: Mapping[str, msgspec.Raw]
-    locations: frozenset[str] | None = None
-
-
-def united_locations(
-    one: frozenset[str] | None, other: frozenset[str] | None
-) -> frozenset[str] | None:
-    """Unite locations of one dataset; None, which is the whole, makes the whole."""
-    return None if one is None or other is None else one | other
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.application.accumulation import united_locations
+from airflow_provider_sparklineage.lineage.application.datasets import united_locations
 from airflow_provider_sparklineage.model.datasets import canonical, is_files
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
-        ActionDataset,
         SparkApplication,
     )
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.rules import PartitionRules
 

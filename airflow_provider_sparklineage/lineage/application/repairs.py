@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
-        ActionDataset,
         SparkApplication,
     )
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 

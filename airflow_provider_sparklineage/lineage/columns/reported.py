@@ -8,14 +8,14 @@ import msgspec
 
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.canonical_names import relocation
-from airflow_provider_sparklineage.lineage.application.dataset_facets import column_names
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionDataset
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import Column
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -34,7 +34,7 @@ class ReportedColumns:
     def learn(self, action: Action) -> None:
         """Remember the columns of the datasets of an action."""
         for dataset in (*action.inputs, *action.outputs):
-            if schema := column_names(dataset):
+            if schema := dataset.column_names:
                 self._schemas[dataset.name] = frozenset(schema)
 
     def of(self, dataset: DatasetName) -> frozenset[str]:

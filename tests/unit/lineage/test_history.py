@@ -19,9 +19,9 @@ from airflow_provider_sparklineage.lineage.access.history import (
 )
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
-    ActionDataset,
     ActionState,
 )
+from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 

@@ -12,7 +12,6 @@ import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate
-from airflow_provider_sparklineage.lineage.application.dataset_facets import size_written
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
@@ -251,7 +250,10 @@ def test_actions_that_run_at_the_same_time_are_kept_apart(recorded):
 def test_statistics_are_those_of_the_action_itself(recorded):
     # The COMPLETE event of the smaller copy has the bytes of the one that was written beside it.
     lineage = recorded("two_sessions_threads").lineage
-    sizes = {short(d.name.name): size_written(d) for d in lineage.outputs}
+    sizes = {
+        short(d.name.name): json.loads(bytes(d.side_facets["outputStatistics"]))["size"]
+        for d in lineage.outputs
+    }
     assert len(set(sizes.values())) == len(sizes)
 
 

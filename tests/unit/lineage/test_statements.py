@@ -9,10 +9,10 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
-    ActionDataset,
     ActionState,
     SparkApplication,
 )
+from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
