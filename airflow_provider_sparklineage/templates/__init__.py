@@ -10,9 +10,9 @@
         variables=("ds",),
     )
 
-Tracing never changes what was rendered, repeats no side effect and never raises. It claims spans
-only where the template rendered once more is the very text that it was given; where it is not,
-only the date variables that the template uses are known.
+Tracing never changes what was rendered, repeats no side effect and never raises. It gives spans
+only if rendering the template once more gives exactly the same text. Otherwise only the date
+variables that the template uses are known.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment, nodes
 
-    from airflow_provider_sparklineage.templates.alignment import Made, Rendering
+    from airflow_provider_sparklineage.templates.alignment import EvaluatedSpan, Rendering
 
 __all__ = ["DATE_VARIABLES", "Span", "TracedText", "trace", "trace_all"]
 
@@ -44,7 +44,7 @@ _CONTAINERS = (list, tuple, set, frozenset, dict)
 
 @dataclass(frozen=True)
 class Span:
-    """Characters ``[start, end)`` of :attr:`TracedText.value`, made by one output expression.
+    """Characters ``[start, end)`` of :attr:`TracedText.value`, given by one output expression.
 
     :param expression: its text in the template, e.g. ``macros.ds_add(ds, -6)``; of several that
         cannot be told apart, joined with ``~``
@@ -65,7 +65,7 @@ class Span:
 
 @dataclass(frozen=True)
 class TracedText:
-    """A text that was rendered, and what is known of where its characters came from.
+    """A rendered text, and where its characters came from, as far as that is known.
 
     :param field: where it is: ``application_args[5]``, ``conf[spark.x.y]``, ``env_vars[DAY]``,
         ``reads[0].partitions[dt]``
@@ -138,8 +138,8 @@ class _Traced(NamedTuple):
 
     def spans(self, value: str) -> tuple[Span, ...]:
         """Give the spans of the whole text; none if it is not what the template renders to."""
-        made = self.rendering.align(value) if self.rendering else None
-        return tuple(_span(m, m.start, m.end) for m in made or ())
+        evaluated = self.rendering.align(value) if self.rendering else None
+        return tuple(_span(m, m.start, m.end) for m in evaluated or ())
 
     def leaves(self, field: str, rendered: object) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
         """Yield the texts in what native rendering made of the template's text: a Python literal.
@@ -147,33 +147,33 @@ class _Traced(NamedTuple):
         They are in the literal in this order, in quotes; one with escapes in it is not found.
         """
         text = ""
-        made: tuple[Made, ...] = ()
-        if self.rendering and not self.rendering.holes:
-            [piece] = self.rendering.pieces
-            if _evaluates(piece.text, rendered):
-                text, made = piece
+        evaluated: tuple[EvaluatedSpan, ...] = ()
+        if self.rendering and not self.rendering.unevaluated:
+            [segment] = self.rendering.segments
+            if _evaluates(segment.text, rendered):
+                text, evaluated = segment
         end = 0
         for name, leaf in _texts(field, rendered):
             found = [text.find(f"{quote}{leaf}{quote}", end) + 1 for quote in "'\""]
-            start = min((place for place in found if place), default=None)
+            start = min((position for position in found if position), default=None)
             if start is not None:
                 end = start + len(leaf)
             if name is not None:
-                within = _within(made, start, end) if start is not None else ()
+                within = _within(evaluated, start, end) if start is not None else ()
                 yield name, leaf, within
 
 
-def _span(made: Made, start: int, end: int) -> Span:
-    return Span(start, end, made.expression.text, made.expression.variables)
+def _span(evaluated: EvaluatedSpan, start: int, end: int) -> Span:
+    return Span(start, end, evaluated.expression.text, evaluated.expression.variables)
 
 
-def _within(made: tuple[Made, ...], start: int, end: int) -> tuple[Span, ...]:
-    clipped = ((m, max(m.start, start), min(m.end, end)) for m in made)
+def _within(evaluated: tuple[EvaluatedSpan, ...], start: int, end: int) -> tuple[Span, ...]:
+    clipped = ((m, max(m.start, start), min(m.end, end)) for m in evaluated)
     return tuple(_span(m, a - start, b - start) for m, a, b in clipped if a < b)
 
 
 def _evaluates(text: str, rendered: object) -> bool:
-    """Tell whether native rendering makes this value of this text."""
+    """Whether native rendering makes this value of this text."""
     if text == str(rendered):
         return True
     try:
@@ -283,10 +283,10 @@ def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
         yield from ((f"{field}[{key}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple)):
-        yield from ((f"{field}[{place}]", item) for place, item in enumerate(value))
+        yield from ((f"{field}[{position}]", item) for position, item in enumerate(value))
     elif isinstance(value, (set, frozenset)):
         ordered = sorted(value, key=str)
-        yield from ((f"{field}[{place}]", item) for place, item in enumerate(ordered))
+        yield from ((f"{field}[{position}]", item) for position, item in enumerate(ordered))
     elif is_dataclass(value) and not isinstance(value, type):
         for own in fields(value):
             item = getattr(value, own.name)
@@ -296,7 +296,7 @@ def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _alike(template: object, rendered: object) -> bool:
-    """Tell whether rendering the one can have given the other; it makes plain lists and dicts."""
+    """Whether rendering the one can have given the other; rendering makes plain lists and dicts."""
     return type(template) is type(rendered) or any(
         isinstance(template, kind) and isinstance(rendered, kind) for kind in (list, tuple, Mapping)
     )

@@ -1,4 +1,4 @@
-"""Where the pieces of a template's rendering, of which some are not known, are in the real text."""
+"""Where the segments of a template's rendering are in the real text; some parts are unevaluated."""
 
 from __future__ import annotations
 
@@ -19,84 +19,86 @@ class Expression(NamedTuple):
     variables: tuple[str, ...]
 
 
-class Made(NamedTuple):
-    """Characters ``[start, end)``, and what made them."""
+class EvaluatedSpan(NamedTuple):
+    """Characters ``[start, end)``, and the expression that gave them."""
 
     start: int
     end: int
     expression: Expression
 
-    def moved(self, by: int) -> Made:
+    def moved(self, by: int) -> EvaluatedSpan:
         """Give the same ``by`` characters further on."""
-        return Made(self.start + by, self.end + by, self.expression)
+        return EvaluatedSpan(self.start + by, self.end + by, self.expression)
 
 
-class Piece(NamedTuple):
-    """Text between two holes, and what expressions made of it."""
+class Segment(NamedTuple):
+    """Text between two unevaluated expressions, and which expressions gave which part of it."""
 
     text: str
-    made: tuple[Made, ...]
+    evaluated: tuple[EvaluatedSpan, ...]
 
 
 class Rendering(NamedTuple):
     """What a template renders to, as far as it could be rendered again.
 
-    :param pieces: the text before the first hole, …, after the last
-    :param holes: what makes the text between each two pieces
+    :param segments: the text before the first unevaluated expression, …, after the last
+    :param unevaluated: the expressions between each two segments
     """
 
-    pieces: tuple[Piece, ...]
-    holes: tuple[Expression, ...]
+    segments: tuple[Segment, ...]
+    unevaluated: tuple[Expression, ...]
 
-    def align(self, value: str) -> tuple[Made, ...] | None:
-        """Find which characters of the real text were made by expressions; None if it is another.
+    def align(self, value: str) -> tuple[EvaluatedSpan, ...] | None:
+        """Find which characters of the real text expressions gave; None if the text is another.
 
-        Where a piece could lie at several places (a ``/`` between two holes), it and the holes on
-        both sides become one: their expressions joined with ``~``.
+        If a segment could start at several positions (a ``/`` between two unevaluated
+        expressions), it and the expressions on both sides become one, joined with ``~``.
         """
-        spots = _spots([piece.text for piece in self.pieces], value)
-        if spots is None:
+        starts = _starts([segment.text for segment in self.segments], value)
+        if starts is None:
             return None
-        made: list[Made] = list(self.pieces[0].made)
-        end = len(self.pieces[0].text)
+        evaluated: list[EvaluatedSpan] = list(self.segments[0].evaluated)
+        end = len(self.segments[0].text)
         unknown: list[Expression] = []
-        for hole, piece, spot in zip(self.holes, self.pieces[1:], spots[1:], strict=True):
-            unknown.append(hole)
-            if spot is None:
-                unknown += [m.expression for m in piece.made]
+        for expression, segment, start in zip(
+            self.unevaluated, self.segments[1:], starts[1:], strict=True
+        ):
+            unknown.append(expression)
+            if start is None:
+                unknown += [m.expression for m in segment.evaluated]
                 continue
-            made.append(Made(end, spot, _merged(unknown)))
-            made += [m.moved(spot) for m in piece.made]
-            end = spot + len(piece.text)
+            evaluated.append(EvaluatedSpan(end, start, _merged(unknown)))
+            evaluated += [m.moved(start) for m in segment.evaluated]
+            end = start + len(segment.text)
             unknown.clear()
-        return tuple(made)
+        return tuple(evaluated)
 
 
-def _spots(pieces: Sequence[str], value: str) -> list[int | None] | None:
-    """Find where each piece is in a text, in this order; None for one that may be at several.
+def _starts(segments: Sequence[str], value: str) -> list[int | None] | None:
+    """Find where each segment starts in a text, in this order; None if it may be at several.
 
-    The leftmost and the rightmost place of each bound all others: where they are one, it is it.
+    The leftmost and the rightmost start bound all others: if they are equal, there is one only.
 
-    >>> _spots(["s3://", "/dt=", ""], "s3://lake/dt=5")
+    >>> _starts(["s3://", "/dt=", ""], "s3://lake/dt=5")
     [0, 9, 14]
     """
-    first, last = pieces[0], pieces[-1]
-    if len(pieces) == 1:
+    first, last = segments[0], segments[-1]
+    if len(segments) == 1:
         return [0] if first == value else None
     end = len(value) - len(last)
     if end < len(first) or not value.startswith(first) or not value.endswith(last):
         return None
     left = [0]
     position = len(first)
-    for piece in pieces[1:-1]:
-        position = value.find(piece, position, end)
+    for segment in segments[1:-1]:
+        position = value.find(segment, position, end)
         if position < 0:
             return None
         left.append(position)
-        position += len(piece)
+        position += len(segment)
     right = [end]
-    for piece in reversed(pieces[1:-1]):
-        right.append(value.rfind(piece, 0, right[-1]))
+    for segment in reversed(segments[1:-1]):
+        right.append(value.rfind(segment, 0, right[-1]))
     right.append(0)
     return [a if a == b else None for a, b in zip((*left, end), reversed(right), strict=True)]
 

@@ -88,7 +88,7 @@ _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
     # Airflow's own, which its environments add
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
 }
-# Filters that apply a filter or test, with the place of its name among their arguments.
+# Filters that apply a filter or test, with the position of its name among their arguments.
 _APPLYING = {"map": 0, "reject": 0, "rejectattr": 1, "select": 0, "selectattr": 1}
 
 _ELSEWHERE: tuple[type[nodes.Node], ...] = (
@@ -281,12 +281,12 @@ class TemplateFlow:
         """Tell whether a filter or test is Jinja's or Airflow's, and a function of its input."""
         if isinstance(node, nodes.Test):
             return self._is_known_test(node.name)
-        place = _APPLYING.get(node.name)
+        position = _APPLYING.get(node.name)
         if node.dyn_args is not None:
             return False
-        if place is not None and len(node.args) > place:
+        if position is not None and len(node.args) > position:
             is_known = self._is_known_filter if node.name == "map" else self._is_known_test
-            applied = node.args[place]
+            applied = node.args[position]
             if not isinstance(applied, nodes.Const) or not is_known(applied.value):
                 return False
         return self._is_known_filter(node.name)

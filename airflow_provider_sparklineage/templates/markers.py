@@ -1,12 +1,12 @@
-"""A template rendered once more, with a mark before and after what each expression made.
+"""A template rendered once more, with a marker before and after what each expression gives.
 
-The marks are put into the syntax tree as if they were text of the template. They are characters of
+Markers are put into the syntax tree as if they were text of the template. They are characters of
 Unicode's private planes, one per expression: filters around them (``upper``, ``replace``) leave
-them as they are, and where one changes more than that, the text between the marks is not the real
+them as they are. If a filter changes more than that, the text between the markers is not the real
 one, which :meth:`~airflow_provider_sparklineage.templates.alignment.Rendering.align` sees.
 
-An expression that must not be evaluated again is a *hole*. The real text fills it: what lies
-between the known pieces on both sides.
+An expression that must not be evaluated again stays *unevaluated*. Its text is what the real text
+has between the known segments on both sides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 
-from airflow_provider_sparklineage.templates.alignment import Expression, Made, Piece, Rendering
+from airflow_provider_sparklineage.templates.alignment import (
+    EvaluatedSpan,
+    Expression,
+    Rendering,
+    Segment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +31,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.templates.flow import TemplateFlow
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
-_MARK = re.compile("([\U000f0000-\U0010ffff])")
-# What these hold is text for something else before it is output: a hole would give that something
-# less than it had.
+_MARKER = re.compile("([\U000f0000-\U0010ffff])")
+# The text in these is input of something else before it is output: an unevaluated expression would
+# give that something less text than it had.
 _INDIRECT: tuple[type[nodes.Node], ...] = (
     nodes.AssignBlock,
     nodes.CallBlock,
@@ -40,7 +45,7 @@ _INDIRECT: tuple[type[nodes.Node], ...] = (
 def render(
     tree: nodes.Template, template: str, flow: TemplateFlow, context: Mapping[str, Any]
 ) -> Rendering | None:
-    """Render a template once more, without what must not be repeated; None where that is no use.
+    """Render a template once more, without what must not be repeated; None if that is of no use.
 
     :param tree: the parsed template; is changed
     :raises Exception: whatever rendering raises
@@ -49,7 +54,7 @@ def render(
     if not flow.closed:
         return None
     marker = _Marker(flow, _texts(template, flow, environment))
-    if not marker.mark() or not flow.of(tree).repeatable:
+    if not marker.insert() or not flow.of(tree).repeatable:
         return None
     code = environment.compile(tree)
     compiled = environment.template_class.from_code(
@@ -63,18 +68,18 @@ def render(
 
 
 class _Marker:
-    """Puts marks into a tree, and reads them from the text that it renders to."""
+    """Puts markers into a tree, and reads them from the text that it renders to."""
 
     def __init__(self, flow: TemplateFlow, texts: Sequence[str] | None) -> None:
         self._flow = flow
         self._texts = texts
         self._expressions: list[Expression] = []
-        self._holes: set[int] = set()
+        self._unevaluated: set[int] = set()
 
-    def mark(self) -> bool:
-        """Put the marks in; False if a hole would be where it cannot be.
+    def insert(self) -> bool:
+        """Put the markers in; False if an unevaluated expression is where it must not be.
 
-        More expressions than a plane has characters end in marks that do not pair up.
+        With more expressions than a plane has characters, the markers do not pair up.
         """
         for assign in self._flow.nodes.of(nodes.Assign):
             if not self._flow.of(assign.node).repeatable:
@@ -83,7 +88,7 @@ class _Marker:
         indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
         texts = iter(self._texts or ())
         for output in self._flow.nodes.of(nodes.Output):
-            before = len(self._holes)
+            before = len(self._unevaluated)
             marked: list[nodes.Expr] = []
             for child in output.nodes:
                 if isinstance(child, nodes.TemplateData):
@@ -93,7 +98,7 @@ class _Marker:
                 for part in _parts(child):
                     marked += self._marked(part, text)
             output.nodes = marked
-            if len(self._holes) > before and id(output) in indirect:
+            if len(self._unevaluated) > before and id(output) in indirect:
                 return False
         return True
 
@@ -104,13 +109,13 @@ class _Marker:
         number = len(self._expressions)
         self._expressions.append(Expression(text or ", ".join(flow.variables), flow.variables))
         if not flow.repeatable:
-            self._holes.add(number)
+            self._unevaluated.add(number)
         inner = [part] if flow.repeatable else []
         start, end = (_data(chr(base + number), part) for base in (_OPEN, _CLOSE))
         return [start, *inner, end]
 
     def _is_template_text(self, part: nodes.Expr) -> bool:
-        """Whether it is what a macro or block gives: then the marks in there tell more."""
+        """Whether it is what a macro or block gives: then the markers in it show more."""
         if isinstance(part, nodes.Name):
             return part.name in self._flow.blocks
         if not isinstance(part, nodes.Call) or not isinstance(part.node, nodes.Name):
@@ -118,34 +123,34 @@ class _Marker:
         return part.node.name == "caller" or part.node.name in self._flow.macros
 
     def read(self, marked: str) -> Rendering | None:
-        """Take the marks out of a rendered text; None if they are not as they were put in."""
-        pieces: list[Piece] = []
-        holes: list[Expression] = []
-        made: list[Made] = []
-        opened: list[tuple[int, int]] = []  # number, and how much had been made before it
+        """Take the markers out of a rendered text; None if they are not as they were put in."""
+        segments: list[Segment] = []
+        unevaluated: list[Expression] = []
+        evaluated: list[EvaluatedSpan] = []
+        opened: list[tuple[int, int]] = []  # number, and how many spans there were before it
         text, start = "", 0
-        for token in _MARK.split(marked):
-            if not _MARK.match(token):
+        for token in _MARKER.split(marked):
+            if not _MARKER.match(token):
                 text += token
                 continue
             closes, number = divmod(ord(token) - _OPEN, _CLOSE - _OPEN)
             if number >= len(self._expressions) or (closes and _top(opened) != number):
                 return None
-            if opened and (len(text) > start or (closes and len(made) == opened[-1][1])):
-                made.append(Made(start, len(text), self._expressions[opened[-1][0]]))
+            if opened and (len(text) > start or (closes and len(evaluated) == opened[-1][1])):
+                evaluated.append(EvaluatedSpan(start, len(text), self._expressions[opened[-1][0]]))
             start = len(text)
             if not closes:
-                opened.append((number, len(made)))
+                opened.append((number, len(evaluated)))
                 continue
             opened.pop()
-            if number in self._holes:
+            if number in self._unevaluated:
                 if opened:
                     return None
-                pieces.append(Piece(text, tuple(made[:-1])))
-                holes.append(self._expressions[number])
-                made, text, start = [], "", 0
-        pieces.append(Piece(text, tuple(made)))
-        return None if opened else Rendering(tuple(pieces), tuple(holes))
+                segments.append(Segment(text, tuple(evaluated[:-1])))
+                unevaluated.append(self._expressions[number])
+                evaluated, text, start = [], "", 0
+        segments.append(Segment(text, tuple(evaluated)))
+        return None if opened else Rendering(tuple(segments), tuple(unevaluated))
 
 
 def _top(opened: Sequence[tuple[int, int]]) -> int | None:
