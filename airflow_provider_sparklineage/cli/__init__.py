@@ -1,7 +1,8 @@
 """The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
 
 One module for each group of commands. They import nothing heavy before they run, so that help is
-quick, and Airflow only where they say so; it is Airflow that calls :func:`airflow_commands`.
+quick, and Airflow only where their docstring has it. Airflow itself calls
+:func:`airflow_commands`.
 Exit codes: 0 done, 1 done with notes under ``--strict`` or not done, 2 unusable input.
 """
 

@@ -25,7 +25,7 @@ def _merge(args: argparse.Namespace) -> int:
 
     with materialised(args.input) as paths:
         if merged_events(paths):
-            msg = "The input holds merged events already; see them with `sparklineage show`."
+            msg = "The input has merged events already; see them with `sparklineage show`."
             raise UnusableInputError(msg)
         with open_bundle(paths, application=args.application) as bundle:
             event = merged_event(bundle, task_lineage(bundle))
@@ -151,7 +151,7 @@ _APPLICATION = Argument(
     ("--application",),
     {
         "metavar": "RUN_ID",
-        "help": "OpenLineage run id of the application, if the files hold several",
+        "help": "OpenLineage run id of the application, if the files have several",
     },
 )
 _STRICT = Argument(

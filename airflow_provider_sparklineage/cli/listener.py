@@ -40,7 +40,7 @@ def _fetch_listener(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "fetch-listener",
-    "Bring the OpenLineage listener jar for a Spark into the cache and print its path",
+    "Fetch the OpenLineage listener jar for a Spark into the cache and print its path",
     _fetch_listener,
     (
         Argument(

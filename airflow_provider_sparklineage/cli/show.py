@@ -64,8 +64,8 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
 
 def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
     run = event["run"]
-    said = (event.get("eventType"), event.get("eventTime"), run.get("runId"))
-    state, time, run_id = (escape(str(value or "")) for value in said)
+    fields = (event.get("eventType"), event.get("eventTime"), run.get("runId"))
+    state, time, run_id = (escape(str(value or "")) for value in fields)
     colour = "green" if state == "COMPLETE" else "red"
     out.rule(f"[bold]{escape(event['job']['name'])}[/]", align="left")
     out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
@@ -81,7 +81,7 @@ def printable(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Make a text safe to print in the console: as itself, whatever it holds."""
+    """Make a text safe to print in the console: as itself, with any characters."""
     return escape_markup(printable(text))
 
 
@@ -131,7 +131,7 @@ def _print_datasets(
 
 
 def _facts(dataset: Mapping[str, Any]) -> str:
-    """Say what is known of a dataset besides its columns, in a few words."""
+    """Describe what is known of a dataset, other than its columns, in a few words."""
     sides = dataset.get("inputFacets") or dataset.get("outputFacets") or {}
     facts = []
     subset = sides.get("subset") or {}
@@ -156,7 +156,7 @@ def _facts(dataset: Mapping[str, Any]) -> str:
 
 
 def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
-    """Print which partitions a run touched, and which it was meant to."""
+    """Print which partitions a run read and wrote, and which were expected."""
     out = console(file)
     _print_heading(out, event)
     check = partition_check(event)
@@ -169,7 +169,7 @@ def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
 
 
 def _print_check(out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> None:
-    """Tell if partitions are the expected ones, and which template made each expected value."""
+    """Print if partitions are the expected ones, and which template gave each expected value."""
     check = partition_check(event)
     _print_statuses(out, check, labels)
     table = folding_table(4)
@@ -217,17 +217,16 @@ def _print_statuses(
 
 
 def _difference(entry: Mapping[str, Any]) -> str:
-    """Say what was expected and what was observed; then what is too much, and what lacks."""
+    """Describe what was expected and observed; then what is unexpected, and what is missing."""
     names = ("expected", "observed", "unexpected", "missing")
-    said = [f"{name} {entry[name]['summary']}" for name in names if name in entry]
+    parts = [f"{name} {entry[name]['summary']}" for name in names if name in entry]
     if "expected" not in entry:
         declared = [s for s in entry.get("from") or () if s.get("kind") == "declared"]
-        said = (
-            [f"expected {' or '.join(s['value'] for s in declared)}", *said] if declared else said
-        )
+        if declared:
+            parts.insert(0, f"expected {' or '.join(s['value'] for s in declared)}")
     if entry.get("status") == "unobserved" and "observed" not in entry:
-        said.append("observed: not known")
-    return "; ".join(said)
+        parts.append("observed: not known")
+    return "; ".join(parts)
 
 
 _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
@@ -248,7 +247,7 @@ def _condition(condition: Mapping[str, Any]) -> str:
 
 
 def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]]) -> str:
-    """Name the partitions touched: all of a few, else the first, the last and how many."""
+    """Name the partitions of a subset: all of a few, else the first, the last and how many."""
     names = [
         str(p.get("identifier") or "/".join(f"{k}={v}" for k, v in p["dimensions"].items()))
         for p in partitions
@@ -283,8 +282,8 @@ def _print_columns(
     table.add_column(overflow="fold")
     for name in names:
         made_of = (sources.get(name) or {}).get("inputFields") or ()
-        said = ", ".join(_source(s, labels) for s in made_of) or "[yellow]sources unknown[/]"
-        table.add_row(f"  {escape(name)}", f"[dim]{escape(types.get(name, ''))}[/]", said)
+        origin = ", ".join(_source(s, labels) for s in made_of) or "[yellow]sources unknown[/]"
+        table.add_row(f"  {escape(name)}", f"[dim]{escape(types.get(name, ''))}[/]", origin)
     out.print(table)
     everything = [_source(s, labels) for s in lineage.get("dataset") or ()]
     if everything:
@@ -304,6 +303,6 @@ def _source(source: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> str
     for t in source.get("transformations") or ():
         kind = (t.get("subtype") or t.get("type") or "").lower().replace("_", " ")
         kinds.append(f"{kind}, masked" if t.get("masking") else kind)
-    said = " + ".join(dict.fromkeys(k for k in kinds if k))
+    how = " + ".join(dict.fromkeys(k for k in kinds if k))
     column = f"[cyan]{escape(labels[_name(source)])}[/].{escape(source['field'])}"
-    return f"{column} ({said})" if said and said != "identity" else column
+    return f"{column} ({how})" if how and how != "identity" else column

@@ -21,7 +21,7 @@ class LineageJobLink(BaseOperatorLink):
     name = "Lineage job"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Give the address, or an empty text: then there is no button."""
+        """Give the URL, or an empty text: then there is no button."""
         from airflow_provider_sparklineage.links.pages import job_page
 
         return job_page(operator, ti_key)
@@ -33,7 +33,7 @@ class OutputColumnsLink(BaseOperatorLink):
     name = "Output columns"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """Give the address, or an empty text: then there is no button."""
+        """Give the URL, or an empty text: then there is no button."""
         from airflow_provider_sparklineage.links.pages import columns_page
 
         return columns_page(operator)

@@ -1,4 +1,4 @@
-"""The addresses of a task's pages in its lineage backend; empty where there is none that opens."""
+"""The URLs of a task's pages in its lineage backend; empty where no page opens."""
 
 from __future__ import annotations
 

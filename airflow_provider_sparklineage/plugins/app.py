@@ -1,7 +1,7 @@
 """What the tab asks for: its own files, and the lineage of a task instance.
 
 Lineage is behind Airflow's session: 401 without one, 403 for a user who may not read the XComs of
-the DAG. The files of the page say nothing of anybody's data and need no session.
+the DAG. The files of the page contain nobody's data and need no session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.plugins import page, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 _INTEGER = 2**31 - 1
-"""The largest number that the columns of Airflow's database hold."""
+"""The largest number that the columns of Airflow's database can store."""
 _NO_INSTANCE = "There is no such task instance."
 
 

@@ -41,7 +41,7 @@ NOTHING = (
     "switched off for it."
 )
 RUNNING = "This try has not ended; its Spark lineage appears here when it has."
-ELSEWHERE = (
+CUSTOM_XCOM_BACKEND = (
     "The lineage is kept by a custom XCom backend, which Airflow's web server does not ask; set "
     "[sparklineage] archive_url to see it here."
 )
@@ -63,7 +63,7 @@ class Progress(NamedTuple):
 class Answer(NamedTuple):
     """What the tab gets.
 
-    :param event: the merged event, or None with a message that says why there is none
+    :param event: the merged event, or None with a message that gives the reason
     :param tries: tries of which there is an event, and the one that is shown
     :param note: what else its reader should know
     :param links: pages of the lineage backend: ``job``, and ``datasets`` with a ``url`` each
@@ -87,7 +87,7 @@ class _Found(NamedTuple):
 
 
 def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
-    """Tell how far a task instance is, whatever its try; None if there is none."""
+    """Give how far a task instance is, with its latest try; None if there is none."""
     found = session.execute(
         select(TaskInstance.try_number, TaskInstance.state).where(
             TaskInstance.dag_id == wanted.dag_id,
@@ -161,7 +161,7 @@ def _xcom(wanted: TaskIdentity, key: str, session: Session) -> Any:
     """Read an XCom as what JSON has, None without one; of a custom backend, a text of its own.
 
     It is that of the latest try once that has ended: its process clears it some time after Airflow
-    has said that the try runs.
+    has set the try to running.
     """
     query = XComModel.get_many(
         run_id=wanted.run_id,
@@ -183,7 +183,7 @@ def _xcom(wanted: TaskIdentity, key: str, session: Session) -> Any:
 def _pushed(wanted: TaskIdentity, session: Session) -> _Found:
     value = _xcom(wanted, xcom.KEY, session)
     if value is None or isinstance(value, str):
-        return _Found(message=NOTHING if value is None else ELSEWHERE)
+        return _Found(message=NOTHING if value is None else CUSTOM_XCOM_BACKEND)
     try:
         return _Found(xcom.decode(value))
     except DocumentError as error:
@@ -204,10 +204,10 @@ def _archived(archive: Archive, wanted: TaskIdentity, otherwise: _Found) -> _Fou
 def _pages(
     wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
 ) -> tuple[str, Backend]:
-    """Tell where the task's lineage backend has its pages, and which one it is.
+    """Find the URL of the pages of the task's lineage backend, and which backend it is.
 
     The task may have a connection of its own, which only the worker knows. The link to its job that
-    it left in Airflow begins with the address.
+    it left in Airflow begins with the URL.
     """
     link = _xcom(wanted, LineageJobLink().xcom_key, session)
     job = event["job"]

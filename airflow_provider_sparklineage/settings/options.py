@@ -76,15 +76,15 @@ OPTIONS = (
         "marquez",
         "generic",
         "The lineage backend that events are made for. `marquez`: what Marquez would refuse, or "
-        "break on, is mended before it is sent, and said. `generic`: events leave as OpenLineage "
-        "has them.",
+        "break on, is repaired before it is sent, and the event says so. `generic`: events stay "
+        "as OpenLineage defines them.",
     ),
     Option(
         "web_url",
         kinds.URL,
         "",
         "http://marquez:3000",
-        "Address of the backend's pages, for people. Empty: nothing links to them.",
+        "URL of the backend's pages, for people. Empty: there are no links to them.",
     ),
     Option(
         "listener_jar",
@@ -148,23 +148,23 @@ OPTIONS = (
         kinds.COUNT,
         "100",
         "1000",
-        "Partitions that the event names of one dataset; of more it says the range, the filter or "
-        "how many they were. 0: never name them.",
+        "Partitions of one dataset that the event names; if there are more, it has the range, the "
+        "filter or their number. 0: never name them.",
     ),
     Option(
         "max_locations",
         kinds.COUNT,
         "100",
         "0",
-        "Locations that the event names of one dataset, where partitions are not known. 0: never.",
+        "Locations of one dataset that the event names, where partitions are not known. 0: none.",
     ),
     Option(
         "max_event_bytes",
         kinds.COUNT,
         str(DEFAULT_MAX_EVENT_BYTES),
         "900000",
-        "Bytes of the lineage that one event may have. Of a larger one detail is left out, "
-        "descriptions of column lineage first, and the event says what.",
+        "Bytes of lineage that one event may have. From a larger event details are left out, "
+        "descriptions of column lineage first, and a degradation lists them.",
     ),
     Option(
         "redact_literals",
@@ -172,7 +172,7 @@ OPTIONS = (
         "False",
         "True",
         "Hide the literals of filters and of descriptions of column lineage: `?` stands for each. "
-        "Partitions and locations are said all the same.",
+        "Partitions and locations stay in the event.",
     ),
     Option(
         "partitioning",
@@ -187,17 +187,17 @@ OPTIONS = (
         kinds.BOOLEAN,
         "False",
         "True",
-        "Say the partitioning of outputs also in a dataset facet `partitions`, as OpenLineage's "
-        "partitioning proposal has it.",
+        "Also add a dataset facet `partitions` to outputs, as in OpenLineage's partitioning "
+        "proposal.",
     ),
     Option(
         "column_lineage",
         kinds.COLUMN_LINEAGE,
         "compact",
         "legacy",
-        "How column lineage says what influences all columns of an output (filters, joins, "
-        "groupings): `compact`, once, or `legacy`, with every column, for backends that know no "
-        "other form; refused, and said, above 500 edges per output.",
+        "How column lineage writes what influences all columns of an output (filters, joins, "
+        "groupings): `compact`, once, or `legacy`, for every column, for backends that know no "
+        "other form. Above 500 edges per output `compact` is used, and the event says so.",
         in_operator=True,
     ),
     Option(
@@ -206,15 +206,16 @@ OPTIONS = (
         "keep",
         "drop: s3://lake/tmp/*, /staging/*",
         "Datasets that a task wrote only to read them back are its outputs (`keep`) or not "
-        "(`drop`); after `drop:` globs say which. Column lineage goes through them either way.",
+        "(`drop`); after `drop:` come globs of datasets. Column lineage goes through either way.",
     ),
     Option(
         "emit_lineage_facet",
         kinds.BOOLEAN,
         "False",
         "True",
-        "Say which inputs feed which output also in OpenLineage's job facet `lineage`, which is "
-        "experimental: a task that makes C of A and D of B then says that A does not feed D.",
+        "Also write which inputs feed which output into OpenLineage's job facet `lineage`, which "
+        "is experimental: if a task makes C of A and D of B, backends then see that A does not "
+        "feed D.",
     ),
     Option(
         "relay_spark_events",
@@ -222,7 +223,7 @@ OPTIONS = (
         "False",
         "True",
         "Send Spark's own events as well, through Airflow's OpenLineage transport, when the job "
-        "has ended: jobs for the application and for each of its actions, beside the task's.",
+        "has ended: jobs for the application and for each of its actions, next to the task's.",
         in_operator=True,
     ),
     Option(
@@ -231,8 +232,8 @@ OPTIONS = (
         str(DEFAULT_MAX_XCOM_BYTES),
         "16384",
         "Bytes that the XCom `sparklineage` may have, from which the tab shows a task's lineage. A "
-        "larger event is compressed, and goes without detail if that does not do, which is said. "
-        "0: push none.",
+        "larger event is compressed. If it is still too large, details are left out, and a "
+        "degradation lists them. 0: push none.",
         in_connection=False,
     ),
     Option(

@@ -1,8 +1,8 @@
 """Paths of columns through merged events: from task to task, by the datasets that they share.
 
-Each event says which columns its outputs' columns are made of; a dataset that one task writes and
-another reads joins them, if both name it alike. What influences a whole output (``dataset`` of the
-facet) leads to each of its columns.
+Each event has the sources of its outputs' columns. A dataset that one task writes and another reads
+connects their events, if both use the same name for it. What influences all columns of an output
+(``dataset`` of the facet) leads to each of its columns.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Hop(NamedTuple):
     """An edge on the way.
 
     :param depth: how many edges it is away; the first ones are 1
-    :param repeated: whether what lies beyond it is told at an earlier hop; so cycles end
+    :param repeated: whether what lies beyond it is listed at an earlier hop; so cycles end
     """
 
     depth: int
@@ -78,13 +78,13 @@ class ColumnGraph:
 
         :raise UnusableInputError: if there is none, or more than one; lists what there is
         """
-        exact = [c for c in self.columns if spelled(c) == text]
+        exact = [c for c in self.columns if full_name(c) == text]
         ends = tuple(f"{boundary}{text}" for boundary in "/.")
-        found = exact or [c for c in self.columns if ":" in text and spelled(c).endswith(ends)]
+        found = exact or [c for c in self.columns if ":" in text and full_name(c).endswith(ends)]
         if len(found) == 1:
             return found[0]
         if found:
-            msg = f"{text} may be any of these columns: {_some(map(spelled, found))}."
+            msg = f"{text} may be any of these columns: {_some(map(full_name, found))}."
             raise UnusableInputError(msg)
         raise UnusableInputError(self._unknown(text))
 
@@ -96,7 +96,7 @@ class ColumnGraph:
             c for c in self.columns if f"/{c.dataset}".endswith((f"/{dataset}", f".{dataset}"))
         ]
         if of_it:
-            return f"There is no column {text}; there are {_some(map(spelled, of_it))}."
+            return f"There is no column {text}; there are {_some(map(full_name, of_it))}."
         datasets = {str(c.dataset) for c in self.columns}
         if not datasets:
             return f"There is no column {text}: the input names no column at all."
@@ -110,14 +110,14 @@ class ColumnGraph:
         def further(at: Column, depth: int) -> list[tuple[int, Edge]]:
             return [(depth, edge) for edge in sorted(edges.get(at, ()), key=_rank, reverse=True)]
 
-        told = {column}
+        listed = {column}
         ahead = further(column, 1)
         while ahead:
             depth, edge = ahead.pop()
             reached = edge.source if upstream else edge.target
-            yield Hop(depth, edge, reached in told and bool(edges.get(reached)))
-            if reached not in told:
-                told.add(reached)
+            yield Hop(depth, edge, reached in listed and bool(edges.get(reached)))
+            if reached not in listed:
+                listed.add(reached)
                 ahead += further(reached, depth + 1)
 
 
@@ -139,13 +139,13 @@ def graph(events: Iterable[Mapping[str, Any]]) -> ColumnGraph:
     return ColumnGraph(sorted(known), by_target, by_source)
 
 
-def spelled(column: Column) -> str:
+def full_name(column: Column) -> str:
     """Write a column as people name it: ``s3://lake/revenue:amount``."""
     return f"{column.dataset}:{column.field}"
 
 
 def document(column: Column, direction: Direction, hops: Iterable[Hop]) -> dict[str, Any]:
-    """Say hops as JSON; the schema is shipped as ``schemas/columnPaths.json``."""
+    """Give hops as JSON; the schema is shipped as ``schemas/columnPaths.json``."""
     return {
         "column": _column(column),
         "direction": str(direction),
@@ -156,7 +156,7 @@ def document(column: Column, direction: Direction, hops: Iterable[Hop]) -> dict[
                 "to": _column(edge.target),
                 "job": edge.job._asdict(),
                 "transformations": [
-                    {name: said for name, said in t._asdict().items() if said}
+                    {name: value for name, value in t._asdict().items() if value}
                     for t in edge.transformations
                 ],
                 "ofDataset": edge.of_dataset,
@@ -196,10 +196,10 @@ def _edges(event: Mapping[str, Any]) -> Iterator[Edge]:
         }
         targets = dict.fromkeys((*_schema(output), *(_named(output, n) for n in lineage.fields)))
         for target in targets:
-            for source, said in lineage.fields.get(target.field, {}).items():
-                yield Edge(source, target, job, said, of_dataset=False)
-            for source, said in lineage.dataset.items():
-                how = (Transformation(INDIRECT),) if source in bare else said
+            for source, kinds in lineage.fields.get(target.field, {}).items():
+                yield Edge(source, target, job, kinds, of_dataset=False)
+            for source, kinds in lineage.dataset.items():
+                how = (Transformation(INDIRECT),) if source in bare else kinds
                 yield Edge(source, target, job, how, of_dataset=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.columns.paths import Direction, Hop, spelled
+from airflow_provider_sparklineage.cli.columns.paths import Direction, Hop, full_name
 from airflow_provider_sparklineage.cli.show import console, escape
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ def print_paths(column: Column, direction: Direction, hops: Iterable[Hop], file:
     """Print where a column comes from, or what is made of it."""
     out = console(file)
     upstream = direction is Direction.UPSTREAM
-    out.print(f"[bold]{escape(spelled(column))}[/]", soft_wrap=True)
+    out.print(f"[bold]{escape(full_name(column))}[/]", soft_wrap=True)
     empty = True
     for depth, edge, repeated in hops:
         empty = False
         reached = edge.source if upstream else edge.target
-        told = " (its path is above)" if repeated else ""
+        note = " (its path is above)" if repeated else ""
         out.print(
-            f"{'  ' * depth}{'←' if upstream else '→'} [cyan]{escape(spelled(reached))}[/]  "
+            f"{'  ' * depth}{'←' if upstream else '→'} [cyan]{escape(full_name(reached))}[/]  "
             f"{escape(_how(edge.transformations, of_dataset=edge.of_dataset))}"
-            f"  [dim]{escape(edge.job.name)}[/]{told}",
+            f"  [dim]{escape(edge.job.name)}[/]{note}",
             soft_wrap=True,
         )
     if empty:
@@ -40,5 +40,5 @@ def _how(transformations: Iterable[Transformation], *, of_dataset: bool) -> str:
         f"{' masked' if t.masking else ''}"
         for t in transformations
     )
-    said = " + ".join(kinds)
-    return f"{said} of all columns" if of_dataset else said
+    how = " + ".join(kinds)
+    return f"{how} of all columns" if of_dataset else how

@@ -1,6 +1,6 @@
 """``explain``: of templates in a shell, of a DAG's task under ``airflow sparklineage``.
 
-Of both it tells, with ``--run``, what a run did instead: expected against observed partitions.
+With ``--run``, both print what a run did: expected against observed partitions.
 
 For its macros it imports Airflow, once it runs.
 """
@@ -129,12 +129,12 @@ def _run_of(args: argparse.Namespace) -> Run:
     if not args.logical_date and not args.partition_key:
         msg = "Give --logical-date, or --partition-key for the run of a partition."
         raise UnusableInputError(msg)
-    interval = tuple(dry_run.moment(end) for end in ends) if all(ends) else None
+    interval = tuple(dry_run.timestamp(end) for end in ends) if all(ends) else None
     return dry_run.Run(
-        dry_run.moment(args.logical_date) if args.logical_date else None,
+        dry_run.timestamp(args.logical_date) if args.logical_date else None,
         interval,  # type: ignore[arg-type]  # two of them
         args.partition_key,
-        dry_run.moment(args.partition_date) if args.partition_date else None,
+        dry_run.timestamp(args.partition_date) if args.partition_date else None,
         getattr(args, "map_index", -1),
     )
 
@@ -197,7 +197,7 @@ OF_TEMPLATES = Command(
 )
 OF_TASK = Command(
     "explain",
-    "Show which datasets and partitions a task is meant to touch in a run, before it runs",
+    "Show which datasets and partitions a task is expected to read and write in a run",
     _explain_task,
     (
         Argument(("dag_id",), {"metavar": "DAG_ID", "help": "id of the DAG"}),

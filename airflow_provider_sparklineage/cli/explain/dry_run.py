@@ -101,7 +101,7 @@ def _names(known: dict[str, Any]) -> dict[str, str]:
     return {"dag_id": task.dag_id, "task_id": task.task_id} if task is not None else {}
 
 
-def moment(text: str) -> datetime:
+def timestamp(text: str) -> datetime:
     """Read a date or time of the command line, in UTC if it names no zone.
 
     :raise UnusableInputError: if it is none
@@ -112,7 +112,7 @@ def moment(text: str) -> datetime:
         msg = f"{text!r} is no date or time; write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
         raise UnusableInputError(msg) from error
     if not isinstance(parsed, datetime):
-        msg = f"{text!r} is a span of time, and a moment is needed."
+        msg = f"{text!r} is a span of time, and a single time is needed."
         raise UnusableInputError(msg)
     return parsed
 

@@ -37,12 +37,12 @@ def explanation(
     :param subject: what is explained: a DAG's task, or nothing for texts
     :param texts: the traced texts, with what was made by templates
     """
-    said = list(expectations)
+    expected = list(expectations)
     return {
         "subject": subject,
         "rendered": [_rendered(t) for t in texts if t.template != t.value],
-        "expectations": [_expected(e, limits) for e in said if e.kind is not Kind.INFERRED],
-        "dates": [_source(s) for e in said if e.kind is Kind.INFERRED for s in e.sources],
+        "expectations": [_expected(e, limits) for e in expected if e.kind is not Kind.INFERRED],
+        "dates": [_source(s) for e in expected if e.kind is Kind.INFERRED for s in e.sources],
         "problems": list(problems),
     }
 
@@ -69,13 +69,13 @@ def _rendered(text: TracedText) -> dict[str, Any]:
 def _expected(expectation: Expectation, limits: Limits) -> dict[str, Any]:
     name = expectation.dataset or DatasetName("", expectation.table)
     expected = united([expectation])
-    told = selected(Evidence(expected=expected), limits)
-    facets = partition_facets.input_facets(LineageDataset(name, expected=expected, selected=told))
+    part = selected(Evidence(expected=expected), limits)
+    facets = partition_facets.input_facets(LineageDataset(name, expected=expected, selected=part))
     return {
         "kind": str(expectation.kind),
         "side": str(expectation.side) if expectation.side else "either",
         "dataset": {"namespace": name.namespace, "name": name.name} if name != ("", "") else None,
-        "summary": told.summary or "no partition is named",
+        "summary": part.summary or "no partition is named",
         "from": [_source(source) for source in expectation.sources],
         "facets": {key: _without_envelope(Serde.to_dict(facet)) for key, facet in facets.items()},
     }

@@ -2,7 +2,7 @@
 
 It is plain ES modules and one style sheet, served and shipped as they are::
 
-    tab.js, file.js   the two places where it is shown
+    tab.js, file.js   the two ways to show it
     view.js           datasets in, task, datasets out; partitions; what is missing
     columns.js        columns, and what is highlighted when one is chosen
     model.js          an event to what is drawn: pure

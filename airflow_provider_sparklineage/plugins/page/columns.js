@@ -1,5 +1,5 @@
 // The columns: those of the inputs on the left, those of the outputs on the right. Choosing one
-// highlights what it is made of, or what is made of it, and says how.
+// highlights what it is made of, or what is made of it, and how.
 
 import { make, name } from "./dom.js";
 import { columnKey } from "./model.js";
@@ -147,10 +147,10 @@ export class ColumnView {
     const pane = this.panes[side];
     if (!row) return;
     const scroll = () => {
-      const [top, place] = [pane.getBoundingClientRect(), row.getBoundingClientRect()];
+      const [top, position] = [pane.getBoundingClientRect(), row.getBoundingClientRect()];
       // Only the upper half is sure to be on the screen, where the page is in a frame of its own.
-      if (place.top < top.top + 40 || place.bottom > top.top + top.height / 2) {
-        pane.scrollTop += place.top - top.top - 48;
+      if (position.top < top.top + 40 || position.bottom > top.top + top.height / 2) {
+        pane.scrollTop += position.top - top.top - 48;
       }
     };
     scroll();
@@ -206,7 +206,7 @@ export class ColumnView {
     });
   }
 
-  // --- what it says --------------------------------------------------------------------------------
+  // --- the explanation --------------------------------------------------------------------------------
 
   #explain(row, edges = []) {
     const chosen = row?.column;
@@ -229,15 +229,15 @@ export class ColumnView {
       parts.push(this.#table(edges, to ? "Made of" : "Goes into", to));
     } else {
       const none = to
-        ? "Its sources are not known. If something kept them from being known, it is said below."
+        ? "Its sources are not known. If something kept them from being known, it is summary below."
         : "No column that was written is made of it.";
       parts.push(make("p.hint", {}, none));
     }
     const influences = to ? this.model.edges.influences.get(chosen.dataset.key) ?? [] : [];
     if (influences.length) {
-      const said = `${influences.length} column(s) influence every row (filters, joins, groupings)`;
+      const summary = `${influences.length} column(s) influence every row (filters, joins, groupings)`;
       const table = this.#table(influences, "By", true);
-      parts.push(make("details", {}, make("summary", {}, said), table));
+      parts.push(make("details", {}, make("summary", {}, summary), table));
     }
     this.details.replaceChildren(...parts);
   }
@@ -307,8 +307,8 @@ export class ColumnView {
 
   #step(row, by) {
     const rows = this.#visible(row.closest(".pane"));
-    const place = rows.indexOf(row) + by;
-    this.#focus(rows[Math.min(Math.max(place, 0), rows.length - 1)]);
+    const position = rows.indexOf(row) + by;
+    this.#focus(rows[Math.min(Math.max(position, 0), rows.length - 1)]);
   }
 
   #cross(side) {
@@ -319,10 +319,10 @@ export class ColumnView {
 }
 
 function kindsOf(edge) {
-  const said = edge.kinds.map((kind) => {
+  const labels = edge.kinds.map((kind) => {
     const word = (kind.subtype || kind.type || "unknown").toLowerCase().replaceAll("_", " ");
     const what = `span.kind.${kind.type === "INDIRECT" ? "indirect" : "direct"}`;
     return make(what, { title: kind.description }, kind.masking ? `${word}, masked` : word);
   });
-  return said.slice(0, 3);
+  return labels.slice(0, 3);
 }

@@ -1,6 +1,6 @@
-// Elements of text: nothing that an event says ever becomes markup.
+// Elements of text: no text of an event ever becomes markup.
 
-// A name can be of any length; what is longer than this can only be meant to break something.
+// A name can be of any length; what is longer than this can only be there to break something.
 const LONGEST = 2000;
 // Control characters have no look; separators that turn or hide text have one of their own here.
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
@@ -32,12 +32,12 @@ export const name = (text, what = "bdi") => make(what, { title: text, dir: "auto
 
 // A link, but only of the kind that a browser follows to a page.
 export function link(text, url) {
-  let address;
+  let target;
   try {
-    address = new URL(url, document.baseURI);
+    target = new URL(url, document.baseURI);
   } catch {
     return null;
   }
-  if (!["http:", "https:"].includes(address.protocol)) return null;
-  return make("a", { href: address.href, target: "_blank", rel: "noopener noreferrer" }, text);
+  if (!["http:", "https:"].includes(target.protocol)) return null;
+  return make("a", { href: target.href, target: "_blank", rel: "noopener noreferrer" }, text);
 }

@@ -1,7 +1,7 @@
 // The page as one file: the events are in it, the last of each job.
 
 import { make } from "./dom.js";
-import { draw, say } from "./view.js";
+import { draw, showText } from "./view.js";
 
 const root = document.querySelector("main.sparklineage");
 const events = JSON.parse(document.getElementById("events").textContent);
@@ -15,12 +15,12 @@ if (events.length > 1) {
 }
 root.append(body);
 if (events.length) show(events[0]);
-else say(body, "There is no lineage in this file.");
+else showText(body, "There is no lineage in this file.");
 
 function show(event) {
   try {
     draw(body, event);
   } catch (error) {
-    say(body, `The lineage cannot be shown (${error.message}).`);
+    showText(body, `The lineage cannot be shown (${error.message}).`);
   }
 }

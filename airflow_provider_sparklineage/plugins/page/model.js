@@ -1,5 +1,5 @@
 // A merged RunEvent as the page needs it: datasets with columns, edges between columns, what was
-// expected and what is missing. Pure, and tolerant: whatever an event lacks is empty here.
+// expected and what is missing. Pure, and tolerant: what is missing in an event is empty here.
 
 const list = (value) => (Array.isArray(value) ? value : []);
 const record = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
@@ -93,9 +93,9 @@ function conditionOf(condition, summary, depth = 0) {
     return summary || `${names[0]} … ${names.at(-1)} (${names.length} partitions)`;
   }
   if (condition.type === "location") {
-    const places = list(condition.locations).map(text);
-    const more = places.length - SHOWN_PARTITIONS;
-    return places.slice(0, SHOWN_PARTITIONS).join(", ") + (more > 0 ? ` and ${more} more` : "");
+    const locations = list(condition.locations).map(text);
+    const more = locations.length - SHOWN_PARTITIONS;
+    return locations.slice(0, SHOWN_PARTITIONS).join(", ") + (more > 0 ? ` and ${more} more` : "");
   }
   if (condition.type === "binary") {
     const [left, right] = [record(condition.left), record(condition.right)];

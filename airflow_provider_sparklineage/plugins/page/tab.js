@@ -2,7 +2,7 @@
 // into globalThis.AirflowPlugin, with Airflow's own React.
 
 import { make } from "./dom.js";
-import { draw, say } from "./view.js";
+import { draw, showText } from "./view.js";
 
 const HERE = new URL(".", import.meta.url);
 const LOOK_AGAIN_MS = 5000; // while the task is not at its end
@@ -32,7 +32,7 @@ function open(host, task) {
     style.addEventListener("load", resolve);
     style.addEventListener("error", resolve);
   });
-  say(root, "Loading …");
+  showText(root, "Loading …");
   const tab = new Tab(root, task, ending.signal);
   styled.then(() => tab.show(null));
   return () => ending.abort();
@@ -48,19 +48,19 @@ class Tab {
     signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
 
-  #address(what, parameters = {}) {
+  #urlOf(what, parameters = {}) {
     const { dagId, runId, taskId } = this.task;
-    const address = new URL(`../api/dags/${encodeURIComponent(dagId)}/${what}`, HERE);
+    const url = new URL(`../api/dags/${encodeURIComponent(dagId)}/${what}`, HERE);
     // Airflow leaves it out, or its placeholder in, for tasks that are not mapped.
     const mapped = Number.parseInt(this.task.mapIndex, 10);
     const map_index = Number.isNaN(mapped) ? -1 : mapped;
-    const said = { run_id: runId, task_id: taskId, map_index, ...parameters };
-    Object.entries(said).forEach(([key, value]) => address.searchParams.set(key, value));
-    return address;
+    const query = { run_id: runId, task_id: taskId, map_index, ...parameters };
+    Object.entries(query).forEach(([key, value]) => url.searchParams.set(key, value));
+    return url;
   }
 
-  #fetch(address) {
-    return fetch(address, { signal: this.signal, credentials: "same-origin" });
+  #fetch(url) {
+    return fetch(url, { signal: this.signal, credentials: "same-origin" });
   }
 
   // Show a try, the latest for null. What is shown already stays as it is until there is other.
@@ -74,7 +74,7 @@ class Tab {
     };
     try {
       const which = tryNumber === null ? {} : { try_number: tryNumber };
-      const response = await this.#fetch(this.#address("lineage", which));
+      const response = await this.#fetch(this.#urlOf("lineage", which));
       const text = response.ok ? await response.text() : "";
       if (!isCurrent()) return;
       if (response.ok) this.#draw(text, tryNumber);
@@ -87,23 +87,23 @@ class Tab {
 
   #fail(sentence) {
     this.drawn = null;
-    say(this.root, sentence);
+    showText(this.root, sentence);
   }
 
   #draw(text, tryNumber) {
     const answer = JSON.parse(text);
     if (text !== this.drawn?.text) {
-      const [place, state] = [placeOf(this.root), this.drawn?.view?.state];
+      const [restore, state] = [scrollOf(this.root), this.drawn?.view?.state];
       const body = make("div");
       this.root.replaceChildren(this.#tools(answer) ?? "", body);
       this.drawn = { text, view: null };
       try {
         if (answer.event) this.drawn.view = draw(body, answer.event, answer.links ?? {}, state);
-        else say(body, answer.message);
+        else showText(body, answer.message);
       } catch (error) {
-        say(body, `The lineage cannot be shown (${error.message}).`);
+        showText(body, `The lineage cannot be shown (${error.message}).`);
       }
-      place();
+      restore();
     }
     if (!answer.has_ended) this.#await(answer.latest, answer.state, tryNumber);
   }
@@ -116,7 +116,7 @@ class Tab {
       if (document.hidden) return again();
       let now = null;
       try {
-        const response = await this.#fetch(this.#address("state"));
+        const response = await this.#fetch(this.#urlOf("state"));
         if (response.status in REFUSED) return undefined;
         if (response.ok) now = await response.json();
       } catch {
@@ -150,9 +150,9 @@ class Tab {
       const content = () => new Blob([JSON.stringify(answer.event, null, 2)], { type: "application/json" });
       const save = make("button", { type: "button" }, "Save as JSON");
       save.addEventListener("click", () => {
-        const address = URL.createObjectURL(content());
-        make("a", { href: address, download: `${this.task.taskId}.json` }).click();
-        setTimeout(() => URL.revokeObjectURL(address), 1000);
+        const url = URL.createObjectURL(content());
+        make("a", { href: url, download: `${this.task.taskId}.json` }).click();
+        setTimeout(() => URL.revokeObjectURL(url), 1000);
       });
       tools.push(save);
     }
@@ -162,7 +162,7 @@ class Tab {
 }
 
 // How far what is around an element is scrolled; gives a function that scrolls there again.
-function placeOf(root) {
+function scrollOf(root) {
   const scrolled = [];
   for (let e = root.getRootNode().host; e; e = e.parentElement) {
     if (e.scrollTop) scrolled.push([e, e.scrollTop]);
@@ -170,7 +170,7 @@ function placeOf(root) {
   return () => scrolled.forEach(([e, top]) => (e.scrollTop = top));
 }
 
-// Airflow says its theme in a class of the document, and changes it without loading anew.
+// Airflow has its theme in a class of the document, and changes it without loading anew.
 function followTheme(root, signal) {
   const page = document.documentElement;
   const follow = () => {

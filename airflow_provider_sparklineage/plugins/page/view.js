@@ -17,7 +17,7 @@ const STATUS = new Map([
   ["undeclared", "nothing expected"],
 ]);
 
-// Draw an event into an element, in place of what is in it.
+// Draw an event into an element, instead of what is in it.
 // links: { backend, job: url, datasets: [{ namespace, name, url }] }, where the lineage backend
 // shows them.
 // state: of an earlier view of the same task, which this one goes on from.
@@ -44,7 +44,7 @@ export function draw(root, event, links = {}, state = null) {
 }
 
 // One sentence, where there is nothing to draw.
-export function say(root, sentence) {
+export function showText(root, sentence) {
   root.replaceChildren(make("p.sentence", { role: "status" }, sentence));
 }
 
@@ -124,15 +124,15 @@ class Flow {
     const frame = this.element.getBoundingClientRect();
     const task = this.task.getBoundingClientRect();
     const visible = [...this.cards.values()].filter(({ card }) => !card.hidden);
-    const places = visible.map(({ card }) => card.getBoundingClientRect());
+    const boxes = visible.map(({ card }) => card.getBoundingClientRect());
     this.lines.replaceChildren(
       ...visible.map(({ card, dataset }, n) => {
         const read = dataset.side === "read";
-        const y = places[n].top + places[n].height / 2 - frame.top;
+        const y = boxes[n].top + boxes[n].height / 2 - frame.top;
         const middle = task.top + task.height / 2 - frame.top;
         const [x1, x2] = read
-          ? [places[n].right - frame.left, task.left - frame.left]
-          : [task.right - frame.left, places[n].left - frame.left];
+          ? [boxes[n].right - frame.left, task.left - frame.left]
+          : [task.right - frame.left, boxes[n].left - frame.left];
         const [y1, y2] = read ? [y, middle] : [middle, y];
         const bend = (x1 + x2) / 2;
         const line = document.createElementNS(SVG, "path");
@@ -195,10 +195,10 @@ function partitions(model) {
 }
 
 function observed(check, part) {
-  const said = make("div", {}, name(check.observed || (check.status === "unobserved" ? "" : part)));
-  if (check.unexpected) said.append(make("div.unexpected", {}, `not expected: ${check.unexpected}`));
-  if (check.missing) said.append(make("div.missing", {}, `missing: ${check.missing}`));
-  return said;
+  const cell = make("div", {}, name(check.observed || (check.status === "unobserved" ? "" : part)));
+  if (check.unexpected) cell.append(make("div.unexpected", {}, `not expected: ${check.unexpected}`));
+  if (check.missing) cell.append(make("div.missing", {}, `missing: ${check.missing}`));
+  return cell;
 }
 
 function origins(sources) {

@@ -2,7 +2,7 @@
 
 
 def main(folder):
-    """Read ``orders`` below a folder, of one day; write ``totals`` beside it."""
+    """Read ``orders`` below a folder, of one day; write ``totals`` next to it."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from airflow_provider_sparklineage.cli.columns import paths
-from airflow_provider_sparklineage.cli.columns.paths import Direction, spelled
+from airflow_provider_sparklineage.cli.columns.paths import Direction, full_name
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from tests.conftest import golden
 
@@ -144,7 +144,7 @@ OTHER = event("other", "old/revenue", {"amount": [source("orders:price")]})
     ],
 )
 def test_a_column_is_named_in_full_or_by_the_end_of_its_name(text, found):
-    assert spelled(paths.graph([REVENUE]).find(text)) == found
+    assert full_name(paths.graph([REVENUE]).find(text)) == found
 
 
 def test_a_full_name_is_not_ambiguous_because_others_end_alike():
@@ -153,7 +153,7 @@ def test_a_full_name_is_not_ambiguous_because_others_end_alike():
         dataset["namespace"] = "file"
     short = json.loads(json.dumps(longer).replace("a/orders", "/orders"))
     long = json.loads(json.dumps(longer).replace("a/orders", "/a/orders"))
-    assert spelled(paths.graph([short, long]).find("/orders:price")) == "/orders:price"
+    assert full_name(paths.graph([short, long]).find("/orders:price")) == "/orders:price"
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_column_of_a_mapped_delta_table_has_the_name_that_it_has_now(observer)
 
     physical = "col-01234567-89ab-cdef-0123-456789abcdef"
     schema, write = _Schema(), delta_write(physical)
-    assert schema.lacks(write)
+    assert schema.misses(write)
     schema.learn(delta_schema("renamed", physical))
     schema.learn(delta_schema("dt", physical))  # older
     schema.describe(write)

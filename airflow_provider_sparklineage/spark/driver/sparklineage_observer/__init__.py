@@ -1,7 +1,7 @@
 """Records which partitions each query of this PySpark driver read and wrote.
 
 One line of JSON per finished query is appended to the file that ``spark.sparklineage.observations``
-names. Whatever goes wrong in here ends in one line ``{"error": ...}``; the job sees none of it.
+names. Every error in here becomes one line ``{"error": ...}``; the job sees none of it.
 
 ==================  ================================================================================
 :mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
@@ -13,7 +13,7 @@ names. Whatever goes wrong in here ends in one line ``{"error": ...}``; the job 
 :mod:`.iceberg`     snapshots of this application to written and removed partitions
 :mod:`.delta`       tagged commits to written and removed partitions
 :mod:`.records`     the output file and the limits
-:mod:`.jvm`         what is short to say in Scala and long in py4j
+:mod:`.jvm`         what is short in Scala and long in py4j
 ==================  ================================================================================
 """
 

@@ -61,7 +61,7 @@ class _Loader(Loader):
 def _wrap(module):
     original = module.SparkSession.__init__
 
-    def __init__(self, *args, **kwargs):  # noqa: N807  (takes the place of the original)
+    def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
         original(self, *args, **kwargs)
         attach(self)
 

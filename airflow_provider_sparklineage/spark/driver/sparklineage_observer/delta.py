@@ -18,7 +18,7 @@ _SLACK_MS = 60000  # a commit's time is the writer's clock; another host may hav
 
 
 class DeltaTables:
-    """The Delta tables that the application touched."""
+    """The Delta tables that the application read or wrote."""
 
     def __init__(self, tag, started_ms):
         self._tag = tag
@@ -48,7 +48,7 @@ class DeltaTables:
 
     @staticmethod
     def _qualified(path, classes, hadoop_conf):
-        """Spell a path with its scheme, so that one table is one path."""
+        """Give a path its scheme, so that one table is one path."""
         hadoop_path = classes.path(path)
         return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
@@ -73,7 +73,7 @@ class DeltaTables:
             actions = [json.loads(line) for line in text.splitlines() if line.strip()]
             info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
             older = info.get("timestamp", 0) < self._started_ms - _SLACK_MS
-            if older and not any(map(schema.lacks, commits)):
+            if older and not any(map(schema.misses, commits)):
                 break
             schema.learn(actions)
             if older or info.get("userMetadata") != self._tag:
@@ -87,7 +87,7 @@ class DeltaTables:
 
 
 class _Schema:
-    """What the log says of columns, newest first: their names and types.
+    """What the log has on columns, newest first: their names and types.
 
     With column mapping, files have the partition values by physical names, which differ from the
     columns' own in tables that were made with it.
@@ -103,14 +103,14 @@ class _Schema:
                 kind = field["type"] if isinstance(field["type"], str) else "struct"
                 self._known.setdefault(physical or field["name"], (field["name"], kind))
 
-    def lacks(self, write):
+    def misses(self, write):
         """Whether a write has columns of which only the physical names are known."""
         fields = {d["field"] for d in _dimensions(write)}
         return any(_PHYSICAL.match(f) and f not in self._known for f in fields)
 
     def describe(self, write):
         """Give the columns of a write their names and types."""
-        if self.lacks(write):
+        if self.misses(write):
             cut = "its columns have other names in the log, and the commit that says which is gone"
             write.update(how="unknown", cut=cut, layouts=[], removed=[])
         for dimension in _dimensions(write):
@@ -132,7 +132,7 @@ def _write(path, version, info, actions):
     if version == 0:
         mode = "create"
     elif mode == "overwrite":
-        # With a predicate (replaceWhere) rows are replaced. The log says the same of whole and of
+        # With a predicate (replaceWhere) rows are replaced. The log has the same for full and for
         # dynamic overwrites, so of a partitioned table no more is claimed than of a dynamic one.
         partly = parameters.get("predicate") not in (None, "[]", "")
         partitioned = any(a.get("partitionValues") for a in added)
@@ -178,7 +178,7 @@ def _layouts(path, files, complete=()):
 
 
 def _columns(path, values, complete):
-    """Give a file's partition columns: a removed file's values lack those that are null."""
+    """Give a file's partition columns: a removed file has no values for those that are null."""
     if "/" in path and ":/" not in path and not path.startswith("/"):
         folders = [unquote(folder) for folder in path.split("/")[:-1]]
         named = tuple(key_of(folder) for folder in folders if "=" in folder)

@@ -61,14 +61,14 @@ class FileWrites:
 
     @staticmethod
     def _place(write):
-        """Tell below which folder a write is looked for."""
+        """Give the folder below which a write is looked for."""
         columns = [d["field"] for d in write["layouts"][0]["dimensions"]]
         return (write["path"], *_leading(write["static"], columns))
 
     def _find(self, write, layout, started_ms, budget):
         columns = [d["field"] for d in layout["dimensions"]]
         if not columns:
-            # One whole relation; whether an append found it empty is not worth a listing.
+            # The full relation; whether an append found it empty is not worth a listing.
             skipped = write["mode"] == "create" and not write.get("numFiles")  # mode "ignore"
             layout["partitions"] = [] if skipped else [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
@@ -78,7 +78,7 @@ class FileWrites:
             return
         static = _leading(write["static"], columns)
         if len(static) == len(columns) and None not in static:
-            # Known from the command alone; the files say only whose else are there.
+            # Known from the command alone; the files show only whose other files are there.
             layout["partitions"] = [list(map(str, static))]
         if self._place(write) in self._given_up:
             message = "its folders were too many to list before"

@@ -30,9 +30,9 @@ def scan(read, node, budget):
     if table is None or "Metadata" in table.getClass().getName():
         return None
     static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
-    # Where a version describes its scans in another way, the whole of it stands for the filters.
-    said = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
-    read["pushed_filters"] = [text for text in said if text and text != "[]"]
+    # Where a version describes its scans in another way, the full text stands for the filters.
+    filters = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
+    read["pushed_filters"] = [text for text in filters if text and text != "[]"]
     base = table.location().rstrip("/")
     read.update(format="iceberg", roots=[base])
     snapshot = _snapshot_id(table, spark_scan)
@@ -81,11 +81,11 @@ class _Collected:
     def add(self, file):
         spec_id = file.specId()
         partition = file.partition()
-        said = partition.toString()
+        written = partition.toString()
         nulls = ()
-        if "null" in said:  # of a null, or of the text
+        if "null" in written:  # of a null, or of the text
             nulls = tuple(partition.get(i) is None for i in range(partition.size()))
-        key = (spec_id, said, nulls)
+        key = (spec_id, written, nulls)
         if key not in self._known:
             self._known[key] = self._values(spec_id, partition)
             self._found.setdefault(spec_id, set()).add(self._known[key])
@@ -97,14 +97,14 @@ class _Collected:
             budget.check()
             listed.add(file)
         budget.require(listed.size(), "files", "files")
-        said = _FILE.findall(listed.toString())
-        if len(said) != listed.size():
+        files = _FILE.findall(listed.toString())
+        if len(files) != listed.size():
             for file in each(listed):
                 budget.check()
                 self.add(file)
             return
         first = {}
-        for position, key in enumerate(said):
+        for position, key in enumerate(files):
             # A null and the text "null" print alike, so those are looked at one by one.
             first.setdefault((*key, position) if "null" in key[1] else key, position)
         for position in first.values():
@@ -118,7 +118,7 @@ class _Collected:
         if not path:
             return ()
         values = [unquote_plus(s.partition("=")[2]) for s in path.split("/")]
-        # The path says "null" of a null and of the text alike.
+        # The path has "null" both for a null and for the text.
         for position, value in enumerate(values):
             if value == "null" and partition.get(position) is None:
                 values[position] = None
@@ -145,7 +145,7 @@ class _Collected:
         return self._dimensions[spec_id]
 
     def layouts(self, base):
-        """Say the partitions; where there are none, with the dimensions of the latest spec."""
+        """Describe the partitions; where there are none, with the dimensions of the latest spec."""
         found = self._found or {max(self._specs.keySet()): set()}
         return [
             {
@@ -158,7 +158,7 @@ class _Collected:
 
 
 class Snapshots:
-    """The snapshots of this application in the tables that it touched, each reported once."""
+    """The snapshots of this application in the tables that it read or wrote, each reported once."""
 
     def __init__(self):
         self._tables = {}

@@ -1,4 +1,4 @@
-"""What is short to say in Scala and long in py4j.
+"""What is short in Scala and long in py4j.
 
 A call through py4j costs a fraction of a millisecond, so collections come over as one text
 wherever their elements are many.
@@ -158,7 +158,7 @@ def split_directory(directory, columns):
 
 
 def sorted_partitions(partitions):
-    """Bring partitions (tuples of texts and None) into an order; null comes first."""
+    """Sort partitions (tuples of texts and None); null comes first."""
     return sorted(
         map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
     )

@@ -16,7 +16,7 @@ from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
 from sparklineage_observer.untraced_columns import lost_columns
 
-# The duration that Spark tells begins where it optimises the plan, unless that was done before.
+# The duration that Spark reports begins where it optimises the plan, unless that was done before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
 _IGNORED = ("Catalog",)
 
@@ -66,11 +66,11 @@ class Observer:
             return
 
     def finished(self, function, execution, duration_ns, exception=None):
-        """Record a query that Spark says has ended."""
+        """Record a query that has ended, as Spark reports."""
         begun = time.monotonic()
         try:
             with self._lock:
-                # A cloned session inherits its listeners, so a query may be told more than once.
+                # A cloned session inherits its listeners, so a query may come more than once.
                 key = (execution.id(), function)
                 if key in self._seen or self._over or self._records.full:
                     return
@@ -118,8 +118,8 @@ class Observer:
             )
         if parts.udfs:
             record["python_udfs"] = parts.udfs
-        telling = ("reads", "writes", "errors", "lost_columns")
-        return record if any(record.get(key) for key in telling) else None
+        content = ("reads", "writes", "errors", "lost_columns")
+        return record if any(record.get(key) for key in content) else None
 
     @staticmethod
     def _guarded(record, what, act):
@@ -129,8 +129,8 @@ class Observer:
         except OverBudgetError as error:
             record.setdefault("cut", []).append(str(error))
         except Exception as error:
-            said = f"{what}: {type(error).__name__}: {str(error)[:300]}"
-            record.setdefault("errors", []).append(said)
+            message = f"{what}: {type(error).__name__}: {str(error)[:300]}"
+            record.setdefault("errors", []).append(message)
 
     def _read(self, record, kind, scan, left, budget):
         read = scans.observe(kind, scan, self._classes, budget)
@@ -178,7 +178,7 @@ class Observer:
         record["writes"].extend(fresh)
 
     def finish(self, drain_ms):
-        """Wait for queries that Spark has not told yet, then read what is known at the end only."""
+        """Wait for queries that are still to be reported, then read what only the end shows."""
         try:
             context = self._java_context.sc()
             if not context.isStopped():
@@ -190,8 +190,8 @@ class Observer:
         self._guarded(end, "snapshots", lambda: self._commit_snapshots(end, budget))
         if end["writes"]:
             self._records.write({"kind": "commits", "writes": end["writes"]})
-        for said in end.get("errors", []) + end.get("cut", []):
-            self._records.write({"error": said})
+        for message in end.get("errors", []) + end.get("cut", []):
+            self._records.write({"error": message})
         if self._tag:
             for record in self._delta.writes(self._classes, self._conf, self._limits):
                 self._records.write(record)

@@ -37,7 +37,7 @@ class PlanParts:
 def parts_of(plan, identity):
     """Collect the parts of a physical plan.
 
-    :param identity: ``System.identityHashCode`` of the driver, which tells one node from another
+    :param identity: ``System.identityHashCode`` of the driver, to distinguish nodes
     """
     found = PlanParts()
     _collect(plan, found, identity, set(), 0)
@@ -126,7 +126,7 @@ def _stages(plan):
     """
     try:
         stages = items(plan.context().stageCache().values().toSeq())
-    except Exception:  # private to Spark, so it may be elsewhere in another version
+    except Exception:  # private to Spark, so another version may have it in another class
         return []
     return [stage for stage in stages if stage.isMaterialized()]
 

@@ -1,4 +1,4 @@
-"""The output file and the limits; whatever exceeds a limit is said, once, and then left."""
+"""The output file and the limits; what exceeds a limit is reported once, and then left out."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Limits:
 
 
 class OverBudgetError(Exception):
-    """Raised when a limit is reached; the message says which, in words."""
+    """Raised when a limit is reached; the message names it."""
 
 
 class Budget:
@@ -54,7 +54,7 @@ class Budget:
 
 
 class Records:
-    """Appends records to the file, whole lines only, for this user only."""
+    """Appends records to the file, full lines only, for this user only."""
 
     def __init__(self, file, limits):
         self._file = file

@@ -33,7 +33,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 def observe(kind, scan, classes, budget):
     """Describe a scan; None for one that reads no data of the user.
 
-    The description says under ``cut`` what was not looked at.
+    ``cut`` in the description is what was not looked at.
     """
     read = {"node": kind}
     try:
@@ -111,8 +111,8 @@ def _selected(selected, columns, classes, budget):
         files = _FILE_3.findall(classes.text_of(selected))
     else:  # Spark 4: ScanFileListing
         budget.require(selected.totalNumberOfFiles(), "files", "files")
-        said = classes.text_of(selected.toPartitionArray())
-        files = [plain_path(path) for path in _FILE_4.findall(said)]
+        directories = classes.text_of(selected.toPartitionArray())
+        files = [plain_path(path) for path in _FILE_4.findall(directories)]
     found = {}
     for directory in {file.rsplit("/", 1)[0] for file in files}:
         split = split_directory(directory, columns)
@@ -123,7 +123,7 @@ def _selected(selected, columns, classes, budget):
 
 
 def _by_value(selected, schema, budget):
-    """Read the partitions' own values, for those whose folders do not say them."""
+    """Read the partitions' own values, for those whose folders do not have them."""
     if not is_array(selected):
         iterator = selected.filePartitionIterator()
         rows = []

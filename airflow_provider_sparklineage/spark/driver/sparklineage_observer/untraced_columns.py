@@ -3,7 +3,7 @@
 To the listener the result of a Python function comes out of nowhere, and so do the grouping columns
 of ROLLUP and CUBE. In the optimised plan each has an expression id, as all that they are made of;
 ids are followed down to the columns of what was read. Of columns that are made of no column at all
-the plan says why: literals, ``count(*)``, rows that came out of the driver or of an RDD.
+the plan has the reason: literals, ``count(*)``, rows that came out of the driver or of an RDD.
 
 A call through py4j costs a fraction of a millisecond, so the expressions of a node are read in one
 call, and one by one only where a lost column is made of them.
@@ -13,7 +13,7 @@ import re
 
 from sparklineage_observer.jvm import class_name, items, option, texts
 
-_MAX_ROOTS = 20  # of one relation, told apart
+_MAX_ROOTS = 20  # of one relation
 _MAX_NODES = 2000
 _MAX_EXPRESSIONS = 2000  # looked at one by one, some three calls each
 
@@ -24,7 +24,7 @@ _FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
 _V1_COMMANDS = ("InsertIntoHadoopFsRelationCommand", "InsertIntoHiveTable")
 _V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _EVALUATIONS = ("BatchEvalPython", "ArrowEvalPython")
-# Functions of whole rows: each result is made of every column that the function is given.
+# Functions of full rows: each result is made of every column that the function is given.
 _OF_ROWS = (
     "MapInPandas",
     "MapInArrow",
@@ -66,11 +66,11 @@ UNKNOWN = None
 
 
 class _TooMuchError(Exception):
-    """Raised when there is more to look at than is worth it; the message says what."""
+    """Raised when there is more to look at than is worth it; the message names it."""
 
 
 def lost_columns(plan, budget):
-    """Tell of a write which of its columns the listener loses, and what they are made of.
+    """Find the columns of a write that the listener loses, and what they are made of.
 
     :param plan: the optimised logical plan
     :return: None where nothing is lost, or the plan is not one of a write
@@ -80,8 +80,8 @@ def lost_columns(plan, budget):
     target = _target(plan)
     if target is None:
         return None
-    query, names, told = target
-    found = {"target": told, "relations": [], "columns": [], "without_sources": {}}
+    query, names, target_names = target
+    found = {"target": target_names, "relations": [], "columns": [], "without_sources": {}}
     tracing = _Tracing(budget, found["relations"])
     try:
         root = tracing.node(query)
@@ -127,7 +127,7 @@ def _target(plan):
 
 def _attributes(sequence):
     """Give (name, id) of attributes, in one call."""
-    return [(said[1], int(said[2])) for said in map(_NAMED.match, texts(sequence))]
+    return [(match[1], int(match[2])) for match in map(_NAMED.match, texts(sequence))]
 
 
 def _ids(sequence):
@@ -185,9 +185,9 @@ class _Node:
             self._expressions = {}
             sequence = self.named()
             for position, text in enumerate(texts(sequence) if sequence is not None else ()):
-                said = _NAMED.match(text)
-                if said:
-                    self._expressions[int(said.group(2))] = (position, said.group(1))
+                match = _NAMED.match(text)
+                if match:
+                    self._expressions[int(match.group(2))] = (position, match.group(1))
         return self._expressions
 
 
@@ -268,7 +268,7 @@ class _Tracing:
             if at:
                 found |= self.sources(at[0], referred, untraced)
             elif referred != number and referred in node.expressions:
-                found |= self.sources(node, referred, untraced)  # a window's, of one beside it
+                found |= self.sources(node, referred, untraced)  # a window's, of one next to it
             else:
                 found.add(UNKNOWN)
         return found
@@ -291,7 +291,7 @@ class _Tracing:
         return self._relations.index(table)
 
     def reasons(self, node, number):
-        """Say why a column has no sources; nothing if it has, or may have.
+        """Give the reason why a column has no sources; nothing if it has, or may have.
 
         Ids are read off texts here, in which a literal can look like one: then there is no reason.
         """
@@ -370,7 +370,7 @@ def _cached(plan):
 
 
 def _tables(node):
-    """Say what a relation reads: [{"path", "table"}]; nothing where that is not told."""
+    """Describe what a relation reads: [{"path", "table"}]; nothing where that is not known."""
     plan, kind = node.plan, node.kind
     if kind == "DataSourceV2ScanRelation":
         plan = plan.relation()
