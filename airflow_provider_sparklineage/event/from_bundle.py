@@ -16,13 +16,10 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
 from airflow_provider_sparklineage.lineage.application.canonical_names import with_canonical_names
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
-from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.model.datasets import Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.outcome import Outcome
-from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageForm
 from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
 
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
@@ -45,10 +43,10 @@ def task_lineage(
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
-    rules = PartitionRules.of(manifest.partitioning)
+    locator = manifest.locator
     application = accumulate(bundle.events(past_deadline), manifest.application_run_id)
-    application = with_canonical_names(application, rules)
-    observations, met_observing = _observed(bundle, application, rules)
+    application = with_canonical_names(application, locator)
+    observations, met_observing = _observed(bundle, application, locator)
     lineage = merge(
         application,
         outcome_of(bundle, application),
@@ -57,7 +55,7 @@ def task_lineage(
         declared_outputs=manifest.declared_outputs,
         observations=observations,
         expectations=manifest.expectations,
-        rules=rules,
+        locator=locator,
         limits=manifest.limits,
         intermediates=Intermediates.of(manifest.intermediate_datasets),
     )
@@ -73,17 +71,10 @@ def task_lineage(
     ]
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
-    tables = observations.tables if observations else {}
-    lineage = replace(lineage, degradations=tuple(degradations), tables=tables)
+    lineage = replace(lineage, degradations=tuple(degradations))
     if manifest.last_known is None:
         return lineage
     return completion(lineage, manifest).by(manifest.last_known)
-
-
-def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
-    """Give what :func:`task_lineage` would give if the task of a successful job fails."""
-    rules = PartitionRules.of(manifest.partitioning)
-    return failed(lineage, manifest.expectations, rules, manifest.limits)
 
 
 def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:
@@ -116,7 +107,7 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
 
 
 def _observed(
-    bundle: CaptureBundle, application: SparkApplication, rules: PartitionRules
+    bundle: CaptureBundle, application: SparkApplication, locator: Locator
 ) -> tuple[Observations | None, list[Degradation]]:
     """Read what the observer wrote; None if there was no observer that did."""
     report = ObservationReport()
@@ -136,7 +127,7 @@ def _observed(
     identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
     for dataset in datasets:
         identities[dataset.name] |= dataset.symlinks
-    observations = bind(records, identities, Naming.of(bundle.manifest.naming), rules)
+    observations = bind(records, identities, locator)
     return observations, _observation_troubles(report, observations)
 
 

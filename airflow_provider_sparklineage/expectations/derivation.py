@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.model.moments import canonical
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.model.datasets import Naming
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.templates import Span, TracedText
 
@@ -35,26 +35,22 @@ LONGEST_ARGUMENT = 128 * 1024
 _EMPTY_VALUE = re.compile("=(/|$)")
 
 
-def from_arguments(
-    texts: Iterable[TracedText], naming: Naming, rules: PartitionRules
-) -> list[Expectation]:
+def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expectation]:
     """Find partitions in paths, and dates, in what a job is given; linear in its length."""
     found: list[Expectation] = []
     for text in texts:
         if len(text.value) <= LONGEST_ARGUMENT and _is_unicode(text.value):
-            found += _from_argument(text, naming, rules)
+            found += _from_argument(text, locator)
     return found
 
 
-def _from_argument(
-    text: TracedText, naming: Naming, rules: PartitionRules
-) -> Iterable[Expectation]:
-    named = references(text.value, naming, rules)
+def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
+    named = references(text.value, locator)
     spans = _Spans(text.spans)
     inside: set[Span] = set()
     for reference in named:
         inside |= set(spans.within(reference.start, reference.end))
-        yield _path(text, spans, reference, rules)
+        yield _path(text, spans, reference, locator.rules)
     for span in text.spans:
         value = text.value[span.start : span.end]
         if span not in inside and span.dates and canonical(value):
@@ -168,7 +164,7 @@ def dimensions_of(
     return tuple(known.get(label) or Dimension.of(label) for label, _ in partition.values)
 
 
-def declared(
+def from_declaration(
     side: Side,
     identity: DatasetName | str,
     entry: DatasetSubset,

@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.lineage import carried_forward
 from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def declared_lineage(
     A path among the arguments has no side, so nothing is made of those before Spark has spoken.
     """
     said = [e for e in expectations if e.kind is Kind.DECLARED]
-    telling = Telling(said, rules, limits)
+    telling = Telling(said, Locator(rules=rules), limits)
     reads = carried_forward.datasets(last_known.inputs, inputs)
     writes = carried_forward.datasets(last_known.outputs, outputs)
     return TaskLineage(

@@ -62,9 +62,9 @@ from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.model.datasets import is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
-from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -82,7 +82,7 @@ def merge(
     declared_outputs: Iterable[DatasetName] = (),
     observations: Observations | None = None,
     expectations: Iterable[Expectation] = (),
-    rules: PartitionRules = NO_RULES,
+    locator: Locator = DEFAULT_LOCATOR,
     limits: Limits = DEFAULT_LIMITS,
     intermediates: Intermediates = KEEP,
     past_deadline: Callable[[], bool] = lambda: False,
@@ -91,14 +91,14 @@ def merge(
 
     :param observations: what the observer saw; None where there was none
     :param expectations: what templates and declarations say
-    :param rules: how the organisation partitions its datasets; they have named them already
+    :param locator: finds the partitions of locations; it has named the datasets already
     :param limits: how many partitions and locations the event may name
     :param intermediates: which datasets that were written and read back are no outputs
     :param past_deadline: asked before each action, and before SQL is read to find a subset; when it
         says True, the rest is left out, and a degradation says so
     """
     application = repaired(application)
-    merging = _Merging(outcome, observations, Telling(expectations, rules, limits), past_deadline)
+    merging = _Merging(outcome, observations, Telling(expectations, locator, limits), past_deadline)
     for number, action in enumerate(application.actions):
         if past_deadline():
             merging.note(

@@ -16,16 +16,15 @@ from airflow_provider_sparklineage.lineage.partitions.expected import Expectatio
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, located, selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.partitioning import Dimension, split_path
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.model.partitioning import Partition
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.representation import Limits
-    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.model.subset import Condition
 
 _HOW = {Side.READ: "read", Side.WRITE: "written"}
@@ -35,10 +34,10 @@ class Telling:
     """Tells dataset by dataset which part of it is meant; asked once for each side of each."""
 
     def __init__(
-        self, expectations: Iterable[Expectation], rules: PartitionRules, limits: Limits
+        self, expectations: Iterable[Expectation], locator: Locator, limits: Limits
     ) -> None:
         self._expectations = Expectations(expectations)
-        self._rules = rules
+        self._locator = locator
         self._limits = limits
         self._met: list[Degradation] = []
 
@@ -90,7 +89,7 @@ class Telling:
             observed=dataset.observed,
             subset=dataset.subset,
             locations=dataset.locations,
-            located=self._locator(dataset.name),
+            located=self._partition_of(dataset.name),
             static=static,
         )
 
@@ -141,8 +140,8 @@ class Telling:
 
         :param locations: untrimmed names that the listener reported of it
         """
-        locate = self._locator(name)
-        found = {locate(location) for location in locations}
+        partition_of = self._partition_of(name)
+        found = {partition_of(location) for location in locations}
         if found and None not in found:
             return frozenset(p for p in found if p is not None)
         expected = self._expectations.of(name, links, Side.WRITE, None)
@@ -150,13 +149,13 @@ class Telling:
             return frozenset()
         return expected.partitions or frozenset()
 
-    def _locator(self, name: DatasetName) -> Callable[[str], Partition | None]:
+    def _partition_of(self, name: DatasetName) -> Callable[[str], Partition | None]:
+        """Find the partition of a dataset that an untrimmed name stands for, if it is one."""
+
         def located(location: str) -> Partition | None:
-            found = self._rules.resolve(name._replace(name=location))
-            if found is not None and found[0] == name and found[1].values:
-                return found[1]
-            base, partition = split_path(location)
-            return partition if partition.values and base == name.name.rstrip("/") else None
+            found = self._locator.locate_name(name._replace(name=location))
+            is_one = found.dataset == name and found.partition != Partition()
+            return found.partition if is_one else None
 
         return located
 

@@ -1,9 +1,10 @@
-"""URI or path to the OpenLineage dataset name that the Spark listener gives it.
+"""What the Spark listener calls datasets: namespaces of URIs, and how names are trimmed.
 
-Merging what Airflow knows with what Spark reports works only if both name a dataset alike, so these
-are the listener's rules, not ours: ``io.openlineage.client.utils.filesystem`` for namespaces,
-``io.openlineage.client.dataset`` for trimming (partition directories are cut off the end of a name
-until nothing changes any more) and ``RemovePathPatternUtils`` for what a user has removed after it.
+Which dataset and partition a path is in, :mod:`.locations` says. What Airflow knows and what Spark
+reports meet only if both name a dataset alike, so these are the listener's rules, not ours:
+``io.openlineage.client.utils.filesystem`` for namespaces, ``io.openlineage.client.dataset`` for
+trimming (partition directories go off the end of a name until nothing changes any more) and
+``RemovePathPatternUtils`` for what a user has removed after it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,21 +70,6 @@ class Naming:
         """The pattern if Python cannot match as Java does: nothing is removed; else empty."""
         return self.remove_path if self.remove_path and _python(self.remove_path) is None else ""
 
-    def name(self, uri: str) -> DatasetName | None:
-        """Name the dataset at a URI or absolute path as the Spark listener would.
-
-        :param uri: ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``, ``/lake/orders``
-        :return: the trimmed name, or None for text that is no URI with a path and no absolute path
-        """
-        named = untrimmed(uri)
-        if named is None:
-            return None
-        # Trimmed before it is unescaped too: a folder's %2F is no separator.
-        name = self.trim(named.name)
-        if named.namespace == "file" and _has_scheme(uri):
-            name = self.trim(unquote(name))
-        return DatasetName(named.namespace, self.without_removed(name))
-
     def trim(self, name: str) -> str:
         """Cut partition directories off the end of a dataset name, to the listener's fixpoint.
 
@@ -108,6 +94,8 @@ class Naming:
             return name
         return name[: found.start("remove")] + name[found.end("remove") :]
 
+
+DEFAULT_NAMING = Naming()
 
 # Object stores whose Hadoop schemes are one namespace, with the path relative to the bucket.
 _OBJECT_STORES = {

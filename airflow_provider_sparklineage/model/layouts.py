@@ -22,7 +22,6 @@ from airflow_provider_sparklineage.model.partitioning import (
     Dimension,
     Fit,
     Partition,
-    escape,
     hive_fit,
     split_folder,
     unescape,
@@ -88,19 +87,14 @@ class Layout:
         """The labels of the dimensions that the folders spell."""
         return tuple(label for label, _ in self.formats)
 
-    def parse(self, below: str) -> Partition | None:
-        """Read a partition from a path below the dataset's root.
+    def fit(self, below: str) -> Fit | None:
+        """Read a partition, with the places of its values, from a path below the dataset's root.
 
         A path that ends early gives the dimensions that it has in full; what comes after the last
         folder, such as files, is ignored.
 
         :return: None if the path does not fit
         """
-        fit = self.fit(below)
-        return fit.partition if fit else None
-
-    def fit(self, below: str) -> Fit | None:
-        """Read a partition as :meth:`parse` does, with the places of its values."""
         found: dict[str, dict[str, str]] = defaultdict(dict)
         spans: dict[int, tuple[str, int, int]] = {}
         shares: Counter[str] = Counter()
@@ -129,27 +123,6 @@ class Layout:
             Partition(tuple((label, values[label]) for label in whole)),
             tuple(span for span in spans.values() if span[0] in whole),
         )
-
-    def render(self, partition: Partition) -> str:
-        """Spell a partition as folders, as far as it has the leading folders' values.
-
-        :raise ValueError: if a value is not in its format, or the layout has no field for it
-        """
-        values = partition.as_dict()
-        if unknown := set(values) - set(self.labels):
-            msg = f"The layout {self.text!r} has no field {', '.join(sorted(unknown))}."
-            raise ValueError(msg)
-        folders = []
-        for segment in self._segments:
-            if any(isinstance(f, _Field) and f.label not in values for f in segment):
-                break
-            folders.append(
-                "".join(
-                    self._spelled(f, values[f.label]) if isinstance(f, _Field) else f
-                    for f in segment
-                )
-            )
-        return "/".join(folders)
 
     def begins(self, folder: str) -> bool:
         """Tell if a folder's name alone shows that it is the first of this layout."""
@@ -221,18 +194,6 @@ class Layout:
         if "" in parts:
             return unescape(parts[""])
         return spelling(parts, dict(self.formats)[label])
-
-    def _spelled(self, field: _Field, value: str) -> str:
-        if not field.pattern:
-            return escape(value)
-        if self._is_raw(field.label, value):
-            return value
-        known = dict(self.formats)[field.label]
-        digits = digits_in(known, value)
-        if digits is None:
-            msg = f"The value {value!r} of {field.label} is not spelled as {known}."
-            raise ValueError(msg)
-        return spelling(digits, field.pattern)
 
 
 @lru_cache(maxsize=256)  # a few layouts' folders, matched against every path of every task

@@ -85,20 +85,6 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(lambda m: chr(int(m.group(1), 16)), text)
 
 
-def split_path(path: str) -> tuple[str, Partition]:
-    """Split the ``column=value`` folders off the end of a path.
-
-    >>> split_path("/lake/orders/dt=2024-05-06/region=a%2Fb")
-    ('/lake/orders', Partition(values=(('dt', '2024-05-06'), ('region', 'a/b'))))
-    """
-    segments = path.rstrip("/").split("/")
-    values: list[tuple[str, str | None]] = []
-    while len(segments) > 1 and "=" in segments[-1]:
-        label, _, value = segments.pop().partition("=")
-        values.append((unescape(label), unescape(value)))
-    return "/".join(segments), Partition.of(reversed(values))
-
-
 def split_folder(folder: str) -> tuple[str, str] | None:
     """Read the column and value of a ``column=value`` folder; None if it is none."""
     label, equals, value = folder.partition("=")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.partitioning import Partition
 
 log = logging.getLogger(__name__)
@@ -77,9 +78,12 @@ class PartitionCheck:
         return f"{self.dataset.name}: {' and '.join(parts)}; expected {what}{said}."
 
 
-def follow_up(operator: Any, lineage: TaskLineage, context: Context) -> list[AirflowFailException]:
-    """Act on the partitions that a successful job touched; never raises.
+def follow_up(
+    operator: Any, lineage: TaskLineage, context: Context, locator: Locator
+) -> list[AirflowFailException]:
+    """Act on the partitions that a successful job read and wrote; never raises.
 
+    :param locator: names outlet assets as the try's datasets are named
     :return: the task's failure, if ``on_partition_mismatch`` is ``fail`` and there is a reason
     """
     of, policy = operator.check_partitions_of, operator.on_partition_mismatch
@@ -95,7 +99,7 @@ def follow_up(operator: Any, lineage: TaskLineage, context: Context) -> list[Air
             )  # fmt: skip
         if operator.record_asset_partitions and not failing:
             record_asset_partitions(
-                operator.outlets, lineage, operator.record_asset_partitions, context
+                operator.outlets, lineage, operator.record_asset_partitions, context, locator
             )
     except (Exception, AirflowTaskTimeout):  # Spark has ended, and how is the task's outcome
         log.warning("Following up on expected and observed partitions failed.", exc_info=True)
@@ -220,7 +224,11 @@ def _call(
 
 
 def record_asset_partitions(
-    outlets: Iterable[object], lineage: TaskLineage, key_format: str | bool, context: Context
+    outlets: Iterable[object],
+    lineage: TaskLineage,
+    key_format: str | bool,
+    context: Context,
+    locator: Locator,
 ) -> None:
     """Record the observed partitions of outputs on the outlet assets that are these outputs.
 
@@ -232,7 +240,7 @@ def record_asset_partitions(
     for asset in outlets:
         if not isinstance(asset, Asset):
             continue
-        dataset = outputs.get(name) if (name := asset_name(asset)) else None
+        dataset = outputs.get(name) if (name := asset_name(asset, locator)) else None
         if dataset is None or dataset.subset is None or dataset.check.status is Status.UNOBSERVED:
             continue
         if not dataset.subset.exact:

@@ -17,24 +17,22 @@ from airflow_provider_sparklineage.operators.masking import masked
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.deadline import Deadline
+    from airflow_provider_sparklineage.operators.deadline import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 log = logging.getLogger(__name__)
 
 
-def relayed(
-    lineage: TaskLineage, bundle: CaptureBundle, task: Any, deadline: Deadline
-) -> TaskLineage:
-    """Send Spark's events on, and note in the lineage what was not sent. Never raises.
+def relayed(lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budget) -> TaskLineage:
+    """Send Spark's events on; the lineage then says what was not sent. Never raises.
 
     :param task: the operator, which Airflow's emission policy may keep silent
-    :param deadline: by which it has to be done
+    :param budget: what is left of it is the time that this may take
     """
     if bundle.events_path is None or lineage.application is None:
-        return lineage  # there are no events, which is a degradation already
+        return lineage  # there are no events, which is said already
     try:
-        missing = _relay(bundle, task, deadline)
+        missing = _relay(bundle, task, budget)
     except AirflowTaskTimeout:
         missing = (
             "The task's execution_timeout fired while Spark's events were being sent on; give the "
@@ -49,14 +47,15 @@ def relayed(
     return replace(lineage, degradations=(*lineage.degradations, entry))
 
 
-def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
+def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
     if not is_openlineage_active():
         return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
     identity = bundle.manifest.task
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
-    if deadline.is_killed or deadline.has_passed():
-        # Of a task that is killed Airflow's server may have sent the end.
+    if (
+        budget.is_killed or budget.past_deadline()
+    ):  # killed: the server may have told the task's end
         return "Spark's events were not sent on, because there was no time left."
     path = bundle.events_path
     assert path is not None  # noqa: S101  (as the caller has seen)
@@ -65,11 +64,11 @@ def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
         path,
         configuration,
         masked,
-        seconds=deadline.left,
+        seconds=budget.left,
         literals=bundle.manifest.redact_literals,
-        past_deadline=lambda: deadline.is_killed or deadline.has_passed(),
+        past_deadline=lambda: budget.is_killed or budget.past_deadline(),
     )
-    for line in sent.printed.splitlines():  # events of the console transport, warnings of others
+    for line in sent.printed.splitlines():  # the console transport's events, others' complaints
         log.info("%s", line)
     if not missing:
         log.info(

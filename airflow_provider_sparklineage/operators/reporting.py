@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
-    from airflow_provider_sparklineage.operators.declared import Declared
+    from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 log = logging.getLogger(__name__)

@@ -152,6 +152,41 @@ def test_assets_of_inlets_and_outlets_are_identity_only(run):
     assert partitions(task.start.inputs) == {}
 
 
+@pytest.mark.parametrize(
+    ("conf", "uri", "name"),
+    [
+        pytest.param(
+            {"spark.openlineage.dataset.removePath.pattern": "(?<remove>/v[0-9]+)"},
+            "file:///lake/v7/orders",
+            "/lake/orders",
+            id="removed of names",
+        ),
+        pytest.param(
+            {
+                "spark.openlineage.dataset.disabledTrimmers": (
+                    "io.openlineage.client.dataset.partition.trimmer.KeyValueTrimmer"
+                )
+            },
+            "file:///lake/orders/region=PL",
+            "/lake/orders/region=PL",
+            id="not trimmed",
+        ),
+    ],
+)
+def test_an_asset_and_its_uri_are_one_dataset_as_the_task_names_it(run, conf, uri, name):
+    task = run(operator(conf=conf, inlets=[Asset(uri)], reads=[uri, DatasetSubset(Asset(uri))]))
+    assert [d.name for d in task.start.inputs] == [name]
+
+
+def test_rules_name_assets_too(run, monkeypatch):
+    monkeypatch.setenv(
+        "AIRFLOW__SPARKLINEAGE__PARTITIONING",
+        '- {dataset: "/lake/*", layout: "{event_date:%Y/%m/%d}/{hour:%H}"}',
+    )
+    task = run(operator(inlets=[Asset("file:///lake/orders/2024/05/06/10")]))
+    assert [d.name for d in task.start.inputs] == ["/lake/orders"]
+
+
 def test_the_run_of_a_partition(run, context):
     task = operator(
         partition_key_dimensions="{dt}|{region}",
@@ -212,13 +247,13 @@ def test_an_argument_that_is_no_unicode_costs_no_task(run):
 
 def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
     from airflow_provider_sparklineage.event import from_bundle as task
-    from airflow_provider_sparklineage.operators import collecting
+    from airflow_provider_sparklineage.operators.attempt import Attempt
 
     def broken(*_):
         raise TypeError
 
     monkeypatch.setattr(task, "task_lineage", broken)
-    monkeypatch.setattr(collecting._Collecting, "_without", broken)
+    monkeypatch.setattr(Attempt, "_without", broken)
     assert "merge_failed" in codes(run(operator()).complete)
 
 

@@ -80,7 +80,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli.explain import text as explain
     from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.model import rules
-    from airflow_provider_sparklineage.model.datasets import Naming
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 
     known = rules.load(args.rules) if args.rules else rules.NO_RULES
@@ -90,7 +90,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
         for number, text in enumerate(args.text)
         for traced in dry_run.trace_text(text, number, run)
     ]
-    found = derivation.from_arguments(texts, Naming(), known)
+    found = derivation.from_arguments(texts, Locator(rules=known))
     return _print_explanation(args, explain.explanation("", texts, found, DEFAULT_LIMITS))
 
 

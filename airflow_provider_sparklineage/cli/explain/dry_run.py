@@ -26,8 +26,8 @@ from airflow_provider_sparklineage.templates import TracedText, trace_all
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.operators.declared import Declared
 
 T = TypeVar("T")
 
@@ -196,11 +196,9 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
         msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.{_hint(error)}"
         raise UnusableInputError(msg) from error
     operator: Any = context["task"]
-    current = operator.lineage_try
-    texts = tuple(map(_masked, current.traces or ()))
+    texts = tuple(map(_masked, operator._traces or ()))
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
-    declared = current.declared(operator, rules, run.partition_key)
-    return ExplainedTask(subject, texts, declared)
+    return ExplainedTask(subject, texts, operator._declared(rules, run.partition_key))
 
 
 def _masked(text: TracedText) -> TracedText:

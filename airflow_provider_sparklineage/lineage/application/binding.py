@@ -18,10 +18,9 @@ from airflow_provider_sparklineage.lineage.application.untraced_columns import (
     call,
     lost_columns,
 )
-from airflow_provider_sparklineage.model import datasets
-from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
-from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture.observations import Layout
 
 if TYPE_CHECKING:
@@ -100,16 +99,13 @@ class Observations:
 def bind(
     records: Iterable[ObservationRecord],
     identities: Mapping[DatasetName, Collection[DatasetName]],
-    naming: Naming = Naming(),  # noqa: B008  (frozen)
-    rules: PartitionRules = NO_RULES,
+    locator: Locator = DEFAULT_LOCATOR,
 ) -> Observations:
-    """Tie records to the datasets that they are about.
+    """Bind records to the datasets that they are about.
 
     :param identities: the application's datasets, each with its symlinks
-    :param naming: how the listener was told to name datasets
-    :param rules: how the organisation partitions its datasets
     """
-    tying = _Tying(identities, _Places(naming, rules))
+    tying = _Tying(identities, locator)
     functions = []
     for record in records:
         span = (_moment(record.started), _moment(record.ended))
@@ -138,59 +134,11 @@ def _moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
-class _Place(NamedTuple):
-    """What a path stands for.
-
-    :param partition: None where it ends in folders that are dates without a column's name: which
-        partition that is is a matter of rules, and not observed
-    """
-
-    dataset: DatasetName | None
-    partition: Partition | None
-
-
-@dataclass(frozen=True)
-class _Places:
-    naming: Naming
-    rules: PartitionRules
-
-    def of(self, path: str) -> _Place:
-        raw = datasets.untrimmed(path)
-        if raw is not None and (found := self.rules.resolve(raw)):
-            return _Place(*found)
-        # Hadoop's paths are no URIs: a folder's %2F would be taken for a separator in its name.
-        stem, partition = split_path(path)
-        named, below = self.naming.name(stem), self.naming.name(f"{stem}/x")
-        is_dated = named and below and below.name != f"{named.name.rstrip('/')}/x"
-        return _Place(named, None if is_dated else partition)
-
-    def united(
-        self, dataset: DatasetName, layouts: Iterable[Layout]
-    ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
-        """Unite layouts of one dataset, with the partitions that are in a base's own path."""
-        known = self.rules.dimensions(dataset)
-        dimensions: dict[Dimension, None] = {}
-        partitions: set[Partition] = set()
-        for layout in layouts:
-            prefix = self.of(layout.base).partition
-            if prefix is None:
-                return (), None
-            own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
-            for dimension in (*(Dimension.of(label) for label, _ in prefix.values), *own):
-                ruled = known.get(dimension.label, dimension)
-                dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
-            labels = [d.label for d in own]
-            for values in layout.partitions:
-                rest = Partition.of(zip(labels, values, strict=False))
-                partitions.add(Partition(prefix.values + rest.values))
-        return tuple(dimensions), frozenset(partitions)
-
-
 class _Tying:
     def __init__(
-        self, identities: Mapping[DatasetName, Collection[DatasetName]], places: _Places
+        self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
     ) -> None:
-        self._places = places
+        self._locator = locator
         self._names = set(identities)
         self._aliases: dict[DatasetName, DatasetName] = {}
         self._tables: dict[str, set[DatasetName]] = defaultdict(set)
@@ -217,7 +165,7 @@ class _Tying:
         roots = {_plain(root) for root in read.roots}
         for dataset, layouts in self._by_dataset(read.layouts, read.table).items():
             bases = {_plain(layout.base) for layout in layouts}
-            dimensions, partitions = self._places.united(dataset, layouts)
+            dimensions, partitions = self._united(dataset, layouts)
             self.reads[dataset].append(
                 Access(
                     dataset,
@@ -233,13 +181,13 @@ class _Tying:
     def add_write(self, write: WriteRecord, started: datetime, ended: datetime) -> None:
         layouts = write.layouts or [Layout(write.path)]
         for dataset, found in self._by_dataset(layouts, write.table).items():
-            dimensions, partitions = self._places.united(dataset, found)
+            dimensions, partitions = self._united(dataset, found)
             known = partitions
             if write.how == "unknown":
                 known = None
             owned: frozenset[Partition] = frozenset()
             others = [_with_partitions(layout, write.shared or []) for layout in found]
-            shared = self._places.united(dataset, others)[1]
+            shared = self._united(dataset, others)[1]
             replaced = write.mode in _REPLACING
             if known is not None and (replaced or write.shared is not None):
                 owned = known if replaced else known - (shared or frozenset())
@@ -251,7 +199,7 @@ class _Tying:
                     dataset,
                     started,
                     ended,
-                    dimensions or self._places.united(dataset, write.removed)[0],
+                    dimensions or self._united(dataset, write.removed)[0],
                     known,
                     mode=mode,
                     owned=owned,
@@ -289,7 +237,8 @@ class _Tying:
 
     def _found(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a path or table; what belongs to none is noted."""
-        named = self._places.of(path).dataset
+        location = self._locator.locate(path)
+        named = location.dataset if location else None
         if named in self._names:
             return named
         if named in self._aliases:
@@ -306,12 +255,38 @@ class _Tying:
 
     def _are_partitions(self, bases: Iterable[str]) -> bool:
         """Whether some base is no dataset's root, but a folder of one of its partitions."""
-        return any(self._places.of(base).partition != Partition() for base in bases)
+        return any(self._partition(base) != Partition() for base in bases)
+
+    def _partition(self, base: str) -> Partition | None:
+        """Give the partition that a folder is itself; None where only rules could say which."""
+        location = self._locator.locate(base)
+        return location.partition if location else Partition()
+
+    def _united(
+        self, dataset: DatasetName, layouts: Iterable[Layout]
+    ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
+        """Unite layouts of one dataset, with the partitions that are in a base's own path."""
+        known = self._locator.rules.dimensions(dataset)
+        dimensions: dict[Dimension, None] = {}
+        partitions: set[Partition] = set()
+        for layout in layouts:
+            prefix = self._partition(layout.base)
+            if prefix is None:
+                return (), None
+            own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
+            for dimension in (*(Dimension.of(label) for label, _ in prefix.values), *own):
+                ruled = known.get(dimension.label, dimension)
+                dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
+            labels = [d.label for d in own]
+            for values in layout.partitions:
+                rest = Partition.of(zip(labels, values, strict=False))
+                partitions.add(Partition(prefix.values + rest.values))
+        return tuple(dimensions), frozenset(partitions)
 
     def _is_inside(self, name: DatasetName) -> bool:
         above = name.name
         while "/" in above.strip("/"):
-            above = self._places.naming.trim(above.rpartition("/")[0])
+            above = self._locator.naming.trim(above.rpartition("/")[0])
             if DatasetName(name.namespace, above) in self._names:
                 return True
         return False

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.datasets import united_locations
-from airflow_provider_sparklineage.model.datasets import canonical, is_files
+from airflow_provider_sparklineage.model.datasets import is_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,18 +27,14 @@ if TYPE_CHECKING:
     )
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.model.locations import Locator
 
 
-def with_canonical_names(application: SparkApplication, rules: PartitionRules) -> SparkApplication:
+def with_canonical_names(application: SparkApplication, locator: Locator) -> SparkApplication:
     """Rename the datasets of an application; the same application if all keep their names."""
     names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
-    moved: dict[DatasetName, DatasetName] = {}
-    for name in names:
-        found = rules.resolve(name)
-        known = found[0] if found is not None else canonical(name)
-        if known != name:
-            moved[name] = known
+    renamed = {name: locator.renamed(name) for name in names}
+    moved = {name: known for name, known in renamed.items() if known != name}
     if not moved:
         return application
     return replace(application, actions=tuple(_action(a, moved) for a in application.actions))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.layouts import PartitionSpec
-    from airflow_provider_sparklineage.model.partitioning import Dimension, Fit, Partition
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Fit
 
 
 class Split(NamedTuple):
@@ -113,19 +113,14 @@ class PartitionRules:
         return {d.label: d for d in spec.dimensions} if spec else {}
 
     def split(self, name: DatasetName) -> Split | None:
-        """Cut the name of a place into the dataset and what is below it, if a rule says where."""
-        return next((found for rule in self.rules if (found := rule.split(name))), None)
-
-    def resolve(self, name: DatasetName) -> tuple[DatasetName, Partition] | None:
-        """Find the dataset and partition that a name stands for, trimmed or not.
+        """Cut a name, trimmed or not, into a dataset and what is below it.
 
         ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
         for ``/lake/*`` says so. The name of a dataset itself gives the empty partition.
 
         :return: None if no rule is for it
         """
-        found = self.split(name)
-        return (found.root, found.fit.partition) if found else None
+        return next((found for rule in self.rules if (found := rule.split(name))), None)
 
 
 NO_RULES = PartitionRules()

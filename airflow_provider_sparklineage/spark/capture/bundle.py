@@ -27,15 +27,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.expectations import Expectation
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.last_run import LastRun
+from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     Limits,
     Representation,
 )
+from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.spark.capture import locks
 
 if TYPE_CHECKING:
@@ -132,6 +134,11 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     def known(self) -> tuple[Degradation, ...]:
         """What the worker already knew to be missing."""
         return tuple(Degradation(DegradationCode(d.code), d.message) for d in self.degradations)
+
+    @property
+    def locator(self) -> Locator:
+        """What finds the datasets and partitions of this try's paths."""
+        return Locator(Naming.of(self.naming), PartitionRules.of(self.partitioning))
 
     @property
     def limits(self) -> Limits:

@@ -12,13 +12,13 @@ from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome,
 from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_LIMITS,
     Limits,
     Representation,
 )
-from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
 from tests.openlineage_spec import validate_event
 
@@ -29,7 +29,7 @@ DT = (Dimension.of("dt"),)
 
 
 def told(side, *expectations, limits=DEFAULT_LIMITS, **known):
-    return Telling(expectations, NO_RULES, limits).told(LineageDataset(T, **known), side)
+    return Telling(expectations, DEFAULT_LOCATOR, limits).told(LineageDataset(T, **known), side)
 
 
 def lineage(count, **known):
@@ -78,7 +78,7 @@ def test_beyond_a_hundred_the_form_is_skipped_and_the_cut_declared():
 
 
 def test_a_cut_is_a_degradation_that_names_the_option():
-    telling = Telling((), NO_RULES, Limits(partitions=1))
+    telling = Telling((), DEFAULT_LOCATOR, Limits(partitions=1))
     subset = Subset(DT, frozenset({Partition.of([("dt", "a")]), Partition.of([("dt", "b")])}))
     telling.told(LineageDataset(T, observed=True, subset=subset), Side.READ)
     [cut] = telling.degradations()
@@ -113,7 +113,7 @@ def test_what_the_specification_cannot_say_is_a_description(where, subset, descr
     task = TaskLineage(
         Outcome.COMPLETE,
         (
-            Telling((), NO_RULES, DEFAULT_LIMITS).told(
+            Telling((), DEFAULT_LOCATOR, DEFAULT_LIMITS).told(
                 LineageDataset(T, observed=True), Side.READ, predicates.condition(where)
             ),
         ),

@@ -9,12 +9,13 @@ from airflow_provider_sparklineage.expectations import (
     Side,
 )
 from airflow_provider_sparklineage.expectations.derivation import (
-    declared,
     from_arguments,
+    from_declaration,
     from_partition_key,
 )
-from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.templates import Span, TracedText
@@ -118,7 +119,7 @@ def test_a_wrong_range_is_refused_with_the_mend(arguments, message):
     ],
 )
 def test_declared_partitions(partitions, expected):
-    said = declared(Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES)
+    said = from_declaration(Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES)
     wanted = None if expected is None else tuple(partition(**p) for p in expected)
     assert (said.kind, said.side, said.dataset, said.partitions) == (
         Kind.DECLARED,
@@ -143,7 +144,7 @@ def test_declared_partitions(partitions, expected):
 )
 def test_a_declaration_that_makes_no_sense_is_refused(partitions):
     with pytest.raises(DeclarationError, match="s3://lake/t"):
-        declared(Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES)
+        from_declaration(Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES)
 
 
 class FakeTask:
@@ -175,7 +176,7 @@ def test_provenance_names_the_dimension_of_each_declared_value():
         traced("{}", "2024-05-06", field="reads[0].partitions[dt]"),
         traced("{}", "PL", field="reads[0].partitions[1][region]"),
     ]
-    said = declared(
+    said = from_declaration(
         Side.READ, T, DatasetSubset("s3://lake/t", {"dt": "2024-05-06"}), texts, NO_RULES
     )
     assert [(s.dimension, s.value, s.variables) for s in said.sources] == [
@@ -188,7 +189,7 @@ def test_provenance_names_the_dimension_of_each_declared_value():
 
 
 def found(*texts):
-    return from_arguments(texts, Naming(), NO_RULES)
+    return from_arguments(texts, DEFAULT_LOCATOR)
 
 
 def test_a_partition_in_a_path_is_expected_of_either_side():
@@ -292,7 +293,7 @@ def test_a_key_that_does_not_fit_is_refused(key, dimensions):
 
 def test_a_list_of_many_paths_is_told_path_by_path():
     text = ",".join(f"/lake/t/dt={day:04}" for day in range(800))
-    [*found] = from_arguments([TracedText("conf[paths]", text, text)], Naming(), NO_RULES)
+    [*found] = from_arguments([TracedText("conf[paths]", text, text)], DEFAULT_LOCATOR)
     assert [s.template for e in found[:2] for s in e.sources] == [
         "/lake/t/dt=0000",
         "/lake/t/dt=0001",
@@ -308,10 +309,10 @@ def test_a_template_of_which_it_is_not_known_what_made_what_is_told_if_it_is_all
             ("--token abc {{ odd(ds) }}", "--token abc /lake/t/dt=1"),
         )
     )
-    found = from_arguments([one, more], Naming(), NO_RULES)
+    found = from_arguments([one, more], DEFAULT_LOCATOR)
     assert [s.template for e in found for s in e.sources] == ["{{ odd(ds) }}", "/lake/t/dt=1"]
 
 
 def test_an_argument_that_linux_would_not_take_is_passed_over():
     text = f"/lake/t/dt=1 {'x' * 200_000}"
-    assert from_arguments([TracedText("f", text, text)], Naming(), NO_RULES) == []
+    assert from_arguments([TracedText("f", text, text)], DEFAULT_LOCATOR) == []

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations.references import Reference, ValueSpan, references
-from airflow_provider_sparklineage.model.datasets import DatasetName, Naming, untrimmed
+from airflow_provider_sparklineage.model.datasets import DatasetName, untrimmed
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
 from airflow_provider_sparklineage.model.rules import load
 
-RULES = load(
-    """
+BY_RULES = Locator(
+    rules=load(
+        """
 - dataset: s3://bucket/*
   dimensions:
     - field: business_date
@@ -24,11 +26,12 @@ RULES = load(
   dimensions: [week]
   layout: "year={week:%G}/week={week:%V}"
 """
+    )
 )
 
 
-def the_reference(text, **how):
-    (found,) = references(text, **how)
+def the_reference(text, *how):
+    (found,) = references(text, *how)
     return found
 
 
@@ -105,7 +108,7 @@ def test_a_path_names_dataset_and_partition_as_the_listener_does(uri, dataset, v
             "/lake/t/2024-05-06/r=PL",
             "/lake/t",
             "/lake/t/2024-05-06/r=PL",
-            {"r": "PL"},
+            {},
             id="a partition below a date",
         ),
     ],
@@ -164,7 +167,7 @@ def test_globs_are_kept(uri, dataset, values, is_glob):
     ],
 )
 def test_rules_say_what_the_listener_cannot_know(uri, dataset, values, location):
-    found = the_reference(uri, rules=RULES)
+    found = the_reference(uri, BY_RULES)
     assert (str(found.dataset), found.location) == (dataset, location)
     assert found.partition == Partition.of(values.items())
 
@@ -182,27 +185,8 @@ def test_rules_say_what_the_listener_cannot_know(uri, dataset, values, location)
     ],
 )
 def test_the_spans_of_values_are_where_the_text_spells_them(text, expected):
-    spans = [span for one in references(text, rules=RULES) for span in one.values]
+    spans = [span for one in references(text, BY_RULES) for span in one.values]
     assert [text[span.start : span.end] for span in spans] == expected
-
-
-def test_the_users_own_trimmers_and_patterns_name_the_dataset():
-    trimmer = "io.openlineage.client.dataset.partition.trimmer.KeyValueTrimmer"
-    keeps = Naming.of({"spark.openlineage.dataset.disabledTrimmers": trimmer})
-    found = the_reference("/lake/t/dt=1", naming=keeps)
-    assert (found.dataset, found.partition) == (DatasetName("file", "/lake/t/dt=1"), Partition())
-
-    pattern = {"spark.openlineage.dataset.removePath.pattern": "(?<remove>/(v[0-9]|k=[^/]*))$"}
-    removes = Naming.of(pattern)
-    found = the_reference("/lake/t/v1/dt=1", naming=removes)
-    assert found.dataset == DatasetName("file", "/lake/t")
-    assert found.partition == Partition.of([("dt", "1")])
-    assert found.location == "/lake/t/v1/dt=1"
-
-    both = Naming(trimmer, (), removes.remove_path)
-    found = the_reference("/lake/t/k=1", naming=both)
-    assert found.dataset == DatasetName("file", "/lake/t")
-    assert found.partition == Partition.of([("k", "1")])
 
 
 @pytest.mark.parametrize("text", ["", "s3://", "s3:/b/t", "/", "text/plain", "2024/05/06"])
@@ -222,7 +206,7 @@ def test_the_partition_of_a_path_is_read_back_and_its_spans_slice_it_out(values,
     found = references(text)
     assert [(one.uri, one.partition) for one in found] == [(uri, partition)] * times
     for one in found:
-        assert one.dataset == Naming().name(uri) == DatasetName("s3://b", "t")
+        assert one.dataset == DatasetName("s3://b", "t")
         spelled = [json.loads(f'"{text[span.start : span.end]}"') for span in one.values]
         assert spelled == [part.partition("=")[2] for part in uri.split("/")[4:]]
 
@@ -251,7 +235,7 @@ ROOTS = st.sampled_from(["/", "s3a://bucket/", "file:///", "hdfs://nn/", "/raw/"
 @given(ROOTS, st.lists(FOLDERS, max_size=7).map("/".join), st.booleans())
 def test_any_path_is_its_dataset_with_what_is_below_it(root, path, by_rules):
     text = f"--in={root}{path}"
-    for one in references(text, rules=RULES if by_rules else load("")):
+    for one in references(text, BY_RULES if by_rules else DEFAULT_LOCATOR):
         assert text[one.start : one.end] == one.uri
         assert untrimmed(one.uri).name.startswith(one.dataset.name)
         assert [span.label for span in one.values if span.label != "week"] == [

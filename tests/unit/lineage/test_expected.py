@@ -8,9 +8,9 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
 from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
-from airflow_provider_sparklineage.model.rules import NO_RULES
 
 T = DatasetName("s3://lake", "t")
 LINK = DatasetName("hive://metastore:9083", "analytics.revenue")
@@ -182,7 +182,7 @@ def test_a_date_is_added_to_what_a_path_says():
     ],
 )
 def test_yesterday_is_read_and_today_is_written_of_one_dataset(how, statuses):
-    telling = Telling([path("05"), path("06")], NO_RULES, DEFAULT_LIMITS)
+    telling = Telling([path("05"), path("06")], DEFAULT_LOCATOR, DEFAULT_LIMITS)
     sides = {
         side: {
             "observed": LineageDataset(T, observed=True, subset=observed(value)),

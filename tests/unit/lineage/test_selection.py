@@ -9,7 +9,8 @@ from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_path
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import Limits
 from airflow_provider_sparklineage.model.subset import (
     Binary,
@@ -28,8 +29,8 @@ def days(*numbers):
 
 
 def located(location):
-    partition = split_path(location)[1]
-    return partition if partition.values else None
+    partition = DEFAULT_LOCATOR.locate(location).partition
+    return partition if partition and partition.values else None
 
 
 def evidence(

@@ -13,45 +13,7 @@ from airflow_provider_sparklineage.model.datasets import (
     untrimmed,
 )
 
-from_uri = Naming().name
 trim = Naming().trim
-
-
-@pytest.mark.parametrize(
-    ("uri", "expected"),
-    [
-        pytest.param("/lake/orders", ("file", "/lake/orders"), id="absolute path"),
-        pytest.param("/lake//orders/", ("file", "/lake/orders"), id="slashes"),
-        pytest.param("file:/lake/orders", ("file", "/lake/orders"), id="Hadoop's one slash"),
-        pytest.param("file:///lake/orders", ("file", "/lake/orders"), id="three slashes"),
-        pytest.param("file:///lake/a%20b", ("file", "/lake/a b"), id="escaped blank"),
-        pytest.param("s3a://bucket/lake/orders", ("s3://bucket", "lake/orders"), id="s3a is s3"),
-        pytest.param("s3n://bucket/x", ("s3://bucket", "x"), id="s3n is s3"),
-        pytest.param("s3://bucket", ("s3://bucket", "/"), id="bucket root"),
-        pytest.param("gs://bucket/x", ("gs://bucket", "x"), id="gs"),
-        pytest.param(
-            "abfs://c@acc.dfs.core.windows.net/x",
-            ("abfss://c@acc.dfs.core.windows.net", "x"),
-            id="abfs is abfss",
-        ),
-        pytest.param("hdfs://nn:8020/x/y", ("hdfs://nn:8020", "/x/y"), id="hdfs keeps its slash"),
-        pytest.param("s3://b/t/dt=2024-05-06", ("s3://b", "t"), id="partition is trimmed"),
-        pytest.param("s3://b/t/dt=2024-05-06/h=3", ("s3://b", "t"), id="nested partitions"),
-        pytest.param("s3://b/t/dt=*", ("s3://b", "t"), id="glob partition"),
-        pytest.param("file:/lake/t/r=a%2Fb", ("file", "/lake/t"), id="escaped slash in a folder"),
-        pytest.param("file:/lake/t/dt%3D1", ("file", "/lake/t"), id="escaped folder"),
-        pytest.param("s3://b/a?b#c", ("s3://b", "a?b#c"), id="odd characters"),
-    ],
-)
-def test_a_uri_is_named_as_the_listener_names_it(uri, expected):
-    assert from_uri(uri) == DatasetName(*expected)
-
-
-@pytest.mark.parametrize(
-    "text", ["orders", "./orders", "2024-05-06", "", "analytics.orders", "a:b"]
-)
-def test_what_is_no_location_has_no_name(text):
-    assert from_uri(text) is None
 
 
 @pytest.mark.parametrize(
@@ -139,9 +101,9 @@ def test_trimmers_that_only_the_listener_can_run_are_told():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "uri", "expected"),
+    ("pattern", "name", "expected"),
     [
-        pytest.param(r"(?<remove>/v\d+)$", "/lake/t/v12/dt=1", "/lake/t", id="after trimming"),
+        pytest.param(r"(?<remove>/v\d+)$", "/lake/t/v12", "/lake/t", id="at the end"),
         pytest.param(r"(?<remove>/tmp)", "/lake/tmp/t", "/lake/t", id="in the middle"),
         pytest.param(r"(?<remove>/tmp)", "/tmp/t/tmp", "/t/tmp", id="the first match only"),
         pytest.param(
@@ -153,9 +115,9 @@ def test_trimmers_that_only_the_listener_can_run_are_told():
         pytest.param(r"(?<remove>/v[0-9])?", "/lake/t", "/lake/t", id="group that matched nothing"),
     ],
 )
-def test_what_the_pattern_of_the_user_matches_is_removed(pattern, uri, expected):
+def test_what_the_pattern_of_the_user_matches_is_removed(pattern, name, expected):
     naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
-    assert naming.name(uri) == DatasetName("file", expected)
+    assert naming.without_removed(name) == expected
     assert naming.unusable_pattern == ""
 
 
@@ -172,12 +134,11 @@ def test_what_the_pattern_of_the_user_matches_is_removed(pattern, uri, expected)
 def test_a_pattern_that_python_cannot_match_is_told_and_removes_nothing(pattern):
     naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
     assert naming.unusable_pattern == pattern
-    assert naming.name("/lake/x") == DatasetName("file", "/lake/x")
+    assert naming.without_removed("/lake/x") == "/lake/x"
 
 
 def test_the_default_configuration_names_as_the_listener_without_one():
     assert Naming.of({}) == Naming()
-    assert Naming().name("/lake/t/dt=1") == from_uri("/lake/t/dt=1")
     assert len({Naming(), Naming.of({}), Naming.of({f"{CONF}.removePath.pattern": "x"})}) == 2
 
 

@@ -9,8 +9,8 @@ from airflow_provider_sparklineage.model.partitioning import (
     Partition,
     date_of,
     escape,
+    hive_fit,
     split_folder,
-    split_path,
     unescape,
 )
 
@@ -42,17 +42,12 @@ LABELS = st.text(min_size=1, max_size=5)
 @given(st.lists(st.tuples(LABELS, st.none() | st.text(max_size=5)), max_size=3))
 def test_a_partition_is_read_back_from_its_own_path(values):
     partition = Partition.of(values)
-    expected = ("/lake/t", partition)
-    assert split_path(f"/lake/t/{partition}" if values else "/lake/t") == expected
+    assert hive_fit(str(partition)).partition == partition
 
 
 def test_null_and_the_empty_text_are_one_folder():
     assert Partition.of([("dt", None)]) == Partition.of([("dt", "")])
     assert str(Partition.of([("dt", None)])) == f"dt={NULL}"
-
-
-def test_a_root_is_never_split_away():
-    assert split_path("dt=1") == ("dt=1", Partition())
 
 
 @pytest.mark.parametrize(
@@ -93,4 +88,4 @@ def test_a_folder_is_a_column_and_a_value(folder, expected):
     ],
 )
 def test_a_family_of_dimensions_stands_for_a_date(path, expected):
-    assert date_of(split_path(f"/t/{path}")[1]) == expected
+    assert date_of(hive_fit(path).partition) == expected

@@ -79,9 +79,9 @@ def rules():
         ),
     ],
 )
-def test_a_name_is_resolved_to_dataset_and_partition(rules, name, root, values):
-    expected = (DatasetName(*root), Partition.of(values))
-    assert rules.resolve(DatasetName(*name)) == expected
+def test_a_name_is_split_into_dataset_and_partition(rules, name, root, values):
+    found = rules.split(DatasetName(*name))
+    assert (found.root, found.fit.partition) == (DatasetName(*root), Partition.of(values))
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,17 @@ def test_a_name_is_resolved_to_dataset_and_partition(rules, name, root, values):
         pytest.param(("file", "/lake"), id="above"),
     ],
 )
-def test_a_name_that_no_rule_is_for_is_not_resolved(rules, name):
-    assert rules.resolve(DatasetName(*name)) is None
+def test_a_name_that_no_rule_is_for_is_not_split(rules, name):
+    assert rules.split(DatasetName(*name)) is None
 
 
 def test_the_first_rule_that_matches_wins():
     rules = load("[{dataset: /a/*, dimensions: [x]}, {dataset: '/**', dimensions: [y]}]")
     assert rules.spec(DatasetName("file", "/a/t")) == PartitionSpec((Dimension.of("x"),))
     assert rules.spec(DatasetName("file", "/b/t")) == PartitionSpec((Dimension.of("y"),))
-    assert rules.resolve(DatasetName("file", "/a/t/y=1")) == (
-        DatasetName("file", "/a/t"),
-        Partition.of([("y", "1")]),
-    )
+    found = rules.split(DatasetName("file", "/a/t/y=1"))
+    assert found.root == DatasetName("file", "/a/t")
+    assert found.fit.partition == Partition.of([("y", "1")])
 
 
 def test_a_definition_has_dimensions_layout_and_description(rules):

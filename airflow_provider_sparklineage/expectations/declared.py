@@ -1,0 +1,177 @@
+"""What a task's fields tell of its datasets before its job runs: names and expected subsets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.expectations import derivation
+from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
+from airflow_provider_sparklineage.expectations.references import references
+from airflow_provider_sparklineage.expectations.statements import Expectation, Side
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.model.locations import Locator
+    from airflow_provider_sparklineage.templates import TracedText
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is known of a task's datasets before its job runs.
+
+    :param problems: sentences on what cannot be understood
+    :param naming: Spark properties that change how the listener names datasets
+    """
+
+    inputs: tuple[DatasetName, ...] = ()
+    outputs: tuple[DatasetName, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    problems: tuple[str, ...] = ()
+    naming: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TaskFields:
+    """The rendered fields of a task that speak of its datasets.
+
+    :param inlets: the datasets of its ``inlets``, which give identity and no part of a dataset
+    :param outlets: those of its ``outlets``
+    :param reads: what its author gave, one declaration or a collection of them
+    :param partition_key: of the run
+    """
+
+    texts: Sequence[TracedText] = ()
+    inlets: Sequence[DatasetName] = ()
+    outlets: Sequence[DatasetName] = ()
+    reads: object = None
+    writes: object = None
+    partition_key: str | None = None
+    partition_key_dimensions: str | Sequence[str] | None = None
+
+
+def declared(
+    task: TaskFields, locator: Locator, named: Callable[[object], DatasetName | None]
+) -> Declared:
+    """Find the datasets that a task names, and what is expected of them.
+
+    :param named: gives the dataset that an object, such as an asset, is; None where nobody knows
+    """
+    found = _Declarations(task.texts, locator, named)
+    inputs = [*task.inlets, *found.add("reads", task.reads, Side.READ)]
+    outputs = [*task.outlets, *found.add("writes", task.writes, Side.WRITE)]
+    own = [t for t in task.texts if not t.field.startswith(("reads", "writes"))]
+    found.expectations += derivation.from_arguments(own, locator)
+    found.add_key(task.partition_key, task.partition_key_dimensions)
+    return Declared(
+        tuple(dict.fromkeys(inputs)),
+        tuple(dict.fromkeys(outputs)),
+        tuple(found.expectations),
+        tuple(found.problems),
+    )
+
+
+class _Declarations:
+    """Declarations to expectations; what cannot be understood is a problem and no error."""
+
+    def __init__(
+        self,
+        texts: Sequence[TracedText],
+        locator: Locator,
+        named: Callable[[object], DatasetName | None],
+    ) -> None:
+        self._texts = texts
+        self._locator = locator
+        self._named = named
+        self.expectations: list[Expectation] = []
+        self.problems: list[str] = []
+        naming = locator.naming
+        if unmirrored := [*naming.unknown_trimmers, *filter(None, [naming.unusable_pattern])]:
+            self.problems.append(
+                "Datasets cannot be named here as the listener names them, because of "
+                f"{', '.join(unmirrored)}; expected partitions may not meet their datasets."
+            )
+
+    def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
+        """Add ``reads`` or ``writes``; return the datasets that have a name."""
+        names = []
+        for number, entry in enumerate(listed(entries)):
+            subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
+            if _is_unrendered(subset):
+                continue  # its template could not be rendered, so it names nothing
+            texts = [t for t in self._texts if t.field.startswith(f"{name}[{number}]")]
+            try:
+                identity = self._add(subset, side, texts)
+            except DeclarationError as error:
+                self.problems.append(f"{name}[{number}]: {error}")
+                continue
+            if isinstance(identity, DatasetName):
+                names.append(identity)
+        return names
+
+    def _add(
+        self, subset: DatasetSubset, side: Side, texts: Sequence[TracedText]
+    ) -> DatasetName | str:
+        identity: DatasetName | str | None
+        reference = None
+        if not isinstance(subset.dataset, str):
+            identity = self._named(subset.dataset)
+        elif found := references(subset.dataset, self._locator):
+            reference = found[0]
+            identity = reference.dataset
+        else:
+            identity = _table(subset.dataset)
+        if identity is None:
+            msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
+            raise DeclarationError(msg)
+        expectation = derivation.from_declaration(
+            side, identity, subset, texts, self._locator.rules, reference
+        )
+        _require_json(expectation)
+        self.expectations.append(expectation)
+        return identity
+
+    def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
+        """Add the run's partition key, if both it and its dimensions are given."""
+        if not key or not dimensions:
+            return
+        try:
+            self.expectations += derivation.from_partition_key(key, dimensions)
+        except DeclarationError as error:
+            self.problems.append(str(error))
+
+
+# catalog.namespace.table, with or without backquotes
+_TABLE = re.compile(r"(`[^`]+`|[\w-]+)(\.(`[^`]+`|[\w-]+)){0,3}")
+
+
+def _table(text: str) -> str:
+    if "://" in text and "@" in text:
+        msg = "a URI must not have a user's name and password in it."
+        raise DeclarationError(msg)
+    if not _TABLE.fullmatch(text.strip()):
+        msg = (
+            f"{text!r} names no dataset; it must be a URI that Spark reads (s3a://…, file:///…), "
+            "an absolute path, a table (schema.table) or an asset."
+        )
+        raise DeclarationError(msg)
+    return text.strip()
+
+
+def _require_json(expectation: Expectation) -> None:
+    """Refuse what the manifest and the event cannot hold."""
+    try:
+        msgspec.json.encode(expectation)
+    except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter
+        msg = f"it cannot be written as JSON ({error})."
+        raise DeclarationError(msg) from error
+
+
+def _is_unrendered(subset: DatasetSubset) -> bool:
+    return subset.template is None and any(mark in repr(subset) for mark in ("{{", "{%"))

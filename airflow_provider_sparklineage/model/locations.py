@@ -1,0 +1,166 @@
+"""Where a path is: in which dataset, and in which partition of it.
+
+All that has a path asks here: texts of a task, assets, locations that the listener reports, and
+folders that the observer saw. What they name meets only if one rule names it:
+
+1. The first of the organisation's rules that is for the path says where the dataset ends and what
+   the folders below it stand for. Rules are written for names as events have them, so a path that
+   no rule is for is tried again without what the user's ``removePath`` pattern removes.
+2. Else the dataset is what the listener makes of the path: partition folders are trimmed off its
+   end, as far as their trimmers are on, and the pattern's match is removed after that. Trimmed
+   ``column=value`` folders are the partition. A trimmed date without a column's name is not: which
+   partition it is, only a rule can say. What the pattern removes is no part of a partition, unless
+   it is such a folder.
+
+In the observer's half, which runs in the driver and cannot import this, paths stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from airflow_provider_sparklineage.model.datasets import (
+    DEFAULT_NAMING,
+    DatasetName,
+    Naming,
+    canonical,
+    untrimmed,
+)
+from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
+from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.model.rules import Split
+
+_FILE = re.compile(r"[^/]*(?:\.[A-Za-z][A-Za-z0-9]{0,9}|\*[^/]*)")
+
+
+@dataclass(frozen=True)
+class Location:
+    """What a path stands for.
+
+    :param folder: its untrimmed name; of a file right below a partition, that of the partition
+    :param dataset: as the merged event names it
+    :param partition: the values that the path gives: all, the leading ones, or none; a glob is kept
+        as a value. None where the folders below the dataset say more than values can
+    :param below: the path below the dataset's root, as written
+    :param spans: label, start and end in ``below`` of each value of the partition; several of one
+        label where a layout's fields are
+    """
+
+    folder: DatasetName
+    dataset: DatasetName
+    partition: Partition | None
+    below: str
+    spans: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Locator:
+    """Finds the location of paths and names under one configuration.
+
+    :param naming: how the user configured the listener's names
+    :param rules: how the organisation partitions its datasets
+    """
+
+    naming: Naming = DEFAULT_NAMING
+    rules: PartitionRules = NO_RULES
+
+    def locate(self, path: str, *, may_be_file: bool = False) -> Location | None:
+        """Locate a URI or absolute path.
+
+        :param path: ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``, ``/lake/orders``
+        :param may_be_file: whether what looks like a file right below a partition is taken for one:
+            Spark's datasets are folders. Who saw the path knows better
+        :return: None for text that is no URI with a path and no absolute path
+        """
+        place = untrimmed(path)
+        if place is None:
+            return None
+        folder = self._folder(place) if may_be_file else place
+        # Only URIs of local files are escaped: Hadoop takes a path's % for what it is.
+        is_escaped = place.namespace == "file" and not path.lstrip().startswith("/")
+        return self._located(place, folder, is_escaped=is_escaped)
+
+    def locate_name(self, name: DatasetName) -> Location:
+        """Locate an untrimmed name, as the listener's location conditions have them."""
+        return self._located(name, name, is_escaped=False)
+
+    def renamed(self, name: DatasetName) -> DatasetName:
+        """Give the dataset that a name of the listener stands for; mostly the name itself.
+
+        It has been trimmed, so only rules can know better. A table behind JDBC has one name,
+        whatever settings the URL has by which it was read.
+        """
+        split = self.rules.split(name)
+        return split.root if split is not None else canonical(name)
+
+    def _located(self, place: DatasetName, folder: DatasetName, *, is_escaped: bool) -> Location:
+        # Trimmed before it is unescaped too: a folder's %2F is no separator.
+        root = self.naming.trim(folder.name)
+        name = self.naming.trim(unquote(root)) if is_escaped else root
+        dataset = DatasetName(place.namespace, self.naming.without_removed(name))
+        if split := self.rules.split(place):
+            ruled = unquote(split.root.name) if is_escaped else split.root.name
+            ruled = self.naming.without_removed(ruled)
+            return _by_rule(place, folder, split, DatasetName(place.namespace, ruled))
+        if dataset.name != name:
+            as_named = dataset._replace(name=f"{dataset.name}{place.name[len(root) :]}")
+            split = self.rules.split(as_named)
+            if split is not None and place.name.endswith(split.below):
+                return _by_rule(place, folder, split, split.root)
+        kept = self.naming.without_removed(root)
+        end = len(kept) if root.startswith(f"{kept}/") else len(root)
+        return _as_trimmed(place, folder, dataset, _Cut(end, len(root)))
+
+    def _folder(self, place: DatasetName) -> DatasetName:
+        above, _, last = place.name.rpartition("/")
+        if not _FILE.fullmatch(last) or self.naming.trim(place.name) != place.name:
+            return place
+        is_partition = self.naming.trim(above) != above
+        return DatasetName(place.namespace, above) if is_partition else place
+
+
+DEFAULT_LOCATOR = Locator()
+
+
+class _Cut(NamedTuple):
+    """Where the dataset ends in a name, and where what is trimmed begins.
+
+    Between the two is what the user's pattern removes off the end.
+    """
+
+    dataset: int
+    trimmed: int
+
+
+def _by_rule(
+    place: DatasetName, folder: DatasetName, split: Split, dataset: DatasetName
+) -> Location:
+    values, spans = split.fit.partition, split.fit.spans
+    file = len(place.name) - len(folder.name)
+    rest = split.below[spans[-1][2] if spans else 0 : len(split.below) - file]
+    labels = {label for label, _ in values.values}
+    if rest.strip("/") and not split.spec.labels <= labels:
+        return Location(folder, dataset, None, split.below)
+    return Location(folder, dataset, values, split.below, spans)
+
+
+def _as_trimmed(
+    place: DatasetName, folder: DatasetName, dataset: DatasetName, cut: _Cut
+) -> Location:
+    below = place.name[cut.dataset :].lstrip("/")
+    start = len(place.name) - len(below)
+    values: list[tuple[str, str]] = []
+    spans: list[tuple[str, int, int]] = []
+    for segment in re.finditer("[^/]+", folder.name[start:]):
+        found = split_folder(segment[0])
+        if found is not None:
+            values.append(found)
+            spans.append((found[0], segment.start() + segment[0].index("=") + 1, segment.end()))
+        elif start + segment.start() >= cut.trimmed:
+            return Location(folder, dataset, None, below)
+    return Location(folder, dataset, Partition.of(values), below, tuple(spans))

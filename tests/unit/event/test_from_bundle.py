@@ -1,0 +1,177 @@
+"""Merging bundles of tasks whose listener names datasets in the user's own way.
+
+Names and paths are those that OpenLineage 1.53 and the observer gave on Spark 4.0 for such reads.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
+from airflow_provider_sparklineage.lineage.partitions.comparison import Status
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.subset import Partitions
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.templates import TracedText
+
+APPLICATION = "1a430cb0-e4c5-4dff-9254-84949bb84288"
+CONF = "spark.openlineage.dataset"
+TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
+NO_KEY_VALUE = {f"{CONF}.disabledTrimmers": f"{TRIMMER}.KeyValueTrimmer"}
+NO_VERSIONS = {f"{CONF}.removePath.pattern": "(?<remove>/v[0-9]+)"}
+DT = {"field": "dt", "transform": "identity", "type": "string"}
+HOUR = {"field": "hour", "transform": "identity", "type": "integer"}
+
+
+def dataset(name, *locations, side="input"):
+    document = {"namespace": "file", "name": name, "facets": {}}
+    if locations:
+        condition = {"type": "location", "locations": list(locations)}
+        document[f"{side}Facets"] = {"subset": {f"{side}Condition": condition}}
+    return document
+
+
+def events(*inputs):
+    """Give the events of one action that reads some datasets and writes another."""
+    parent = {"run": {"runId": APPLICATION}, "job": {"namespace": "n", "name": "app"}}
+    for number, kind in enumerate(["START", "COMPLETE"]):
+        yield {
+            "eventType": kind,
+            "eventTime": f"1970-01-01T00:00:0{number + 1}.500Z",
+            "run": {"runId": "01a203b5-f021-7af3-ae86-5641f1e9a9b4", "facets": {"parent": parent}},
+            "job": {
+                "namespace": "n",
+                "name": "app.execute_insert_into_hadoop_fs_relation_command.lake_out",
+                "facets": {"jobType": {"jobType": "SQL_JOB"}},
+            },
+            "inputs": list(inputs),
+            "outputs": [dataset("/lake/out", side="output")],
+        }
+
+
+def scan(root, base, *partitions, dimensions=(), filters=()):
+    layout = {"base": base, "dimensions": list(dimensions), "partitions": list(partitions)}
+    found = {"node": "FileSourceScanExec", "roots": [root], "layouts": [layout]}
+    return found | {"partition_filters": list(filters)}
+
+
+@pytest.fixture
+def merged(tmp_path):
+    """Merge what a listener of some configuration reported, and the observer if it did."""
+
+    def merged(naming, inputs, *reads, arguments=()):
+        manifest = Manifest(APPLICATION, naming=naming, outcome="COMPLETE")
+        texts = [TracedText("application_args[0]", a, a) for a in arguments]
+        known = declared(TaskFields(texts), manifest.locator, lambda _: None)
+        bundle = capture.create(
+            tmp_path / "captures",
+            Manifest(
+                APPLICATION, naming=naming, expectations=known.expectations, outcome="COMPLETE"
+            ),
+        )
+        bundle.events_path.write_text("".join(f"{json.dumps(e)}\n" for e in events(*inputs)))
+        if reads:
+            query = {"kind": "query", "started": 1600, "ended": 2400, "reads": list(reads)}
+            bundle.observations_path.write_text(f"{json.dumps(query)}\n")
+        return task_lineage(capture.load(bundle.path))
+
+    return merged
+
+
+def only(datasets):
+    [found] = datasets
+    return found
+
+
+def dt(value):
+    return Partition.of([("dt", value)])
+
+
+def codes(lineage):
+    return [d.code for d in lineage.degradations]
+
+
+@pytest.mark.parametrize(
+    ("read", "seen"),
+    [
+        pytest.param(
+            scan("file:/lake/orders/dt=1", "file:/lake/orders/dt=1", []), None, id="all of it"
+        ),
+        pytest.param(
+            scan(
+                "file:/lake/orders/dt=1",
+                "file:/lake/orders/dt=1",
+                ["3"],
+                dimensions=[HOUR],
+                filters=["hour = 3"],
+            ),
+            {Partition.of([("hour", "3")])},
+            id="partitions below it",
+        ),
+    ],
+)
+def test_a_partition_folder_that_is_not_trimmed_is_the_dataset_that_was_observed(
+    merged, read, seen
+):
+    lineage = merged(NO_KEY_VALUE, [dataset("/lake/orders/dt=1")], read)
+    orders = only(lineage.inputs)
+    assert (orders.name.name, orders.observed) == ("/lake/orders/dt=1", True)
+    assert (orders.subset and orders.subset.partitions) == seen
+    assert DegradationCode.OBSERVATION_UNTIED not in codes(lineage)
+
+
+@pytest.mark.parametrize(
+    ("locations", "reads"),
+    [
+        pytest.param(["/lake/v7/orders/dt=1"], [], id="by its locations"),
+        pytest.param(
+            ["/lake/v7/orders/dt=1"],
+            [scan("file:/lake/v7/orders/dt=1", "file:/lake/v7/orders/dt=1", [])],
+            id="observed",
+        ),
+        pytest.param(
+            [],
+            [
+                scan(
+                    "file:/lake/v7/orders",
+                    "file:/lake/v7/orders",
+                    ["1"],
+                    dimensions=[DT],
+                    filters=["dt = 1"],
+                )
+            ],
+            id="observed below its root",
+        ),
+    ],
+)
+def test_an_expected_path_meets_the_partition_of_a_dataset_without_removed_folders(
+    merged, locations, reads
+):
+    inputs = [dataset("/lake/orders", *locations)]
+    lineage = merged(NO_VERSIONS, inputs, *reads, arguments=["--in=/lake/v7/orders/dt=1"])
+    orders = only(lineage.inputs)
+    assert orders.name == DatasetName("file", "/lake/orders")
+    assert orders.selected.condition == Partitions(frozenset({dt("1")}))
+    assert orders.check.status is Status.MATCHED
+
+
+def test_another_partition_than_the_expected_path_is_a_mismatch(merged):
+    inputs = [dataset("/lake/orders", "/lake/v7/orders/dt=2")]
+    lineage = merged(NO_VERSIONS, inputs, arguments=["/lake/v7/orders/dt=1"])
+    check = only(lineage.inputs).check
+    assert (check.status, check.unexpected) == (Status.UNEXPECTED, {dt("2")})
+
+
+def test_a_date_above_a_partition_stays_a_location(merged):
+    inputs = [dataset("/lake/orders", "/lake/orders/2024-05-06/dt=1")]
+    read = scan("file:/lake/orders/2024-05-06/dt=1", "file:/lake/orders/2024-05-06/dt=1", [])
+    lineage = merged({}, inputs, read, arguments=["/lake/orders/2024-05-06/dt=1"])
+    orders = only(lineage.inputs)
+    assert orders.selected.partitions is None
+    assert orders.check.status is Status.UNOBSERVED
