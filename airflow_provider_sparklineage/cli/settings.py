@@ -36,6 +36,7 @@ def _settings(args: argparse.Namespace) -> int:
 
 
 def _row(found: Given) -> dict[str, Any]:
+    from airflow_provider_sparklineage.model.credentials import scrub
     from airflow_provider_sparklineage.model.exceptions import SettingsError
 
     problem = ""
@@ -46,9 +47,10 @@ def _row(found: Given) -> dict[str, Any]:
             value = str(read)
     except SettingsError as error:
         problem = str(error)
+    scrubbed = scrub(value) if isinstance(value, str) else value
     return {
         "name": found.option.name,
-        "value": "***" if found.option.sensitive and value else value,
+        "value": "***" if found.option.sensitive and value else scrubbed,
         "source": str(found.source),
         "problem": problem,
     }

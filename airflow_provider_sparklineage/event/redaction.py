@@ -1,4 +1,4 @@
-"""What must not leave the worker in an event: secrets, users of URIs, and literals on request.
+"""What must not leave the worker in an event: secrets, credentials, and literals on request.
 
 Airflow's redactor goes through a whole event, and knows what it must hide by the names of keys:
 a column called ``password`` loses its lineage to it, and 16 MB of column lineage take it half of
@@ -7,7 +7,8 @@ the ten seconds after which Airflow drops an event. Our facets therefore ask it 
 
 - *secrets*: values that Airflow masks in logs, in descriptions, conditions, locations, values and
   templates; never in names of datasets and columns, which are identities
-- *users of URIs*: ``s3a://key:secret@bucket/x`` becomes ``s3a://bucket/x``, in names too
+- *credentials* (:mod:`~airflow_provider_sparklineage.model.credentials`), in names too:
+  ``s3a://key:secret@bucket/x`` becomes ``s3a://bucket/x``
 - *literals*: in predicates and descriptions, where they are not wanted in the backend
 
 Secrets and literals are hidden in whole texts, before any is cut to a length: half a secret would
@@ -16,7 +17,6 @@ not be known as one.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, assert_never
@@ -26,6 +26,7 @@ import msgspec
 from airflow_provider_sparklineage.event.cleaning import Cleaning
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
@@ -48,14 +49,6 @@ HIDDEN = "?"
 
 
 # --- texts ----------------------------------------------------------------------------------------
-
-# Greedy: a password may hold an @ itself. In Azure's schemes what stands there is the container.
-_USER = re.compile(r"(?<![\w+.-])(?!abfss?:|wasbs?:)([A-Za-z][\w+.-]*://)[^\s/?#\"'<>]*@", re.I)
-
-
-def without_user(text: str) -> str:
-    """Strip user and password of the URIs in a text."""
-    return _USER.sub(r"\1", text) if "@" in text else text
 
 
 def without_literals(text: str) -> str:
@@ -88,9 +81,8 @@ def private(lineage: TaskLineage, mask: Callable[[str], str], *, literals: bool)
     :param mask: hides the secrets in a text
     :param literals: whether literals are hidden as well
     """
-    if mask is str and not literals:
-        return lineage
-    hidden = cache(lambda text: mask(without_literals(text) if literals else text))
+    clean = cache(lambda text: mask(scrub(text)))
+    hidden = cache(lambda text: without_literals(clean(text))) if literals else clean
 
     def dataset(said: LineageDataset) -> LineageDataset:
         columns = said.columns and ColumnLineage(
@@ -100,7 +92,7 @@ def private(lineage: TaskLineage, mask: Callable[[str], str], *, literals: bool)
         expected = said.expected and replace(
             said.expected,
             sources=tuple(
-                replace(s, template=mask(s.template), value=mask(s.value))
+                replace(s, template=clean(s.template), value=clean(s.value))
                 for s in said.expected.sources
             ),
         )
@@ -176,8 +168,12 @@ _UNMASKED = frozenset(
 )
 
 
+# What a part of a dataset is called: a partition ``token=5`` is no credential.
+_PARTITION_NAMES = frozenset({"identifier", "summary", "first", "last", "locations"})
+
+
 def redacted(said: OpenLineageParts, mask: Callable[[str], str]) -> OpenLineageParts:
-    """Strip users of URIs, and hide secrets in all that is not a name; what is given is kept.
+    """Strip credentials, and hide secrets in all that is not a name; what is given is kept.
 
     :param mask: hides the secrets in a text
     """
@@ -201,15 +197,18 @@ def cleaned(value: Any, mask: Callable[[str], str]) -> Any:
 
 
 def _is_clean(text: str, mask: Callable[[str], str]) -> bool:
-    """Whether nothing in a JSON text can be a secret or a user; no for texts that are escaped."""
-    return "\\" not in text and without_user(text) == text and mask(text) == text
+    """Whether a JSON text has neither secret nor credential; no for texts that are escaped."""
+    return "\\" not in text and scrub(text) == text and mask(text) == text
 
 
 class _Masking(Cleaning):
     def __init__(self, mask: Callable[[str], str]) -> None:
         # Names and descriptions come again with each edge.
-        self._name = cache(without_user)
-        self._text = cache(lambda text: mask(without_user(text)))
+        self._name = cache(scrub_name)
+        self._partition = cache(lambda text: mask(scrub_name(text)))
+        self._text = cache(lambda text: mask(scrub(text)))
 
     def text(self, text: str, key: str, /) -> str:
-        return self._name(text) if key in _UNMASKED else self._text(text)
+        if key in _UNMASKED:
+            return self._name(text)
+        return self._partition(text) if key in _PARTITION_NAMES else self._text(text)

@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.expectations import derivation
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 from airflow_provider_sparklineage.expectations.references import references
 from airflow_provider_sparklineage.expectations.statements import Expectation, Side
+from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 
@@ -152,7 +153,7 @@ _TABLE = re.compile(r"(`[^`]+`|[\w-]+)(\.(`[^`]+`|[\w-]+)){0,3}")
 
 
 def _table(text: str) -> str:
-    if "://" in text and "@" in text:
+    if scrub_name(text) != text:
         msg = "a URI must not have a user's name and password in it."
         raise DeclarationError(msg)
     if not _TABLE.fullmatch(text.strip()):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.log import mask_secret
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
 from airflow_provider_sparklineage.settings.connection import (
     CONN_TYPE,
@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.settings.connection import (
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Source
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _TRANSPORT = '{"type": "http", "url": "http://marquez:5000"}'
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
+
+from airflow_provider_sparklineage.model.credentials import logger
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class LineageJobLink(BaseOperatorLink):

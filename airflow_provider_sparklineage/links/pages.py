@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.openlineage.plugins.macros import lineage_job_name, lineage_job_namespace
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.settings.resolution import Settings
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def job_page(operator: Any, ti: Any) -> str:

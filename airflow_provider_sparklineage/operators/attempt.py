@@ -6,7 +6,6 @@ in the event. The exception is ``strict=True``, which raises before anything is 
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 from contextlib import suppress
@@ -24,6 +23,7 @@ from airflow.providers.openlineage.plugins.macros import (
     lineage_job_namespace,
 )
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _REFUSALS: dict[type[Exception], DegradationCode] = {
     ListenerError: DegradationCode.LISTENER_UNAVAILABLE,

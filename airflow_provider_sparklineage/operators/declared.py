@@ -5,7 +5,6 @@ Here is what needs Airflow: which datasets its assets, inlets and outlets are.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from openlineage.client.event_v2 import Dataset
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
 from airflow_provider_sparklineage.expectations.references.texts import SCHEMES
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.locations import Locator
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.templates import TracedText
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def declared(

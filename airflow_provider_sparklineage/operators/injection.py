@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.spark.submit import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class SubmitTarget(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from airflow.providers.common.compat.sdk import redact
 from airflow.sdk.log import mask_secret
 
+from airflow_provider_sparklineage.model.credentials import scrub
+
 
 def masked(text: str) -> str:
     """Hide the values of connections, and of all that was registered by ``mask_secret``."""
@@ -12,11 +14,8 @@ def masked(text: str) -> str:
 
 
 def masked_message(text: str) -> str:
-    """Hide the same in a message for people, and users and passwords of addresses besides."""
-    # Seldom needed, and what a job waits for before it is submitted imports this module.
-    from airflow_provider_sparklineage.event.redaction import without_user
-
-    return masked(without_user(text))
+    """Hide the same in a message for people, and the credentials of URLs in it."""
+    return masked(scrub(text))
 
 
 def mask(*secrets: str) -> None:

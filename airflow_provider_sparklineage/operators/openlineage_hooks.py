@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import source_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.reporting import Prepared
     from airflow_provider_sparklineage.templates import TracedText
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class OpenLineageHooks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import logging
 import re
 import threading
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
 from airflow_provider_sparklineage.lineage.partitions.selection import extent, wanted
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.operators.declared import asset_name
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.partitioning import Partition
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _SIDES = ("reads", "writes")
 CALLBACK_S = 30

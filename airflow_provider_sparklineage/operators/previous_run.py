@@ -6,13 +6,13 @@ none: what is wanted is only what to show until the run has ended.
 
 from __future__ import annotations
 
-import logging
 import time
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.archive import Archive
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 TIMEOUT_S = 3.0
 """The job waits for it."""

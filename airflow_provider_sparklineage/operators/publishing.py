@@ -7,7 +7,6 @@ Airflow) nothing is in it.
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.model.credentials import logger
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.outcome import Outcome
     from airflow_provider_sparklineage.operators.attempt import Attempt
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 ARCHIVE_TIMEOUT_S = 10.0
 _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting had 3 of them

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 
 from airflow_provider_sparklineage.event.relay import relay
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.operators.masking import masked
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.deadline import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def relayed(lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budget) -> TaskLineage:

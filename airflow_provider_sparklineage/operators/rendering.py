@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark.submit import transport
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 FIELDS = ("application_args", "conf", "env_vars", "reads", "writes")
 """Template fields that can name data. ``inlets`` and ``outlets`` are no templates."""

@@ -7,7 +7,6 @@ this one or, if it fails, of the next. The same is said at the end of a try whos
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class Prepared(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +11,7 @@ from airflow.sdk import XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.links.lineage import LINKS, push
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.operators import arguments
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.reporting import Prepared
     from airflow_provider_sparklineage.templates import TracedText
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _TEMPLATED = ("reads", "writes")
 _INJECTED = (

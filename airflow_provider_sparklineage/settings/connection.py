@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Origin, Source
@@ -148,7 +149,7 @@ def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
     text = host.strip() if "://" in host else f"{schema or 'http'}://{host.strip()}"
     try:
         split = urlsplit(text)
-        usable = split.scheme in ("http", "https") and split.hostname and not split.username
+        usable = split.scheme in ("http", "https") and split.hostname and scrub(text) == text
         netloc = split.netloc if split.port or not port else f"{split.netloc}:{port}"
     except ValueError:
         usable = False

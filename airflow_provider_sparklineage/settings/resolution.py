@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
 from airflow_provider_sparklineage.model.representation import Limits, Representation
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
@@ -142,7 +143,7 @@ class Settings:
 
     def described(self) -> dict[str, str]:
         """Every setting that is no secret as text, for the manifest."""
-        return {o.name: str(getattr(self, o.name)) for o in OPTIONS if not o.sensitive}
+        return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS if not o.sensitive}
 
 
 def given(*sources: Source) -> tuple[Given, ...]:

@@ -18,13 +18,13 @@ variables that the template uses are known.
 from __future__ import annotations
 
 import ast
-import logging
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import meta
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
 from airflow_provider_sparklineage.templates.markers import render
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DATE_VARIABLES", "Span", "TracedText", "trace", "trace_all"]
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _CONTAINERS = (list, tuple, set, frozenset, dict)
 

@@ -79,7 +79,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
 
 
 def masked_checks(checks: Iterable[Check]) -> list[Check]:
-    """Hide the secrets that Airflow knows, and those in addresses."""
+    """Hide the secrets that Airflow knows, and the credentials of URLs."""
     return [
         c._replace(message=masked_message(c.message), fix=masked_message(c.fix)) for c in checks
     ]

@@ -11,15 +11,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.redaction import HIDDEN, cleaned, without_literals
+from airflow_provider_sparklineage.model.credentials import HIDDEN as HIDDEN_VALUE
+from airflow_provider_sparklineage.model.credentials import is_secret
+from airflow_provider_sparklineage.spark.submit.transport import REDACTED_BY_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Spark's own default of spark.redaction.regex, and what else names a credential.
-_SECRET_KEY = re.compile(r"(?i)secret|password|passwd|token|access[.]?key|credential|api[._-]?key")
+_REDACTED_BY_SPARK = re.compile(REDACTED_BY_DEFAULT)
 
 _PROPERTIES = ("spark_properties", "environment-properties")
-_WITH_LITERALS = ("spark.logicalPlan", "spark_unknown")
+_PLANS = ("spark.logicalPlan", "spark_unknown")
 """Run facets that hold whole plans; no text of theirs is an expression by itself."""
 _EXPRESSIONS = frozenset({"description", "transformationDescription", "query", "jobDescription"})
 _VALUES = frozenset({"inputCondition", "outputCondition"})
@@ -36,7 +38,7 @@ def fit_to_pass_on(
     run, job = event["run"], event["job"]
     facets = _run_facets(run.get("facets") or {})
     if literals:
-        facets = {name: facet for name, facet in facets.items() if name not in _WITH_LITERALS}
+        facets = {name: facet for name, facet in facets.items() if name not in _PLANS}
     parts = {
         "run": facets,
         "job": job.get("facets") or {},
@@ -64,19 +66,23 @@ def _run_facets(facets: dict[str, Any]) -> dict[str, Any]:
             **{name: value for name, value in exception.items() if name.startswith("_")},
             "message": message.partition(":")[0].partition("\n")[0],  # the class, as Java prints it
         }
-    for name in _PROPERTIES:
-        if isinstance(kept.get(name), dict):
+    for name in (*_PROPERTIES, *_PLANS):
+        if name in kept:
             kept[name] = _without_secret_keys(kept[name])
     return kept
 
 
 def _without_secret_keys(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: "***" if _SECRET_KEY.search(key) else _without_secret_keys(entry)
-            for key, entry in value.items()
-        }
-    return value
+    if isinstance(value, list):
+        return [_without_secret_keys(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: HIDDEN_VALUE
+        if isinstance(entry, str) and (is_secret(key) or _REDACTED_BY_SPARK.search(key))
+        else _without_secret_keys(entry)
+        for key, entry in value.items()
+    }
 
 
 def _without_literals(value: Any, *, condition: bool = False) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations.references.texts import Spelled, spelled
+from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.locations import Location
 
 _GLOB = re.compile(r"[*?\[\]{}]")
-_PASSWORD = re.compile("[A-Za-z0-9+.-]+://[^/@]*:[^/@]*@")
 _NEEDS_BUCKET = re.compile("(?:s3|gs|abfs|wasb)")
 
 
@@ -68,7 +68,7 @@ def references(text: str, locator: Locator = DEFAULT_LOCATOR) -> tuple[Reference
 
 
 def _reference(one: Spelled, locator: Locator) -> Reference | None:
-    if _PASSWORD.match(one.uri):  # names of datasets are sent, and kept
+    if scrub_name(one.uri) != one.uri:  # names of datasets are sent, and kept
         return None
     found = locator.locate(one.uri, may_be_file=True)
     if found is None:

@@ -19,7 +19,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.expectations import Expectation
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
@@ -231,7 +232,8 @@ class CaptureBundle:
             return
         try:
             partial = self.path / f".{MANIFEST}"
-            partial.write_bytes(msgspec.json.format(msgspec.json.encode(self.manifest)) + b"\n")
+            kept = msgspec.json.encode(_without_credentials(self.manifest))
+            partial.write_bytes(msgspec.json.format(kept) + b"\n")
             partial.replace(self.path / MANIFEST)
         except (OSError, TypeError, ValueError) as error:
             msg = f"The manifest cannot be written to {self.path}: {error}"
@@ -275,6 +277,21 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         bundle.remove()
         raise
     return bundle
+
+
+def _without_credentials(manifest: Manifest) -> Manifest:
+    """Strip the texts of the user's own; names of datasets with credentials are never expected."""
+    expectations = tuple(
+        replace(
+            expectation,
+            sources=tuple(
+                replace(source, template=scrub(source.template), value=scrub(source.value))
+                for source in expectation.sources
+            ),
+        )
+        for expectation in manifest.expectations
+    )
+    return msgspec.structs.replace(manifest, expectations=expectations)
 
 
 def is_name(name: str) -> bool:

@@ -19,6 +19,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
@@ -158,20 +159,13 @@ def from_location(location: str, tell: Tell = lambda _: None) -> Fetcher:
         except (urllib.error.URLError, TimeoutError, ValueError, EOFError) as error:
             reason = getattr(error, "reason", None) or error
             msg = (
-                f"{without_user(location)} could not be fetched ({reason}). Check the address and "
-                "HTTPS_PROXY, or fetch the jar elsewhere and give its path to --from."
+                f"{location} could not be fetched ({reason}). Check the URL and HTTPS_PROXY, or "
+                "download the jar on another machine and give its path to --from."
             )
-            raise ListenerError(msg) from error
+            raise ListenerError(scrub(msg)) from error
         return target
 
     return fetcher
-
-
-def without_user(address: str) -> str:
-    """Leave the user, the password and the query out of an address: they may be secrets."""
-    parts = urllib.parse.urlsplit(address)
-    host = parts.netloc.rpartition("@")[2]
-    return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
 def _download(address: str, target: Path, tell: Tell) -> None:

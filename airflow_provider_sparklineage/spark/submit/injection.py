@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
@@ -141,8 +142,8 @@ def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
     if not missing:
         return submission
     text = ",".join([*given, *missing])
-    if not submission.jars and key not in submission.conf and "@" in text:
-        # An address with credentials that the user kept in a file stays in a file.
+    if not submission.jars and key not in submission.conf and scrub(text) != text:
+        # A URL with credentials that the user kept in a file stays in a file.
         return submission.with_file({key: text}, set())
     return replace(submission.without_conf(key), jars=text)
 

@@ -17,6 +17,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.listener import artifact, coordinate
@@ -120,7 +121,7 @@ def _run(command: list[str], env: Mapping[str, str], tell: Tell) -> str:
     lines = []
     with process, _ended_after(TIMEOUT_S, process) as too_late:
         for line in process.stdout or ():
-            lines.append(_without_users(line))
+            lines.append(scrub(line))
             if line.strip().startswith(("downloading", "found io.openlineage")):
                 tell(lines[-1].strip())
     if too_late.is_set():
@@ -151,11 +152,6 @@ def _ended_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[thr
         raise
     finally:
         timer.cancel()
-
-
-def _without_users(line: str) -> str:
-    """Leave users and passwords out of addresses."""
-    return re.sub(r"//[^/@\s]+@", "//", line)
 
 
 def _cause(output: str) -> str:

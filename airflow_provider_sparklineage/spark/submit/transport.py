@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ USER_TRANSPORT = "user"
 """Name that the user's transport gets inside a composite one."""
 REDACTION = "spark.redaction.regex"
 
-# Spark's own default, which a value of ours replaces (org.apache.spark.internal.config).
-_REDACTED_BY_DEFAULT = "(?i)secret|password|token|access[.]?key"
+REDACTED_BY_DEFAULT = "(?i)secret|password|token|access[.]?key"
+"""Spark's own default, which a value of ours replaces (org.apache.spark.internal.config)."""
+
 _REDACTED = (
     r"spark[.]openlineage[.]transport[.].*(auth|headers|urlParams|url|properties|sslContext)[.]?"
 )
@@ -147,7 +149,7 @@ def is_public(key: str, value: str) -> bool:
     suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
     if suffix in ("url", "endpoint"):
         address = _address(value)
-        return address is not None and "@" not in address.netloc and not address.query
+        return address is not None and not address.query and scrub(value) == value
     return _PUBLIC.fullmatch(suffix) is not None
 
 
@@ -163,7 +165,7 @@ def _redacting(submission: Submission) -> Submission:
     """Tell Spark to redact secrets of a transport: its event log and its UI show all properties."""
     if not _secret_keys(submission):
         return submission
-    regex = submission.value(REDACTION) or _REDACTED_BY_DEFAULT
+    regex = submission.value(REDACTION) or REDACTED_BY_DEFAULT
     if _REDACTED in regex:
         return submission
     return submission.with_conf({REDACTION: f"{regex}|{_REDACTED}"})

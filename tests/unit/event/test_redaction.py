@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
 from airflow_provider_sparklineage.event.partition_facets import MAX_TEMPLATE
-from airflow_provider_sparklineage.event.redaction import redacted, without_literals, without_user
+from airflow_provider_sparklineage.event.redaction import redacted, without_literals
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.model.subset import Description, Locations, Partitions
@@ -37,25 +38,6 @@ ORDERS = DatasetName("s3a://AKIA:shh@lake", "/orders")
 
 def mask(text):
     return text.replace(SECRET, "***")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("s3a://key:secret@bucket/a/b", "s3a://bucket/a/b"),
-        ("s3a://key@bucket", "s3a://bucket"),
-        ("jdbc:postgresql://me:p@ss@host:5432/db", "jdbc:postgresql://host:5432/db"),
-        ("read a://x:y@z/1 and b://u:v@w/2", "read a://z/1 and b://w/2"),
-        ("s3a://bucket/a@b/c", "s3a://bucket/a@b/c"),
-        ("https://host/?to=a@b", "https://host/?to=a@b"),
-        ("abfss://container@account.dfs.core.windows.net/x",) * 2,
-        ("wasb://container@account.blob.core.windows.net/x",) * 2,
-        ("someone@example.org",) * 2,
-        ("",) * 2,
-    ],
-)
-def test_users_of_uris_are_stripped_and_nothing_else(text, expected):
-    assert without_user(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -204,3 +186,87 @@ def test_of_a_long_template_only_what_stands_around_the_expression_is_told():
     assert "password" not in told
     assert len(told) == MAX_TEMPLATE + 2
     assert (told[0], told[-1]) == ("…", "…")
+
+
+PLANTED = "planted"
+WITH_PASSWORD = (
+    f"s3a://AKIA:{PLANTED}@lake",
+    f"https://user:p@{PLANTED}@mirror",
+    f"jdbc:x://h/db?user=u&password={PLANTED}",
+    f"jdbc:sqlserver://h;password={PLANTED};a=1",
+    f"https://h/x?token={PLANTED}",
+)
+
+
+def of_spark(facet):
+    return msgspec.Raw(msgspec.json.encode({"_producer": "p", "_schemaURL": "s", **facet}))
+
+
+def as_a_name(url):
+    return {"name": DatasetName(url, f"orders {url}")}
+
+
+def as_data_source(url):
+    return {"facets": {"dataSource": of_spark({"name": url, "uri": url})}}
+
+
+def as_catalog(url):
+    facet = {"framework": "x", "type": "x", "name": url, "metadataUri": url, "warehouseUri": url}
+    return {"facets": {"catalog": of_spark(facet)}}
+
+
+def as_storage(url):
+    return {"facets": {"storage": of_spark({"storageLayer": url, "fileFormat": "x"})}}
+
+
+def as_symlinks(url):
+    entry = {"namespace": url, "name": url, "type": "TABLE"}
+    return {"facets": {"symlinks": of_spark({"identifiers": [entry]})}}
+
+
+def as_locations(url):
+    return {"selected": Selected(Locations(frozenset({f"{url}/x"})))}
+
+
+def as_description(url):
+    return {"selected": Selected(Description(f"x LIKE '{url}'"))}
+
+
+def as_template(url):
+    source = Source(Kind.PATH, "conf", f"--to={url} {{{{ ds }}}}", url, "dt", ("ds",))
+    return {"expected": Expected(Kind.PATH, sources=(source,))}
+
+
+def as_column_lineage(url):
+    edges = {Column(DatasetName(url, "x"), "a"): (Transformation(DIRECT, "IDENTITY", url),)}
+    return {"columns": ColumnLineage({"a": edges}, edges)}
+
+
+@pytest.mark.parametrize("url", WITH_PASSWORD)
+@pytest.mark.parametrize(
+    "place",
+    [as_a_name, as_data_source, as_catalog, as_storage, as_symlinks, as_locations, as_description,
+     as_template, as_column_lineage],
+)  # fmt: skip
+def test_no_facet_of_a_dataset_has_a_password(place, url):
+    dataset = LineageDataset(**{"name": ORDERS, **place(url)})
+    message = Degradation(DegradationCode.ACTION_FAILED, f"It failed ({url}).", dataset.name)
+    task = TaskLineage(Outcome.COMPLETE, (dataset,), (dataset,), degradations=(message,))
+    said = text(event(task))
+    assert PLANTED not in said
+    assert "It failed (" in said
+
+
+def test_half_a_credential_is_not_left_by_a_text_that_is_truncated():
+    url = f"https://user:{PLANTED}@mirror "
+    template = f"{url * 40}{{{{ ds }}}} {url * 40}"
+    source = Source(Kind.PATH, "conf", template, "2024-05-06", "dt", ("ds",))
+    assert PLANTED not in text(event(lineage(expected=Expected(Kind.PATH, sources=(source,)))))
+
+
+def test_partitions_of_a_column_called_token_are_told():
+    p = frozenset({Partition.of([("token", "5")])})
+    [output] = event(lineage(selected=Selected(Partitions(p), p))).outputs
+    assert output.facets["sparkLineage_partitions"].summary == "token=5"
+    [partition] = output.outputFacets["subset"].outputCondition.partitions
+    assert (partition.identifier, partition.dimensions) == ("token=5", {"token": "5"})

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event import facets
-from airflow_provider_sparklineage.event.redaction import redacted, without_user
+from airflow_provider_sparklineage.event.redaction import redacted
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -157,12 +157,3 @@ def test_columns_are_never_eaten_whatever_they_are_called(names, text):
     found = output.facets["columnLineage"].fields
     assert sorted(found) == sorted(names)
     assert all(f.inputFields[0].field == name for name, f in found.items())
-
-
-@few
-@given(st.text(), st.sampled_from(["s3a", "jdbc:postgresql", "https", "gs"]), st.text())
-def test_users_are_stripped_once_and_for_all(before, scheme, after):
-    text = f"{before} {scheme}://me:pw@host/{after}"
-    stripped = without_user(text)
-    assert "me:pw@host" not in stripped
-    assert without_user(stripped) == stripped

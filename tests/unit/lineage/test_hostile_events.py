@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event.facets import parts, run_event
-from airflow_provider_sparklineage.event.redaction import without_user
 from airflow_provider_sparklineage.event.size import fitted
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.events import ReadReport, read_events
 from airflow_provider_sparklineage.spark.capture.observations import (
@@ -164,9 +164,7 @@ def test_a_staging_table_is_one_whatever_it_is_called(name):
     [revenue] = [d for d in lineage.outputs if d.name.name == "/lake/revenue"]
     [expected] = [d for d in plain.outputs if d.name.name == "/lake/revenue"]
     assert revenue.columns.fields.keys() == expected.columns.fields.keys()
-    assert without_user(json.dumps(document(lineage, report))) == json.dumps(
-        document(lineage, report)
-    )
+    assert scrub(json.dumps(document(lineage, report))) == json.dumps(document(lineage, report))
 
 
 OBSERVATION = {

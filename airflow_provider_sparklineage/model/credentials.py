@@ -1,0 +1,291 @@
+r"""Credentials in texts that leave the worker: URLs, JDBC URLs, connection strings, messages.
+
+Two functions, for two kinds of text:
+
+- :func:`scrub`, of messages, descriptions, SQL, properties: all of the below
+- :func:`scrub_name`, of what identifies data (names of datasets, partitions, locations): only what
+  is part of a URL or a connection string. A partition ``token=5`` is no credential
+
+=================================  ==========================  ====================================
+what                               e.g.                        becomes
+=================================  ==========================  ====================================
+user and password of a URL         ``s3a://key:secret@bucket`` ``s3a://bucket``
+those of Oracle's JDBC driver      ``oracle:thin:me/pw@//h:1`` ``oracle:thin:@//h:1``
+a parameter or property            ``?user=u&password=s&a=1``  ``?a=1``
+..                                 ``h:1433;a=1;password=s``   ``h:1433;a=1``
+a setting in words, SQL or JSON    ``--password=s``            ``--password=***``
+..                                 ``password 's'``            ``password '***'``
+=================================  ==========================  ====================================
+
+The user goes until the last ``@`` before the host, for people do not escape an ``@`` in a password.
+What stands there in Azure's schemes is a container, and stays: ``abfss://container@account/path``.
+Not recognised: a password that is all digits before a ``/`` (``//host:80/a@b`` is a path), and one
+with a blank in it that is in no quotes.
+
+Both take time in proportion to the length of the text, are idempotent, and raise nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import string
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HIDDEN = "***"
+"""Stands for a value that cannot be left out without a trace."""
+
+
+def scrub(text: str) -> str:
+    """Take the credentials out of a text for people or programs."""
+    return _settled(text, _scrub_text)
+
+
+def scrub_name(text: str) -> str:
+    """Take the credentials out of a name, which keeps all else that makes it that name."""
+    return _settled(text, _scrub_urls)
+
+
+def logger(name: str) -> logging.Logger:
+    """Give the logger of a module; neither its messages nor its tracebacks show credentials."""
+    found = logging.getLogger(name)
+    if not any(isinstance(known, _Scrubbing) for known in found.filters):
+        found.addFilter(_Scrubbing())
+    return found
+
+
+class _Scrubbing(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):  # the handler reports arguments that do not fit
+            return True
+        record.msg, record.args = scrub(text), ()
+        if record.exc_info:
+            # A handler would format the traceback itself, with the texts of all exceptions in it.
+            trace = logging.Formatter().formatException(record.exc_info)
+            record.msg, record.exc_info = f"{record.msg}\n{scrub(trace)}", None
+        return True
+
+
+# --- the order of things --------------------------------------------------------------------------
+
+_ROUNDS = 8
+"""What is taken out may bring two pieces together that are a credential again. No honest text needs
+a third round; one that is made to need more than these is hidden in full."""
+
+
+def _settled(text: str, once: Callable[[str], str]) -> str:
+    for _ in range(_ROUNDS):
+        done = once(text)
+        if done == text:
+            return text
+        text = done
+    return HIDDEN
+
+
+def _scrub_urls(text: str) -> str:
+    if "@" in text:
+        text = _ORACLE.sub(r"\1@", _without_users(text))
+    if "=" in text:
+        text = _without_properties(text, _PARAMETER)
+        text = _JDBC.sub(lambda url: _without_properties(url[0], _PROPERTY), text)
+    return text
+
+
+def _scrub_text(text: str) -> str:
+    text = _scrub_urls(text)
+    if "'" in text or '"' in text:
+        text = _without_settings(text, _quoted_values(text))
+    return _without_settings(text, _values(text))
+
+
+# --- users of URLs --------------------------------------------------------------------------------
+
+# A character that may belong to a URL; a quote only in the midst of a word, as in a password.
+_IN_WORD = r"[^\s\"'`<>]|[\"'`](?=\w)"
+_WORD = re.compile(rf"(?:{_IN_WORD})+", re.ASCII)
+_END_OF_AUTHORITY = re.compile(r"[/?#]|;(?=[\w .]{1,100}=)", re.ASCII)
+_HOSTS = re.compile(r"(?:\[[^\]@]*\]|[^:@\[]*)(?::\d{0,5})?(?:[,;)].*)?", re.DOTALL | re.ASCII)
+_AZURE = re.compile(r"(?:abfs|wasb)s?\Z", re.IGNORECASE)
+_NO_CONTAINER = frozenset(":/?#")
+
+
+def _without_users(text: str) -> str:
+    kept, done = [], 0
+    at, sign, word_end = 0, -1, 0
+    while (at := text.find("://", at)) >= 0:
+        at = start = at + 3
+        if sign < start and (sign := text.find("@", start)) < 0:
+            break
+        if word_end <= start:
+            word = _WORD.match(text, start)
+            word_end = word.end() if word else start
+        if sign >= word_end:
+            continue
+        at = _end_of_user(text, start, word_end)
+        gone = at - start
+        container = text[start:at].removesuffix("@").rpartition("@")[2]
+        is_azure = _AZURE.search(text[max(done, start - 8) : start - 3])
+        if is_azure and container and _NO_CONTAINER.isdisjoint(container):
+            gone -= len(container) + 1
+        if gone:
+            kept.append(text[done:start])
+            done = start + gone
+    return "".join(kept) + text[done:]
+
+
+def _end_of_user(text: str, start: int, word_end: int) -> int:
+    """Give where the host of a URL begins, whose authority begins at ``start``."""
+    while True:
+        found = _END_OF_AUTHORITY.search(text, start, word_end)
+        end = found.start() if found else word_end
+        last = text.rfind("@", start, end)
+        if last < 0 and not _HOSTS.fullmatch(text, start, end):
+            last = text.find("@", end, word_end)  # user:secret, and the secret has a slash in it
+        if last < 0:
+            return start
+        start = last + 1
+
+
+_ORACLE = re.compile(r"(oracle:(?:thin|oci8?|kprb):)[^\s?;<>]*@", re.IGNORECASE | re.ASCII)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_USERS = frozenset({"user", "username"})
+_SECRET_WORDS = frozenset({"pwd", "pass", "passphrase", "sas"})
+_SECRET_LAST_WORDS = frozenset({"auth", "authorization", "signature", "sig"})
+_SECRET_PARTS = (
+    *("password", "passwd", "secret", "sharedaccess", "apikey", "accesskey", "accountkey"),
+    *("privatekey", "storagekey", "encryptionkey", "masterkey"),
+)
+_SECRET_ENDS = ("token", "credential", "credentials")
+
+
+@lru_cache(maxsize=4096)  # the same few keys come again with each text
+def is_secret(key: str) -> bool:
+    """Whether the name of a parameter, property or setting says that its value is a secret.
+
+    :param key: alone or in words: ``password``, ``fs.s3a.secret.key``, ``X-Amz-Security-Token``
+    """
+    words = [word.lower() for word in _WORDS.findall(key)]
+    flat = "".join(words)
+    return (
+        any(part in flat for part in _SECRET_PARTS)
+        or flat.endswith(_SECRET_ENDS)
+        or not _SECRET_WORDS.isdisjoint(words)
+        or (bool(words) and words[-1] in _SECRET_LAST_WORDS)
+    )
+
+
+def _is_credential(key: str) -> bool:
+    return is_secret(key) or key.lower().replace("_", "") in _USERS
+
+
+# --- parameters and properties --------------------------------------------------------------------
+
+_JDBC = re.compile(rf"jdbc:(?:{_IN_WORD})*", re.IGNORECASE | re.ASCII)
+_KEY = r"([\w.%-]{1,100})"
+_PARAMETER = re.compile(rf"[?&;#] ?{_KEY}=", re.ASCII)
+_PROPERTY = re.compile(rf"[?&;#,(:/] ?{_KEY}=", re.ASCII)
+
+# A value begins with what stands in braces or quotes, if it does, and ends at the next separator.
+_IN_BRACES = r"\{\{[^{}]*\}\}|\{[^{}]*\}"
+_IN_QUOTES = r"'(?:[^'\\]|\\.|'')*(?:'|\\?\Z)|\"(?:[^\"\\]|\\.|\"\")*(?:\"|\\?\Z)"
+
+
+def _value_until(separators: str) -> re.Pattern[str]:
+    rest = rf"(?:[^\s\"'`<>{separators}]|[\"'`](?=\w))*"
+    return re.compile(rf"(?:{_IN_BRACES}|{_IN_QUOTES})?{rest}", re.ASCII | re.DOTALL)
+
+
+_VALUES = {
+    **dict.fromkeys("?&#", _value_until("&#")),
+    ";": _value_until(";"),
+    **dict.fromkeys(",(:/", _value_until(",;&)")),
+}
+
+
+def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
+    kept, done, at = [], 0, 0
+    first = ""  # separator before the properties that were left out last
+    while found := pattern.search(text, at):
+        at = found.end() - 1  # the value of another one may be a URL
+        if not _is_credential(found[1]):
+            continue
+        separator = text[found.start()]
+        if found.start() > done or not first:
+            kept.append(_after(first, text[done : found.start()]))
+            first = separator
+        value = _VALUES[separator].match(text, found.end())
+        at = done = value.end() if value else found.end()
+    return "".join(kept) + _after(first, text[done:])
+
+
+def _after(first: str, rest: str) -> str:
+    """Give what follows properties that were left out, with the separator that it needs."""
+    if first and first in "?#(/:" and len(rest) > 1 and rest[0] in "&;,":
+        return first + rest[1:]
+    return first + rest if first and first in "(/" else rest
+
+
+# --- settings in words, SQL and JSON --------------------------------------------------------------
+
+_SET_VALUE = re.compile(
+    rf"{_IN_QUOTES}|(?:{_IN_BRACES})?(?:(?:{_IN_WORD})*(?:[^\s\"'`<>.,;:)\]}}]|[\"'`](?=\w)))?",
+    re.ASCII | re.DOTALL,
+)
+
+
+def _without_settings(text: str, values: Iterator[int]) -> str:
+    """Hide the values that begin at some places of a text."""
+    kept, done = [], 0
+    for at in values:
+        value = _SET_VALUE.match(text, at) if at >= done else None
+        if value and value[0]:
+            quote = value[0][0] if value[0][0] in "'\"" else ""
+            kept.append(f"{text[done:at]}{quote}{HIDDEN}{quote}")
+            done = value.end()
+    return "".join(kept) + text[done:]
+
+
+_OF_KEY = f"{string.ascii_letters}{string.digits}_.%-"
+
+
+def _values(text: str) -> Iterator[int]:
+    """Yield where the secret values of ``key=value`` begin."""
+    at = -1
+    while (at := text.find("=", at + 1)) >= 0:
+        before = text[max(0, at - 101) : at]
+        above = before.rstrip(_OF_KEY)
+        # What follows a slash is a partition's folder.
+        if len(above) < len(before) and above[-1:] != "/" and is_secret(before[len(above) :]):
+            yield at + 1
+
+
+# "password": "x", password = 'x', and as options of a table in SQL: password 'x', "password" "x".
+# A set of first letters is what the search is quick with.
+_QUOTED_SETTING = re.compile(
+    r"[pPsStTaA](?i:(?P<plain>(?<=p)(?:assword|asswd|wd)|(?<=s)ecret)|(?<=t)oken"
+    r"|(?:(?<=a)(?:pi|ccess|ccount)|(?<=p)rivate)[-_.]?key)"
+    r"[\w.-]{0,60}(?P<quote>[\"'`]?)(?P<between>\s{0,3}(?P<sign>=>?|:)?\s{0,3})(?=[\"'])",
+    re.ASCII,
+)
+_OPENED = re.compile(r"([\"'`])[\w.-]{0,60}\Z", re.ASCII)
+
+
+def _quoted_values(text: str) -> Iterator[int]:
+    """Yield where the secret values in quotes begin."""
+    for found in _QUOTED_SETTING.finditer(text):
+        if found["quote"]:  # of the key, if it opened there: 'a secret' and 'b' are two texts
+            opened = _OPENED.search(text[max(0, found.start() - 61) : found.start()])
+            if opened is None or opened[1] != found["quote"]:
+                continue
+        if found["sign"] or (found["plain"] and found["between"]):
+            yield found.end()
