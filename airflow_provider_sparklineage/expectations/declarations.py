@@ -5,17 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.model.moments import form_of
-from airflow_provider_sparklineage.model.times import digits_in, spelling
+from airflow_provider_sparklineage.model.timestamps import common_format, parsed, written
 
 if TYPE_CHECKING:
     from pendulum import DateTime, Duration
-
-_FULL = "%Y-%m-%dT%H:%M:%S"
 
 MAX_PARTITIONS = 100_000
 """Partitions that one declaration may stand for: 11 years of hours."""
@@ -39,31 +35,34 @@ class PartitionRange:
     step: str = "P1D"
 
     def values(self) -> list[str]:
-        """List the values, spelled as ``start`` is.
+        """List the values, in the format of ``start``.
 
         :raise DeclarationError: if start, end or step cannot be understood, or if the values would
             be more than :data:`MAX_PARTITIONS`
         """
-        form = form_of(self.start, self.end)
-        if form is None:
+        import pendulum
+
+        form = common_format(self.start, self.end)
+        start, end = (parsed(text, form) if form else None for text in (self.start, self.end))
+        if form is None or start is None or end is None:
             msg = (
-                f"{self}: start and end must be dates or times that are spelled alike, such as "
+                f"{self}: start and end must be dates or times in one format, such as "
                 "2024-05-01 and 2024-06-01."
             )
             raise DeclarationError(msg)
         step = self._step()
-        first, end = (_moment(text, form) for text in (self.start, self.end))
-        if _plus(first, step * MAX_PARTITIONS) < end:
+        first, stop = (pendulum.instance(at) for at in (start, end))  # in UTC, as none has a zone
+        if _plus(first, step * MAX_PARTITIONS) < stop:
             msg = f"{self} has more than {MAX_PARTITIONS} values; choose a larger step."
             raise DeclarationError(msg)
-        moments = itertools.takewhile(
+        times = itertools.takewhile(
             # From the first one each time: a month after January 31st is not two after December's.
-            lambda moment: moment < end,
+            lambda at: at < stop,
             (_plus(first, step * number) for number in itertools.count()),
         )
-        values = [spelling(digits_in(_FULL, m.isoformat()[:19]) or {}, form) for m in moments]
+        values = [written(at, form) for at in times]
         if len(set(values)) < len(values):
-            msg = f"{self}: the step {self.step} is finer than the values are spelled."
+            msg = f"{self}: the step {self.step} is finer than the format of the values."
             raise DeclarationError(msg)
         return values
 
@@ -84,20 +83,13 @@ class PartitionRange:
         return f"PartitionRange({self.dimension!r}, {self.start!r}, {self.end!r}, {self.step!r})"
 
 
-def _plus(moment: DateTime, step: Duration) -> DateTime:
+def _plus(at: DateTime, step: Duration) -> DateTime:
     import pendulum
 
     try:
-        return moment + step
+        return at + step
     except (ValueError, OverflowError):  # later than any date
         return pendulum.DateTime.max
-
-
-def _moment(text: str, form: str) -> DateTime:
-    import pendulum
-
-    iso = spelling(digits_in(form, text) or {}, _FULL)
-    return pendulum.instance(datetime.fromisoformat(iso))  # in UTC, as no zone is named
 
 
 def listed(value: object) -> list[Any]:

@@ -19,8 +19,8 @@ from airflow_provider_sparklineage.expectations.references import Reference, ref
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.model.moments import canonical
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.model.timestamps import canonical_time
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.locations import Locator
@@ -53,7 +53,7 @@ def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
         yield _path(text, spans, reference, locator.rules)
     for span in text.spans:
         value = text.value[span.start : span.end]
-        if span not in inside and span.dates and canonical(value):
+        if span not in inside and span.dates and canonical_time(value):
             said = _spelled(text, spans, span.start, span.end)
             source = _source(Kind.INFERRED, text, [span], value, template=said)
             yield Expectation(Kind.INFERRED, sources=(source,))

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.model import timestamps
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -25,12 +26,6 @@ from airflow_provider_sparklineage.model.partitioning import (
     hive_fit,
     split_folder,
     unescape,
-)
-from airflow_provider_sparklineage.model.times import (
-    digits_in,
-    pattern_regex,
-    spelling,
-    value_format,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +70,7 @@ class Layout:
             raise ValueError(msg)
         given = {d.label: d.format for d in dimensions if d.label in patterns}
         formats = tuple(
-            (label, value_format(label, patterns[label], given.get(label, "")))
+            (label, timestamps.value_format(label, patterns[label], given.get(label, "")))
             for label in (*given, *(label for label in patterns if label not in given))
         )
         layout = cls(text, formats)
@@ -184,7 +179,7 @@ class Layout:
     def _read(self, field: _Field, text: str) -> dict[str, str]:
         """Digits by directive; what is no time, or none that can be read, under the empty key."""
         if field.pattern and not self._is_raw(field.label, text):
-            return digits_in(field.pattern, text) or {}
+            return timestamps.digits(field.pattern, text) or {}
         return {"": text}
 
     def _is_raw(self, label: str, text: str) -> bool:
@@ -193,7 +188,7 @@ class Layout:
     def _value(self, label: str, parts: dict[str, str]) -> str:
         if "" in parts:
             return unescape(parts[""])
-        return spelling(parts, dict(self.formats)[label])
+        return timestamps.written(timestamps.from_digits(parts), dict(self.formats)[label])
 
 
 @lru_cache(maxsize=256)  # a few layouts' folders, matched against every path of every task
@@ -204,7 +199,7 @@ def _segment_regex(segment: tuple[str | _Field, ...], alone: frozenset[str]) -> 
         if not isinstance(part, _Field):
             parts.append(re.escape(part))
             continue
-        regex = pattern_regex(part.pattern) if part.pattern else "[^/]+?"
+        regex = timestamps.pattern_regex(part.pattern) if part.pattern else "[^/]+?"
         if part.pattern and part.label in alone:
             regex = f"{regex}|{NULL}|[^/]*?[*?\\[\\]{{}}][^/]*?"
         parts.append(f"(?P<f{fields}>{regex})")

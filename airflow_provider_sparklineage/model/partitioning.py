@@ -1,10 +1,9 @@
-"""What a partition is: dimensions, values, and how Hive spells both as folders."""
+"""What a partition is: dimensions, values, and how Hive writes both as folders."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ class Dimension:
 
     :param fields: the columns, e.g. ``("ts",)``
     :param transform: ``identity``, ``day``, ``bucket[16]`` …
-    :param name: what values are told by, e.g. ``ts_day``; the first field if empty
-    :param format: how values spell a time, as :meth:`~datetime.datetime.strptime` has it, e.g.
+    :param name: key of the values, e.g. ``ts_day``; the first field if empty
+    :param format: of values that are times, as :meth:`~datetime.datetime.strptime` has it, e.g.
         ``%Y%m%d``; empty where that is not known, or the values are no times
-    :param type: of the column, or of what the transform makes of it, as Spark or Iceberg spells it;
+    :param type: of the column, or of what the transform makes of it, as Spark or Iceberg writes it;
         empty where that is not known. Two reads may take one column for different types, so it
-        tells no dimensions apart
+        makes no dimensions differ
     """
 
     fields: tuple[str, ...]
@@ -76,7 +75,7 @@ class Partition:
 
 
 def escape(text: str) -> str:
-    """Spell a column name or value as Hive and Spark do in a folder's name."""
+    """Write a column name or value as Hive and Spark do in a folder's name."""
     return _TO_ESCAPE.sub(lambda m: f"%{ord(m.group()):02X}", text)
 
 
@@ -92,7 +91,7 @@ def split_folder(folder: str) -> tuple[str, str] | None:
 
 
 class Fit(NamedTuple):
-    """What a path says of a partition, and where."""
+    """The partition of a path, and where in the path its values are."""
 
     partition: Partition
     spans: tuple[tuple[str, int, int], ...]
@@ -112,52 +111,3 @@ def hive_fit(below: str) -> Fit | None:
     if below.strip("/") and not values:
         return None
     return Fit(Partition.of(values), tuple(spans))
-
-
-_FAMILY = re.compile(
-    r"(?P<prefix>.*_)?(?:(?P<year>year|yyyy|yr|y)|(?P<month>month|mm|mon|m)|(?P<day>day|dd|d)"
-    r"|(?P<hour>hour|hh|hr|h))",
-    re.IGNORECASE | re.DOTALL,
-)
-_UNITS = ("year", "month", "day", "hour")
-
-
-def date_of(partition: Partition) -> str | None:
-    """Give the date that a family of dimensions ``year, month[, day[, hour]]`` stands for.
-
-    Labels may be short (``yyyy``, ``mm``, ``d``), and have one prefix (``event_year``); values need
-    no leading zeros. Other dimensions are passed over.
-
-    >>> date_of(Partition.of([("year", "2024"), ("month", "5"), ("day", "6")]))
-    '2024-05-06'
-
-    :return: ``2024-05``, ``2024-05-06`` or ``2024-05-06T10``; None if there is no such family, or
-        two, or its values are no date
-    """
-    families: dict[str, dict[str, str]] = {}
-    for label, value in partition.values:
-        found = _FAMILY.fullmatch(label)
-        if found is None:
-            continue
-        family = families.setdefault((found["prefix"] or "").lower(), {})
-        unit = found.lastgroup or ""
-        if unit in family:
-            return None
-        family[unit] = value
-    whole = [family for family in families.values() if {"year", "month"} <= set(family)]
-    return _family_date(whole[0]) if len(whole) == 1 else None
-
-
-def _family_date(family: dict[str, str]) -> str | None:
-    values = [family[unit] for unit in _UNITS if unit in family]
-    if [unit in family for unit in _UNITS[: len(values)]].count(True) < len(values):
-        return None  # an hour of no day
-    if not all(re.fullmatch("[0-9]{1,4}", value) for value in values):
-        return None
-    numbers = [int(value) for value in values]
-    year, month, day, hour = (*numbers, *(1, 1, 1, 0)[len(numbers) :])
-    try:
-        moment = datetime(year, month, day, hour)  # noqa: DTZ001  (folders have no zone)
-    except ValueError:
-        return None
-    return moment.isoformat()[: {2: 7, 3: 10, 4: 13}[len(numbers)]]

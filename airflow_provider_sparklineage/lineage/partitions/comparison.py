@@ -22,7 +22,7 @@ Statuses, in the order in which they are asked:
   day where the table is partitioned by the hours of a column.
 - A predicate matches if all rows of all touched partitions fulfil it; a partition of which no row
   does is unexpected; a partition with some such rows, or columns of the data in the predicate,
-  leave it unobserved (:mod:`.satisfying`). It never gives ``missing``, for nobody knows which
+  leave it unobserved (:mod:`.evaluation`). It never gives ``missing``, for nobody knows which
   partitions there are. Partitions that are declared beside a predicate are compared as such, and
   the predicate may only make more of them unexpected.
 - All partitions are compared, however few of them the event names.
@@ -37,11 +37,16 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import globs, predicates
-from airflow_provider_sparklineage.model.moments import canonical
-from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition, date_of
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING
-from airflow_provider_sparklineage.model.subset.evaluation import Satisfying, either
-from airflow_provider_sparklineage.model.values import KEPT, ValueKind, has_zone, kind_of, spelled
+from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
+from airflow_provider_sparklineage.model.timestamps import (
+    PRECISION,
+    canonical_time,
+    date_of_columns,
+    has_zone,
+)
+from airflow_provider_sparklineage.model.values import ValueKind, canonical_value, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -172,7 +177,7 @@ def _explained(expected: Expected, seen: Seen) -> bool:
     """Whether dates of the arguments are the first and the last that was touched."""
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
-        dates = {canonical(s.value) for s in expected.sources if s.dimension == label}
+        dates = {canonical_time(s.value) for s in expected.sources if s.dimension == label}
         values = [_date_of(p, label, formats.get(label, "")) for p in seen.partitions]
         if values and {min(values), max(values)} <= dates:
             return True
@@ -186,8 +191,8 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
     """
     values = partition.as_dict()
     if label in values:
-        return canonical(values[label], form) or ""
-    return (date_of(partition) or "") if label == "/".join(values) else ""
+        return canonical_time(values[label], form) or ""
+    return (date_of_columns(partition.values) or "") if label == "/".join(values) else ""
 
 
 # --- one spelling ---------------------------------------------------------------------------------
@@ -212,7 +217,7 @@ class _Spelling:
             self._labels.setdefault(dimension.label.casefold(), dimension.label)
         for dimension in self._seen.values():
             # An author writes ts= of a table that is partitioned by day(ts).
-            for name in dimension.fields if dimension.transform in KEPT else ():
+            for name in dimension.fields if dimension.transform in PRECISION else ():
                 self._labels.setdefault(name.casefold(), dimension.label)
 
     def knows(self, partitions: Iterable[Partition]) -> bool:
@@ -227,15 +232,15 @@ class _Spelling:
             name = self._labels.get(label.casefold(), label)
             dimension = self._seen.get(name)
             form = self._formats.get(label, "") or (dimension.format if dimension else "")
-            key.append((name, spelled(value, form, dimension)))
+            key.append((name, canonical_value(value, form, dimension)))
         return tuple(sorted(key))
 
     def seen(self, partition: Partition) -> _Values:
         """Spell a partition that was seen."""
         return {
-            label: spelled(value, self._seen[label].format, self._seen[label])
+            label: canonical_value(value, self._seen[label].format, self._seen[label])
             if label in self._seen
-            else spelled(value, "", None)
+            else canonical_value(value, "", None)
             for label, value in partition.values
         }
 
@@ -244,14 +249,14 @@ class _Spelling:
         with_zone: dict[str, set[bool]] = {}
         for side in (chain.from_iterable(wanted), chain.from_iterable(v.items() for v in found)):
             for label, value in side:
-                if len(value) > KEPT["day"] and label not in self.texts and value != NULL:
+                if len(value) > PRECISION["day"] and label not in self.texts and value != NULL:
                     with_zone.setdefault(label, set()).add(has_zone(value))
         return all(len(kinds) == 1 for kinds in with_zone.values())
 
     def cut(self, label: str, value: str) -> int | None:
         """Tell how many characters of a dimension's values an expected value says; None: all."""
         dimension = self._seen.get(label)
-        kept = KEPT.get(dimension.transform) if dimension else None
+        kept = PRECISION.get(dimension.transform) if dimension else None
         return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
 
 
@@ -312,7 +317,7 @@ def _globbed(
 
 def _by_predicates(expected: Expected, seen: Seen) -> Check:
     """Compare where at least one of the statements has a predicate."""
-    satisfying = Satisfying(seen.dimensions)
+    evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
     missing: set[Partition] = set()
     for partitions, where in expected.choices:
@@ -327,7 +332,7 @@ def _by_predicates(expected: Expected, seen: Seen) -> Check:
             covered = seen.partitions - check.unexpected
         for partition, found in verdicts.items():
             is_covered = covered is None or partition in covered
-            holds = satisfying.holds(condition, partition) if is_covered else False
+            holds = evaluation.selects(condition, partition) if is_covered else False
             found.append(True if holds is None and covered is not None else holds)
     outcomes = {partition: either(found) for partition, found in verdicts.items()}
     unexpected = frozenset(p for p, fulfils in outcomes.items() if fulfils is False)

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.model.moments import canonical
-from airflow_provider_sparklineage.model.partitioning import date_of
+from airflow_provider_sparklineage.model.timestamps import canonical_time, date_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -135,7 +134,7 @@ def _is_table(wanted: str, known: Collection[str]) -> bool:
 
 
 def _value(source: Source) -> tuple[str, str]:
-    return source.dimension, canonical(source.value) or source.value
+    return source.dimension, canonical_time(source.value) or source.value
 
 
 def _says_something(expectation: Expectation) -> bool:
@@ -183,17 +182,17 @@ def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[So
     forms = {d.label: d.format for d in observed.dimensions}
     labels: dict[str, str] = {}
     for partition in observed.partitions:
-        if day := date_of(partition):  # of year=/month=/day= columns
+        if day := date_of_columns(partition.values):  # of year=/month=/day= columns
             labels.setdefault(day, "/".join(partition.as_dict()))
         for label, value in partition.values:
-            if moment := canonical(value, forms.get(label, "")):
-                labels.setdefault(moment, label)
+            if time := canonical_time(value, forms.get(label, "")):
+                labels.setdefault(time, label)
     explaining = []
     for expectation in here:
         if expectation.kind is not Kind.INFERRED:
             continue
         for source in expectation.sources:
-            found = labels.get(canonical(source.value) or "")
+            found = labels.get(canonical_time(source.value) or "")
             if found is not None and source.dimension in ("", found):
                 explaining.append(replace(source, dimension=found))
     return explaining

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.moments import form_of
 from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     Binary,
@@ -39,6 +38,7 @@ from airflow_provider_sparklineage.model.subset import (
     disjunction,
     to_text,
 )
+from airflow_provider_sparklineage.model.timestamps import common_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -197,7 +197,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     if len(varying) != 1:
         return None
     label, one, other = varying[0]
-    form = formats.get(label) or form_of(one, other)
+    form = formats.get(label) or common_format(one, other)
     return date_range(partitions, form) if form else None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.model.datasets import untrimmed
 from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
 from airflow_provider_sparklineage.model.partitioning import IDENTITY, Dimension
-from airflow_provider_sparklineage.model.times import check_format
+from airflow_provider_sparklineage.model.timestamps import check_format
 
 if TYPE_CHECKING:
     from collections.abc import Collection

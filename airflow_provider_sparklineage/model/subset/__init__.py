@@ -7,8 +7,6 @@ for partitions.
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
@@ -28,10 +26,11 @@ from airflow_provider_sparklineage.model.subset.conditions import (
     disjunction,
     terms,
 )
+from airflow_provider_sparklineage.model.timestamps import step_counter
 from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -53,15 +52,6 @@ __all__ = [
     "to_text",
 ]
 
-_DIRECTIVES = "YmdHMS"
-_STEPS: dict[str, Callable[[datetime], int]] = {
-    "Y": lambda t: t.year,
-    "m": lambda t: t.year * 12 + t.month,
-    "d": lambda t: t.toordinal(),
-    "H": lambda t: t.toordinal() * 24 + t.hour,
-    "M": lambda t: (t.toordinal() * 24 + t.hour) * 60 + t.minute,
-    "S": lambda t: ((t.toordinal() * 24 + t.hour) * 60 + t.minute) * 60 + t.second,
-}
 # What people read in one line of a table or a summary: enough to recognise a subset, never a list.
 _NAMED = 3
 _TERMS = 8
@@ -69,21 +59,21 @@ _LONGEST = 300
 
 
 def date_range(partitions: frozenset[Partition], format: str) -> Condition | None:
-    """Say a gap-free run of dates as ``first <= label AND label <= last``.
+    """Describe a gap-free run of dates as ``first <= label AND label <= last``.
 
     The step is the smallest part of the format: years, months, days, hours, minutes or seconds.
     Other labels must have one value each, and become EQUAL compares of the same AND. Hours are
     those of a clock without changes: the hour that a change of time leaves out is a gap.
 
-    :param format: how the values of the one label that varies spell a time, in the directives
+    :param format: the format of the one label that varies, in the directives
         ``%Y %m %d %H %M %S``, from large to small as in ``%Y-%m-%d``: only such text sorts in the
         order of time
     :return: None of fewer than two partitions, if there are gaps, values of another format,
         several labels that vary, or the format is another; nor of nulls, which no compare selects
     """
     varying = _varying_label(partitions)
-    parse = _parser(format)
-    if varying is None or parse is None:
+    step_of = step_counter(format)
+    if varying is None or step_of is None:
         return None
     label, fixed = varying
     if NULL in fixed.values():
@@ -91,7 +81,7 @@ def date_range(partitions: frozenset[Partition], format: str) -> Condition | Non
     by_step: dict[int, str] = {}
     for partition in partitions:
         value = partition.as_dict()[label]
-        step = parse(value)
+        step = step_of(value)
         if step is None:
             return None
         by_step[step] = value
@@ -108,7 +98,7 @@ def date_range(partitions: frozenset[Partition], format: str) -> Condition | Non
 
 
 def to_text(condition: Condition) -> str:
-    """Say a condition to people, in at most 300 characters.
+    """Describe a condition to people, in at most 300 characters.
 
     >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
     'dt=2024-05-06'
@@ -134,35 +124,6 @@ def _varying_label(partitions: frozenset[Partition]) -> tuple[str, dict[str, str
     return label, {field: value for field, value in fixed.items() if field != label}
 
 
-def _parser(format_: str) -> Callable[[str], int | None] | None:
-    """Give what reads a value to the number of its step, or None of a value of another format.
-
-    Stricter than strptime, which reads ``2024-5-6`` too, and right for years before 1000, which
-    strftime spells without zeros.
-    """
-    directives = "".join(re.findall("%(.)", format_, re.DOTALL))
-    if not directives or not _DIRECTIVES.startswith(directives):
-        return None
-    digits = {f"%{d}": rf"(\d{{{4 if d == 'Y' else 2}}})" for d in directives}
-    pattern = re.compile(
-        "".join(digits.get(part) or re.escape(part) for part in re.split("(%.)", format_)),
-        re.ASCII,
-    )
-    step = _STEPS[directives[-1]]
-
-    def parse(value: str) -> int | None:
-        match = pattern.fullmatch(value)
-        if match is None:
-            return None
-        parts = [int(group) for group in match.groups()]
-        try:
-            return step(datetime(*(*parts, *(1, 1, 1)[len(parts) :])))  # type: ignore[arg-type]  # noqa: DTZ001
-        except ValueError:
-            return None
-
-    return parse
-
-
 def _text(condition: Condition) -> str:
     match condition:
         case Partitions():
@@ -183,14 +144,14 @@ def _text(condition: Condition) -> str:
 
 def _names(names: Iterable[object], kind: str) -> str:
     """Name a few, or the first and the last with their number."""
-    spelled = {str(name) for name in names}
-    if "" in spelled:
+    texts = {str(name) for name in names}
+    if "" in texts:
         return "everything"
-    if not spelled:
+    if not texts:
         return f"no {kind}"
-    if len(spelled) <= _NAMED:
-        return ", ".join(sorted(spelled))
-    return f"{min(spelled)} … {max(spelled)} ({len(spelled)} {kind}s)"
+    if len(texts) <= _NAMED:
+        return ", ".join(sorted(texts))
+    return f"{min(texts)} … {max(texts)} ({len(texts)} {kind}s)"
 
 
 def _joined_text(condition: Binary) -> str:
@@ -207,7 +168,7 @@ def _joined_text(condition: Binary) -> str:
 
 
 def _range_text(condition: Binary) -> str | None:
-    """Say ``first <= field <= last`` of an AND of two compares that bound one field."""
+    """Write ``first <= field <= last`` of an AND of two compares that bound one field."""
     low, high = condition.left, condition.right
     if not (
         condition.operator is Operator.AND

@@ -1,10 +1,10 @@
-"""Predicates decided for partitions: all rows, none, or not known."""
+"""Predicates evaluated for partitions: all rows, none, or not known."""
 
 import pytest
 
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.subset.evaluation import Satisfying
+from airflow_provider_sparklineage.model.subset.evaluation import Evaluation
 
 DT = Dimension.of("dt", type="date")
 TEXT = Dimension.of("dt", type="string")
@@ -49,10 +49,11 @@ DAY = Dimension.of("ts", "day", "ts_day", "date")
         pytest.param(DAY, "2024-05-06", "ts < '2024-05-01'", False, id="days before"),
         pytest.param(DAY, "2024-05-06", "ts >= '2024-05-06'", None, id="whose midnight"),
         pytest.param(DAY, "2024-05-06", "ts = '2024-05-09 00:00:00'", False, id="another day"),
-        pytest.param(DAY, "2024-05-06", "ts = '2024-05-06 09:00:00'", None, id="a moment of it"),
+        pytest.param(DAY, "2024-05-06", "ts = '2024-05-06 09:00:00'", None, id="a time of it"),
         pytest.param(DAY, "2024-05-06", "ts_day = '2024-05-06'", True, id="by its own name"),
         pytest.param(DAY, "9999-12-31", "ts >= '2024-05-01'", None, id="the end of time"),
         pytest.param(DAY, None, "ts >= '2024-05-01'", False, id="null of a transform"),
+        pytest.param(DAY, "2024-05", "ts < '2024-05-20'", None, id="a month is no day"),
         pytest.param(
             Dimension.of("ts", "month", "ts_month", "int"), "2024-12", "ts < '2026-01-01'", True,
             id="month",
@@ -68,4 +69,4 @@ DAY = Dimension.of("ts", "day", "ts_day", "date")
 )  # fmt: skip
 def test_a_predicate_of_a_partition(dimension, value, where, holds):
     partition = Partition.of([(dimension.label, value)])
-    assert Satisfying([dimension]).holds(predicates.condition(where), partition) is holds
+    assert Evaluation([dimension]).selects(predicates.condition(where), partition) is holds

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.model.subset import (
     terms,
     to_text,
 )
-from airflow_provider_sparklineage.model.subset.evaluation import Satisfying
+from airflow_provider_sparklineage.model.subset.evaluation import Evaluation
 
 EQUAL, GREATER, AT_LEAST, LESS, AT_MOST = Comparison
 AND, OR = Operator
@@ -293,16 +293,16 @@ def test_a_range_contains_exactly_its_days(first, count):
     if last == first:
         return
     found = date_range(run_of("dt", every_day(str(first), str(last))), "%Y-%m-%d")
-    satisfying = Satisfying([Dimension.of("dt", type="date")])
+    evaluation = Evaluation([Dimension.of("dt", type="date")])
 
-    def holds(day):
-        return satisfying.holds(found, Partition.of([("dt", str(day))]))
+    def selects(day):
+        return evaluation.selects(found, Partition.of([("dt", str(day))]))
 
-    assert all(map(holds, every_day(str(first), str(last))))
+    assert all(map(selects, every_day(str(first), str(last))))
     if first > date.min:
-        assert holds(first - timedelta(days=1)) is False
+        assert selects(first - timedelta(days=1)) is False
     if last < date.max:
-        assert holds(last + timedelta(days=1)) is False
+        assert selects(last + timedelta(days=1)) is False
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Values of partitions in one spelling, by type, format and transform."""
+"""Values of partitions in canonical form, by type, format and transform."""
 
 import re
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.model.moments import canonical
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension
-from airflow_provider_sparklineage.model.values import has_zone, spelled
+from airflow_provider_sparklineage.model.timestamps import canonical_time, has_zone
+from airflow_provider_sparklineage.model.values import canonical_value
 
 
 def of(kind, transform="identity"):
@@ -62,8 +62,8 @@ def of(kind, transform="identity"):
         ("\u0665", of("int"), "\u0665"),
     ],
 )
-def test_spellings(value, dimension, expected):
-    assert spelled(value, "", dimension) == expected
+def test_the_canonical_form(value, dimension, expected):
+    assert canonical_value(value, "", dimension) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_spellings(value, dimension, expected):
         ("2024-05-06", False),
     ],
 )
-def test_zones_are_told(value, is_zoned):
-    assert has_zone(spelled(value, "", of("timestamp"))) == is_zoned
+def test_zones_are_recognised(value, is_zoned):
+    assert has_zone(canonical_value(value, "", of("timestamp"))) == is_zoned
 
 
 @given(st.text("0123456789-T W", max_size=10) | st.dates().map(str))
-def test_days_are_what_the_canonical_spelling_takes_for_days(text):
-    moment = canonical(text)
-    if moment is not None and len(moment) == 10:
-        assert spelled(text, "", of("date")) == moment
-    elif moment is None and not re.fullmatch(r"-?\d{1,7}", text):
-        assert spelled(text, "", of("date")) == text
+def test_days_are_what_the_canonical_form_takes_for_days(text):
+    time = canonical_time(text)
+    if time is not None and len(time) == 10:
+        assert canonical_value(text, "", of("date")) == time
+    elif time is None and not re.fullmatch(r"-?\d{1,7}", text):
+        assert canonical_value(text, "", of("date")) == text

@@ -1,25 +1,30 @@
-"""Times as names of folders spell them: patterns of strptime, as far as they sort and round-trip.
+"""Texts in a format of :meth:`~datetime.datetime.strptime`, as layouts and dimensions have it.
 
-Patterns are read and written here, not by :mod:`datetime`: its ``%Y`` writes the year 1 as ``1`` on
-some systems and reads it back on none.
+Stricter than strptime, which reads ``2024-5-6`` as ``%Y-%m-%d`` too: folders sort in the order of
+time, and are written again as they were, only with all their zeros.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+UNITS = "YmdHMS"
+"""Directives from the largest unit to the smallest."""
+
 _WIDTHS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2, "G": 4, "V": 2, "u": 1}
-_UNITS = "YmdHMS"
 _ISO = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 _ISO_WEEK = "%G-W%V"
 # What each of these cannot do without.
 _NEEDS = {"j": "Y", "G": "V", "V": "G", "u": "V"}
-_LONG_YEAR = 2020  # of times without a year: it has a 29th of February and a week 53
+# What is not given; 2020 has a 29th of February and a week 53.
+_FIRST = {"Y": "2020", "G": "2020", "V": "01", "u": "1", "m": "01", "d": "01"}
+_MIDNIGHT = {"H": "00", "M": "00", "S": "00"}
 _STRPTIME = frozenset("aAbBcdfGHIjmMpSuUVwWxXyYzZ%")
 _DIRECTIVE = re.compile("%(.?)", re.DOTALL)
 
@@ -27,7 +32,7 @@ _DIRECTIVE = re.compile("%(.?)", re.DOTALL)
 def directives(pattern: str) -> set[str]:
     """Letters of a pattern's directives.
 
-    :raise ValueError: if there are none, or one that cannot be used; says which can
+    :raise ValueError: if there are none, or one that cannot be used; names those that can
     """
     found = {letter for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
     for letter in sorted(found):
@@ -42,7 +47,7 @@ def directives(pattern: str) -> set[str]:
 
 
 def check_format(pattern: str) -> None:
-    """Refuse what :meth:`strptime` does not read, for values that no layout spells.
+    """Refuse what :meth:`strptime` does not read, for values that are in no layout.
 
     :raise ValueError: if the pattern has no directive, or one that is not known
     """
@@ -57,7 +62,7 @@ def check_format(pattern: str) -> None:
 
 
 def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
-    """Decide how the values of a field are spelled that paths spell by these patterns.
+    """Choose the format of the values of a field that paths write in these patterns.
 
     :param patterns: of all the places of a field; an empty one is text
     :param wanted: the dimension's own format; ISO, or the patterns themselves, without one
@@ -89,34 +94,42 @@ def _derived(given: Iterable[str]) -> set[str]:
 
 
 def iso_pattern(given: set[str]) -> str:
-    """Give the pattern of ISO 8601 that spells what some directives do; empty if there is none."""
+    """Give the pattern of ISO 8601 with the precision of some directives; empty if none has."""
     if {"Y", "j"} <= given or {"G", "V", "u"} <= given:
         given = given - {"j", "G", "V", "u"} | {"Y", "m", "d"}
-    units = [unit in given for unit in _UNITS]
+    units = [unit in given for unit in UNITS]
     if units[0] and units == sorted(units, reverse=True):
         return _ISO[units.count(True) - 1]
     return _ISO_WEEK if {"G", "V"} <= given and not any(units) else ""
 
 
 def pattern_regex(pattern: str) -> str:
-    """Give the regex, without groups, of the texts that a pattern spells."""
+    """Give the regex, without groups, of the texts in a pattern."""
     return _regex(pattern, "[0-9]{{{width}}}")
 
 
-def digits_in(pattern: str, text: str) -> dict[str, str] | None:
-    """Read a text that a pattern spells.
+def digits(pattern: str, text: str) -> dict[str, str] | None:
+    """Read a text in a pattern.
 
-    :return: the digits by directive, not yet checked to be a time; None if it is not so spelled
+    :return: the digits by directive, not yet checked to be a time; None if it is not in the pattern
+    :raise ValueError: if the pattern has no directive, or one that cannot be used
     """
-    match = re.fullmatch(_regex(pattern, "([0-9]{{{width}}})"), text)
+    regex, letters = _reader(pattern)
+    match = regex.fullmatch(text)
     if match is None:
         return None
     found: dict[str, str] = {}
-    letters = (letter for letter in _DIRECTIVE.findall(pattern) if letter != "%")
-    for letter, digits in zip(letters, match.groups(), strict=True):
-        if found.setdefault(letter, digits) != digits:
+    for letter, number in zip(letters, match.groups(), strict=True):
+        if found.setdefault(letter, number) != number:
             return None
     return found
+
+
+@lru_cache(maxsize=256)  # a few dimensions' formats, and hundreds of thousands of values
+def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    directives(pattern)
+    letters = tuple(letter for letter in _DIRECTIVE.findall(pattern) if letter != "%")
+    return re.compile(_regex(pattern, "([0-9]{{{width}}})")), letters
 
 
 def _regex(pattern: str, group: str) -> str:
@@ -129,47 +142,46 @@ def _regex(pattern: str, group: str) -> str:
     )
 
 
-def spelling(digits: Mapping[str, str], pattern: str) -> str:
-    """Spell a time otherwise.
+def from_digits(found: Mapping[str, str]) -> datetime:
+    """Give the time of digits by directive; what they leave open is the first there is.
 
-    :param digits: by directive
+    :return: without a zone, as the name of a folder has none
     :raise ValueError: if there is no such time
     """
-    msg = f"There is no time with {', '.join(f'%{k} {v}' for k, v in digits.items())}."
+    msg = f"There is no time with {', '.join(f'%{k} {v}' for k, v in found.items())}."
+    parts = {**_FIRST, **_MIDNIGHT, **found}
+    clock = "T{H}:{M}:{S}".format_map(parts)
     try:
-        moment = _moment({letter: int(number) for letter, number in digits.items()})
+        if "G" in found or "V" in found:
+            at = datetime.fromisoformat("{G}-W{V}-{u}".format_map(parts) + clock)
+        elif "j" in found:
+            day = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j")  # noqa: DTZ007
+            at = datetime.fromisoformat(day.date().isoformat() + clock)
+        else:
+            at = datetime.fromisoformat("{Y}-{m}-{d}".format_map(parts) + clock)
     except ValueError as e:
         raise ValueError(msg) from e
-    if any(_written(moment, letter) != number for letter, number in digits.items()):
+    # A day of the year and one of the month may differ.
+    is_sure = found.keys() <= set(UNITS)
+    if not is_sure and any(written(at, f"%{letter}") != text for letter, text in found.items()):
         raise ValueError(msg)
-    return _DIRECTIVE.sub(lambda m: "%" if m[1] == "%" else _written(moment, m[1]), pattern)
+    return at
 
 
-def _moment(numbers: Mapping[str, int]) -> datetime:
-    # Naive: the name of a folder has no zone.
-    at = time(numbers.get("H", 0), numbers.get("M", 0), numbers.get("S", 0))
-    if "G" in numbers or "V" in numbers:
-        year = numbers.get("G", _LONG_YEAR)
-        day = date.fromisocalendar(year, numbers.get("V", 1), numbers.get("u", 1))
-    elif "j" in numbers:
-        day = date(numbers.get("Y", _LONG_YEAR), 1, 1) + timedelta(days=numbers["j"] - 1)
-    else:
-        day = date(numbers.get("Y", _LONG_YEAR), numbers.get("m", 1), numbers.get("d", 1))
-    return datetime.combine(day, at)
+def written(at: datetime, pattern: str) -> str:
+    """Write a time in a pattern."""
+    # strftime writes the year 1 without zeros on some systems.
+    years = {"%Y": f"{at.year:04}", "%G": f"{at.isocalendar().year:04}"}
+    return _DIRECTIVE.sub(lambda m: years.get(m[0]) or at.strftime(m[0]), pattern)
 
 
-def _written(moment: datetime, letter: str) -> str:
-    year, week, weekday = moment.isocalendar()
-    number = {
-        "Y": moment.year,
-        "m": moment.month,
-        "d": moment.day,
-        "j": moment.timetuple().tm_yday,
-        "H": moment.hour,
-        "M": moment.minute,
-        "S": moment.second,
-        "G": year,
-        "V": week,
-        "u": weekday,
-    }[letter]
-    return f"{number:0{_WIDTHS[letter]}}"
+def parsed(text: str, pattern: str) -> datetime | None:
+    """Read a time, without a zone; None of what is none, or is not in the pattern.
+
+    :raise ValueError: if the pattern has no directive, or one that cannot be used
+    """
+    found = digits(pattern, text)
+    try:
+        return from_digits(found) if found else None
+    except ValueError:
+        return None
