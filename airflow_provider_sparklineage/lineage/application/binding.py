@@ -20,11 +20,11 @@ from airflow_provider_sparklineage.lineage.application.untraced_columns import (
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_folder
 from airflow_provider_sparklineage.spark.capture.observations import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
@@ -163,7 +163,7 @@ class _Tying:
             return
         unrestricted = not read.partition_filters and not read.pushed_filters
         roots = {_plain(root) for root in read.roots}
-        for dataset, layouts in self._by_dataset(read.layouts, read.table).items():
+        for dataset, layouts in self._by_dataset(self._at_roots(read), read.table).items():
             bases = {_plain(layout.base) for layout in layouts}
             dimensions, partitions = self._united(dataset, layouts)
             self.reads[dataset].append(
@@ -216,8 +216,23 @@ class _Tying:
         target = record.lost_columns.target
         written = self._dataset(target.path, target.table)
         if written is not None:
-            untraced = lost_columns(record.lost_columns, record.python_udfs, self._dataset)
+            untraced = lost_columns(record.lost_columns, record.python_udfs, self._relation)
             self.lost_columns[written].append((started, ended, untraced))
+
+    def _at_roots(self, read: ReadRecord) -> Iterator[Layout]:
+        """Give the layouts of a read, below its roots where those are datasets of their own.
+
+        With the option ``basePath``, partitions are told from a folder above the roots, and the
+        listener names the roots: they differ if a partition's folder is not trimmed.
+        """
+        named: dict[str, DatasetName | None] = {}
+        for layout in read.layouts or ():
+            if layout.dimensions and not named:
+                named = {root: self._named(root) for root in read.roots}
+            above = self._named(layout.base) if layout.dimensions else None
+            own = [root for root in named if above and named[root] != above]
+            parts = [part for root in own if (part := _part(layout, root))]
+            yield from parts or [layout]
 
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None
@@ -237,8 +252,7 @@ class _Tying:
 
     def _found(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a path or table; what belongs to none is noted."""
-        location = self._locator.locate(path)
-        named = location.dataset if location else None
+        named = self._named(path)
         if named in self._names:
             return named
         if named in self._aliases:
@@ -252,6 +266,28 @@ class _Tying:
         if named is None or not self._is_inside(named):
             self.unmatched.add(str(named) if named else table or path)
         return None
+
+    def _named(self, path: str) -> DatasetName | None:
+        location = self._locator.locate(path)
+        return location.dataset if location else None
+
+    def _relation(self, path: str, table: str | None) -> DatasetName | None:
+        """Find the dataset of a relation, whose path the observer gives without partition folders.
+
+        Where those are not trimmed, it is the one dataset that is such a folder of it.
+        """
+        location = self._locator.locate(path)
+        if location is None or location.dataset in self._names:
+            return self._dataset(path, table)
+        above = location.folder
+        folders = [
+            name
+            for name in self._names
+            if name.namespace == above.namespace and _values(name.name, above.name)
+        ]
+        if not folders:
+            return self._dataset(path, table)
+        return folders[0] if len(folders) == 1 else None
 
     def _are_partitions(self, bases: Iterable[str]) -> bool:
         """Whether some base is no dataset's root, but a folder of one of its partitions."""
@@ -290,6 +326,29 @@ class _Tying:
             if DatasetName(name.namespace, above) in self._names:
                 return True
         return False
+
+
+def _values(folder: str, base: str) -> list[tuple[str, str]]:
+    """Read the columns and values between two folders; none if others are between them."""
+    if not folder.startswith(f"{base}/"):
+        return []
+    found = [split_folder(name) for name in folder[len(base) + 1 :].split("/")]
+    values = [one for one in found if one is not None]
+    return values if len(values) == len(found) else []
+
+
+def _part(layout: Layout, root: str) -> Layout | None:
+    """Give the part of a layout that is in a partition's folder; None if it is no such folder."""
+    values = Partition.of(_values(_plain(root), _plain(layout.base))).values
+    leading = [d.field for d in layout.dimensions[: len(values)]]
+    if not values or leading != [label for label, _ in values]:
+        return None
+    inside = [
+        partition[len(values) :]
+        for partition in layout.partitions
+        if Partition.of(zip(leading, partition, strict=False)).values == values
+    ]
+    return Layout(root, layout.dimensions[len(values) :], inside)
 
 
 def _plain(uri: str) -> str:

@@ -65,7 +65,7 @@ def scan(root, base, *partitions, dimensions=(), filters=()):
 def merged(tmp_path):
     """Merge what a listener of some configuration reported, and the observer if it did."""
 
-    def merged(naming, inputs, *reads, arguments=()):
+    def merged(naming, inputs, *reads, arguments=(), **record):
         manifest = Manifest(APPLICATION, naming=naming, outcome="COMPLETE")
         texts = [TracedText("application_args[0]", a, a) for a in arguments]
         known = declared(TaskFields(texts), manifest.locator, lambda _: None)
@@ -76,8 +76,8 @@ def merged(tmp_path):
             ),
         )
         bundle.events_path.write_text("".join(f"{json.dumps(e)}\n" for e in events(*inputs)))
-        if reads:
-            query = {"kind": "query", "started": 1600, "ended": 2400, "reads": list(reads)}
+        if reads or record:
+            query = {"kind": "query", "started": 1600, "ended": 2400, "reads": list(reads)} | record
             bundle.observations_path.write_text(f"{json.dumps(query)}\n")
         return task_lineage(capture.load(bundle.path))
 
@@ -114,6 +114,23 @@ def codes(lineage):
             {Partition.of([("hour", "3")])},
             id="partitions below it",
         ),
+        pytest.param(
+            scan("file:/lake/orders/dt=1", "file:///lake/orders", ["1"], dimensions=[DT]),
+            None,
+            id="basePath",
+        ),
+        pytest.param(
+            scan(
+                "file:/lake/orders/dt=1",
+                "file:///lake/orders",
+                ["1", "3"],
+                ["2", "4"],
+                dimensions=[DT, HOUR],
+                filters=["hour = 3"],
+            ),
+            {Partition.of([("hour", "3")])},
+            id="partitions below it with basePath",
+        ),
     ],
 )
 def test_a_partition_folder_that_is_not_trimmed_is_the_dataset_that_was_observed(
@@ -123,6 +140,25 @@ def test_a_partition_folder_that_is_not_trimmed_is_the_dataset_that_was_observed
     orders = only(lineage.inputs)
     assert (orders.name.name, orders.observed) == ("/lake/orders/dt=1", True)
     assert (orders.subset and orders.subset.partitions) == seen
+    assert DegradationCode.OBSERVATION_UNTIED not in codes(lineage)
+
+
+@pytest.mark.parametrize(
+    ("folders", "sources"),
+    [
+        pytest.param(["/lake/orders/dt=1"], {("/lake/orders/dt=1", "price")}, id="one"),
+        pytest.param(["/lake/orders/dt=1", "/lake/orders/dt=2"], set(), id="two"),
+    ],
+)
+def test_the_column_of_a_folder_that_is_not_trimmed_has_its_dataset(merged, folders, sources):
+    untraced = {
+        "target": {"path": "file:/lake/out"},
+        "relations": [{"path": "file:/lake/orders"}],
+        "columns": [{"column": "p", "complete": True, "sources": [[0, "price"]]}],
+    }
+    lineage = merged(NO_KEY_VALUE, [dataset(name) for name in folders], lost_columns=untraced)
+    fields = only(lineage.outputs).columns.fields
+    assert {(c.dataset.name, c.field) for c in fields.get("p", ())} == sources
     assert DegradationCode.OBSERVATION_UNTIED not in codes(lineage)
 
 
