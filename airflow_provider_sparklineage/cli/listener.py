@@ -32,7 +32,7 @@ def _fetch_listener(args: argparse.Namespace) -> int:
         args.spark_binary,
         location=args.source,
         repositories=args.repositories,
-        tell=lambda line: print(line, file=sys.stderr),
+        progress=lambda line: print(line, file=sys.stderr),
     )
     print(jar)
     return 0

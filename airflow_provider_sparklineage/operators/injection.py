@@ -137,7 +137,9 @@ def injected(
 def _jar(before: Read, target: SubmitTarget, settings: Settings) -> Path:
     """Find the listener jar, or fetch it if the task may."""
     if settings.fetch_listener and settings.listener_jar is None:
-        listener_selection.fetch_for(before.spark, target.spark_binary, before.env, tell=log.info)
+        listener_selection.fetch_for(
+            before.spark, target.spark_binary, before.env, progress=log.info
+        )
     return listener_selection.jar_for(before.spark, settings.listener_jar, before.env)
 
 

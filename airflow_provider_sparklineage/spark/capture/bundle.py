@@ -19,6 +19,7 @@ import shutil
 import socket
 import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -270,7 +271,10 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             "capture_location to a directory that the worker can write to."
         )
         raise CaptureError(msg) from error
-    bundle = CaptureBundle(path, manifest, lock=locks.take(path))
+    lock = None
+    with suppress(OSError):  # no other try works here, and where there are no locks nothing sweeps
+        lock = locks.acquire(path)
+    bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()
     except CaptureError:

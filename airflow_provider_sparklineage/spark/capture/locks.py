@@ -1,47 +1,64 @@
-"""Who is at work in a folder: a lock that the system lets go of when its process ends, however.
+"""Which process works in a folder: a lock that the system releases when the process ends, however.
 
-A process id would not do: ids come again, and a container's are not another one's.
+A process id would not do: ids come again, and a container's are not another one's. Nor would
+``filelock``, which Airflow does not bring: where a file system knows no locks it goes on with a
+file that a killed process leaves and a released lock removes. Here the file stays, as it marks a
+bundle for :mod:`.retention`, and without locks nothing of others is ever removed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import suppress
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK = ".lock"
+_POLL_S = 0.2
 
 
 class Lock:
-    """A folder that this process is at work in, until it says so or ends."""
+    """A folder that this process works in, until it says so or ends."""
 
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle
 
     def release(self) -> None:
-        """Be done with it; twice is well."""
+        """Be done with it; a second time does nothing."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
 
-def take(folder: Path) -> Lock | None:
-    """Hold a folder, and make its lock if there is none.
+def acquire(folder: Path, wait_s: float = 0.0) -> Lock | None:
+    """Lock a folder, whose lock file is made if there is none.
 
-    :return: None if it is held, or if the file system knows no locks
+    :param wait_s: how long to wait for another process that holds it
+    :return: None if another process still holds it
+    :raise OSError: if the file cannot be made, or the file system knows no locks
     """
+    ends = time.monotonic() + wait_s
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = Lock(handle)
     try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError:
-        return None
+        # Asked again and again: waiting in flock() itself has no limit.
+        while not _is_taken(handle):
+            if time.monotonic() >= ends:
+                lock.release()
+                return None
+            time.sleep(_POLL_S)
+    except BaseException:  # Airflow's task timeout is one
+        lock.release()
+        raise
+    return lock
+
+
+def _is_taken(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        with suppress(OSError):
-            os.close(handle)
-        return None
-    return Lock(handle)
+    except BlockingIOError:
+        return False
+    return True

@@ -37,7 +37,7 @@ _INTERVAL = timedelta(hours=1)
 def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Delete what tries below ``location`` have left for longer than that; return how many bundles.
 
-    A bundle goes only if nobody holds it (:mod:`.holds`), so never that of a try that runs, on
+    A bundle goes only if nobody holds it (:mod:`.locks`), so never that of a try that runs, on
     this machine or on another one that has the same mount. One that its worker never ended counts
     from its last write. Properties files that a killed worker left go after an hour. Whatever else
     is there is not ours: the location may be a folder that others use.
@@ -77,7 +77,7 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
             if _is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=_try_number, reverse=True):
-        lock = locks.take(bundle.path) if bundle.path else None
+        lock = locks.acquire(bundle.path) if bundle.path else None
         return replace(bundle, lock=lock) if lock else None
     return None
 
@@ -93,7 +93,7 @@ def _is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
 
 
 def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
-    lock = locks.take(folder)
+    lock = locks.acquire(folder)
     if lock is None:
         return False
     try:

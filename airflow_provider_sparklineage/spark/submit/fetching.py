@@ -1,26 +1,24 @@
 """The cache of listener jars, and how it is filled.
 
 Nothing is fetched unless somebody asks for it: ``sparklineage fetch-listener``, or a task where
-``[sparklineage] fetch_listener`` allows it. A jar appears in the cache whole, with the pinned
-digest, or not at all; of several processes one fetches and the others wait for it.
+``[sparklineage] fetch_listener`` allows it. A jar appears in the cache complete, with the pinned
+digest, or not at all; of several processes one fetches and the others wait for it, within a limit.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.capture import locks
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
 if TYPE_CHECKING:
@@ -28,12 +26,13 @@ if TYPE_CHECKING:
 
     Fetcher = Callable[[Path], Path]
     """Bring a listener into a folder and give its path."""
-    Tell = Callable[[str], object]
-    """Take a line of progress."""
+    Progress = Callable[[str], object]
+    """Take a line for the user who waits."""
 
 TIMEOUT_S = 60  # without a byte, of a download
+WAIT_S = 600
+"""How long one process waits for another that fetches; Spark's resolver may take as long."""
 _CHUNK = 1 << 20
-_LOCK = ".lock"
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
@@ -68,7 +67,10 @@ def digest_problem(jar: Path, scala: str) -> str | None:
 
 
 def fetch(
-    scala: str, fetcher: Fetcher, env: Mapping[str, str] = os.environ, tell: Tell = lambda _: None
+    scala: str,
+    fetcher: Fetcher,
+    env: Mapping[str, str] = os.environ,
+    progress: Progress = lambda _: None,
 ) -> Path:
     """Bring the listener for a Scala version into the cache; at once if it is there.
 
@@ -76,7 +78,7 @@ def fetch(
     of the tasks on a worker each would wait for all before it.
 
     :param fetcher: where it comes from: :func:`from_location`, or Spark's :mod:`.resolver`
-    :param tell: takes lines of progress
+    :param progress: takes lines for the user who waits
     :raise ListenerError: if there is no such listener, it cannot be had, its digest is wrong, or
         the cache cannot be written
     """
@@ -88,7 +90,7 @@ def fetch(
         return jar
     try:
         jar.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(jar.parent, tell) as has_waited:
+        with _alone(jar.parent, progress) as has_waited:
             if is_cached(scala, env):  # another process has brought it
                 return jar
             if has_waited:
@@ -97,7 +99,7 @@ def fetch(
                     "`sparklineage fetch-listener`."
                 )
                 raise ListenerError(msg)
-            _fill(jar, scala, fetcher, tell)
+            _fill(jar, scala, fetcher, progress)
     except OSError as error:
         msg = (
             f"The listener cannot be put into the cache {jar.parent} ({error.strerror or error}). "
@@ -108,10 +110,10 @@ def fetch(
     return jar
 
 
-def _fill(jar: Path, scala: str, fetcher: Fetcher, tell: Tell) -> None:
+def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=jar.parent) as work:
         fetched = fetcher(Path(work))
-        tell(f"Checking the digest of {fetched.stat().st_size / 1e6:.0f} MB …")
+        progress(f"Checking the digest of {fetched.stat().st_size / 1e6:.0f} MB …")
         if problem := digest_problem(fetched, scala):
             msg = (
                 f"The fetched {problem}; it is not used. A repository or a proxy gave another "
@@ -122,75 +124,85 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, tell: Tell) -> None:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, tell: Tell) -> Iterator[bool]:
+def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
     """Hold the lock of the cache, and tell whether another process had it first.
 
-    The system lets go of it if the process is killed.
+    :raise ListenerError: if that one does not end
     """
-    with (folder / _LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell("Another process is filling the cache; waiting for it …")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield True
-        else:
-            yield False
+    lock = locks.acquire(folder)
+    has_waited = lock is None
+    if has_waited:
+        progress("Another process is filling the cache; waiting for it …")
+        lock = locks.acquire(folder, WAIT_S)
+    if lock is None:
+        msg = (
+            f"Another process has been filling the cache {folder} for {WAIT_S / 60:.0f} minutes. "
+            "If it hangs, end it, and run `sparklineage fetch-listener`."
+        )
+        raise ListenerError(msg)
+    try:
+        yield has_waited
+    finally:
+        lock.release()
 
 
-def from_location(location: str, tell: Tell = lambda _: None) -> Fetcher:
-    """Bring the listener from a file, or from an address (http, https, file).
+def from_location(location: str, progress: Progress = lambda _: None) -> Fetcher:
+    """Bring the listener from a path or a URL (http, https, file).
 
-    Proxies of the environment apply. Users and passwords in the address are never told.
+    Proxies of the environment apply. Users and passwords in the URL are in no message.
     """
+    scheme = urlsplit(location).scheme
 
     def fetcher(work: Path) -> Path:
         target = work / "listener.jar"
-        scheme = urllib.parse.urlsplit(location).scheme
-        if scheme not in ("http", "https", "file"):
-            path = Path(location).expanduser()
-            if not path.is_file():
-                msg = f"There is no file {path}; give the path or the address of the listener jar."
-                raise ListenerError(msg)
-            shutil.copyfile(path, target)
+        if scheme in ("http", "https"):
+            _download(location, target, progress)
             return target
-        try:
-            _download(location, target, tell)
-        except (urllib.error.URLError, TimeoutError, ValueError, EOFError) as error:
-            reason = getattr(error, "reason", None) or error
-            msg = (
-                f"{location} could not be fetched ({reason}). Check the URL and HTTPS_PROXY, or "
-                "download the jar on another machine and give its path to --from."
-            )
-            raise ListenerError(scrub(msg)) from error
+        path = Path(unquote(urlsplit(location).path) if scheme == "file" else location).expanduser()
+        if not path.is_file():
+            msg = f"There is no file {path}; give the path or the URL of the listener jar."
+            raise ListenerError(msg)
+        shutil.copyfile(path, target)
         return target
 
     return fetcher
 
 
-def _download(address: str, target: Path, tell: Tell) -> None:
-    parts = urllib.parse.urlsplit(address)
-    user, found, host = parts.netloc.rpartition("@")
-    request = urllib.request.Request(  # noqa: S310  (one of three schemes)
-        urllib.parse.urlunsplit(parts._replace(netloc=host))
-    )
-    if found:
-        import base64
+def _download(url: str, target: Path, progress: Progress) -> None:
+    import requests  # a job waits for what is imported above
 
-        token = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
-        request.add_unredirected_header("Authorization", f"Basic {token}")
-    with (
-        urllib.request.urlopen(request, timeout=TIMEOUT_S) as response,  # noqa: S310
-        target.open("wb") as file,
-    ):
-        total = int(response.headers.get("Content-Length") or 0)
-        done, said = 0, 0
-        while chunk := response.read(_CHUNK):
-            file.write(chunk)
-            done += len(chunk)
-            if total and done * 10 // total > said:
-                said = done * 10 // total
-                tell(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
-    if total and done != total:
-        msg = f"{done} of {total} bytes came"
-        raise EOFError(msg)
+    parts = urlsplit(url)
+    auth = None
+    if parts.username is not None:  # given apart, so that it is in no text of an error
+        auth = (unquote(parts.username), unquote(parts.password or ""))
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    try:
+        with (
+            requests.get(bare, auth=auth, stream=True, timeout=TIMEOUT_S) as response,
+            target.open("wb") as file,
+        ):
+            response.raise_for_status()
+            total = int(response.headers.get("Content-Length") or 0)
+            done, tenths = 0, 0
+            for chunk in response.iter_content(_CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                if total and done * 10 // total > tenths:
+                    tenths = done * 10 // total
+                    progress(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+    except (requests.RequestException, ValueError) as error:
+        msg = (
+            f"{url} could not be fetched ({_reason(error)}). Check the URL and HTTPS_PROXY, or "
+            "download the jar on another machine and give its path to --from."
+        )
+        raise ListenerError(scrub(msg)) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Give the answer of a server, or the first cause of there being none."""
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"{response.status_code} {response.reason}"
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return str(error)

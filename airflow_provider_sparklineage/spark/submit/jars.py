@@ -1,7 +1,8 @@
-"""Listener jars as files: whether one is whole, which listener it is, and what it is named.
+"""Listener jars as files: whether one is complete, which listener it is, and what it is named.
 
-A submission waits for this, so a jar is not opened as an archive: listing the 11,000 entries of a
-listener takes a tenth of a second, searching the same bytes a hundredth of that.
+A submission waits for this, 100 ms at most for all of lineage, so a jar is not opened with
+``zipfile``: that lists its 11,000 entries first, which takes 70 ms. To find three of them in the
+bytes of the directory takes half a millisecond.
 """
 
 from __future__ import annotations

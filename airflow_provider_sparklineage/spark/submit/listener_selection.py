@@ -71,14 +71,14 @@ def fetch_for(
     *,
     location: str | None = None,
     repositories: str | None = None,
-    tell: fetching.Tell = lambda _: None,
+    progress: fetching.Progress = lambda _: None,
 ) -> Path:
     """Bring the listener for a Spark into the cache, at once if it is there.
 
     :param spark_binary: whose resolver is used where no ``location`` is given
     :param location: path or address of the jar
     :param repositories: further repositories for the resolver
-    :param tell: takes lines of progress
+    :param progress: takes lines for the user who waits
     :raise ListenerError: if it cannot be had; names the mend
     """
     if fetching.is_cached(spark.scala, env):
@@ -86,9 +86,10 @@ def fetch_for(
     # Imported here, because a job waits for what is imported above.
     from airflow_provider_sparklineage.spark.submit import java, resolver
 
-    tell(f"Fetching {artifact(spark.scala)} {VERSION} for Spark {spark.version} …")
+    progress(f"Fetching {artifact(spark.scala)} {VERSION} for Spark {spark.version} …")
     if location is not None:
-        return fetching.fetch(spark.scala, fetching.from_location(location, tell), env, tell)
+        given = fetching.from_location(location, progress)
+        return fetching.fetch(spark.scala, given, env, progress)
     here = spark_of(spark_binary, env)
     if problem := java.problem(env, here):
         msg = f"The listener cannot be fetched with Spark's resolver. {problem}"
@@ -99,9 +100,9 @@ def fetch_for(
         here.defaults(env) if here.home or env.get("SPARK_CONF_DIR") else {},
         repositories=repositories,
         env=env,
-        tell=tell,
+        progress=progress,
     )
-    return fetching.fetch(spark.scala, fetcher, env, tell)
+    return fetching.fetch(spark.scala, fetcher, env, progress)
 
 
 def _command(spark: SparkDistribution, spark_binary: str) -> str:

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.spark.submit.listener import artifact, coordi
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sparklineage.spark.submit.fetching import Fetcher, Tell
+    from airflow_provider_sparklineage.spark.submit.fetching import Fetcher, Progress
 
 TIMEOUT_S = 600  # 43 MB through a slow mirror, which may be asked for other files first
 
@@ -53,7 +53,7 @@ def from_spark(
     *,
     repositories: str | None = None,
     env: Mapping[str, str] = os.environ,
-    tell: Tell = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> Fetcher:
     """Bring the listener as ``--packages`` would.
 
@@ -73,7 +73,7 @@ def from_spark(
         if repositories:
             command += ["--repositories", repositories]
         command.append(str(work / "nothing.py"))
-        output = _run(command, _environment(env), tell)
+        output = _run(command, _environment(env), progress)
         stored = _STORED.search(output)
         name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
         jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
@@ -99,7 +99,7 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **python}
 
 
-def _run(command: list[str], env: Mapping[str, str], tell: Tell) -> str:
+def _run(command: list[str], env: Mapping[str, str], progress: Progress) -> str:
     """Run spark-submit, telling what Ivy says of downloads; give all that it printed."""
     try:
         process = subprocess.Popen(  # noqa: S603  (spark-submit, as the user named it)
@@ -123,7 +123,7 @@ def _run(command: list[str], env: Mapping[str, str], tell: Tell) -> str:
         for line in process.stdout or ():
             lines.append(scrub(line))
             if line.strip().startswith(("downloading", "found io.openlineage")):
-                tell(lines[-1].strip())
+                progress(lines[-1].strip())
     if too_late.is_set():
         lines.append(f"TimeoutError: nothing after {TIMEOUT_S} s\n")
     return "".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import hashlib
 import threading
@@ -18,6 +19,7 @@ from airflow_provider_sparklineage.spark.submit import (
     resolver,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+from tests.loopback import Handler, serving
 
 CONTENT = b"the listener"
 SPARK = SparkDistribution(None, "4.0.1", "2.13")
@@ -88,6 +90,66 @@ def test_the_users_of_addresses_are_not_told(env):
     assert "t0k3n" not in str(refused.value)
 
 
+class Mirror(Handler):
+    """Gives the jar to who knows the password, by the path that is asked for."""
+
+    def get(self):
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        if self.path == "/moved.jar":
+            self.answer(302, Location=self.server.other)
+        elif self.path == "/short.jar":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(CONTENT)
+        elif self.path == "/x.jar":
+            self.answer(200, CONTENT.decode())
+        else:
+            self.answer(404)
+
+
+@pytest.fixture
+def mirror():
+    with serving(Mirror, asked=[], other="") as server:
+        yield server
+
+
+def test_a_mirror_gets_the_user_of_the_url(env, mirror):
+    url = mirror.url.replace("//", "//ci%40shop:p%3Ass@")
+    jar = fetching.fetch("2.13", fetching.from_location(f"{url}/x.jar"), env)
+    assert jar.read_bytes() == CONTENT
+    token = base64.b64encode(b"ci@shop:p:ss").decode()
+    assert mirror.asked == [("/x.jar", f"Basic {token}")]
+
+
+def test_the_user_is_not_sent_on_to_another_host(env, mirror):
+    with serving(Mirror, asked=[], other="") as other:
+        mirror.other = f"{other.url}/x.jar"
+        url = mirror.url.replace("//", "//ci:s3cr3t@")
+        fetching.fetch("2.13", fetching.from_location(f"{url}/moved.jar"), env)
+        assert other.asked == [("/x.jar", None)]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        pytest.param("/none.jar", "404 Not Found", id="answer"),
+        pytest.param("/short.jar", r"IncompleteRead\(12 bytes read, 88 more", id="cut off"),
+    ],
+)
+def test_a_mirror_without_the_jar_is_named_with_the_reason(env, mirror, path, reason):
+    url = mirror.url.replace("//", "//ci:s3cr3t@") + path
+    with pytest.raises(ListenerError, match=rf"could not be fetched \({reason}") as refused:
+        fetching.fetch("2.13", fetching.from_location(url), env)
+    assert "s3cr3t" not in str(refused.value)
+    assert left(env) == [".lock"]
+
+
+def test_nobody_at_the_urls_port_is_the_reason(env):
+    with pytest.raises(ListenerError, match=r"\(\[Errno 111\] Connection refused\)"):
+        fetching.fetch("2.13", fetching.from_location("http://127.0.0.1:9/x.jar"), env)
+
+
 def test_a_cache_that_cannot_be_written_is_told_with_the_mend(env, given):
     Path(env["XDG_CACHE_HOME"]).touch()  # a file where the folder should be
     with pytest.raises(ListenerError, match=r"Make it writable, set XDG_CACHE_HOME .*_jar"):
@@ -155,6 +217,16 @@ def test_who_has_waited_for_another_that_failed_does_not_wait_once_more(env):
     assert asked == []
     [said] = failed
     assert said.startswith("Another process has just failed to fetch the listener")
+
+
+def test_who_waits_for_one_that_hangs_goes_on_without(env, monkeypatch):
+    monkeypatch.setattr(fetching, "WAIT_S", 0.3)
+    folder = fetching.cache_folder(env)
+    folder.mkdir(parents=True)
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ListenerError, match=r"has been filling the cache .* fetch-"):
+            fetching.fetch("2.13", lambda _: pytest.fail("two fetch at once"), env)
 
 
 def test_without_java_the_resolver_is_not_started(env, tmp_path):

@@ -139,7 +139,7 @@ def test_the_last_try_before_this_one_is_found_and_held(tmp_path):
         capture.create(tmp_path, other).release()
     found = retention.earlier_try(tmp_path, of_try(3))
     assert found.manifest == of_try(2)
-    assert locks.take(found.path) is None
+    assert locks.acquire(found.path) is None
     found.release()
 
 
