@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.access.history import Read, Write, WriteHistory
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, compose, decode
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
+from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
+from airflow_provider_sparklineage.lineage.application.accesses import FULL, Access, Scope
+from airflow_provider_sparklineage.lineage.columns import compose, decode
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from benchmarks.results import Result
 from benchmarks.subsets import cpu_seconds
@@ -84,20 +87,19 @@ def looping() -> Result:
 
 
 def loop(days: int) -> Callable[[], None]:
-    """Give a history of so many partitions, each overwritten, read back and overwritten again."""
+    """Give the writes of so many partitions, each overwritten, read back and overwritten again."""
     start, table = datetime(2000, 1, 1, tzinfo=UTC), DatasetName("file", "/lake/t")
 
     def run() -> None:
-        history = WriteHistory()
+        writes = ReportedWrites()
         for day in range(days):
             began = start + timedelta(days=day)
-            here = frozenset({f"/lake/t/dt={began:%Y-%m-%d}"})
+            here = Scope(locations=frozenset({f"/lake/t/dt={began:%Y-%m-%d}"}))
             for hours in (1, 2):
                 ended = began + timedelta(hours=hours)
-                write = Write(ended, ColumnLineage(), whole=False, locations=here, replaced=here)
-                history.add(table, write)
-                history.origin(table, Read(ended, locations=here))
-        history.origin(table, Read())
+                writes.add(Access(table, Side.WRITE, began, ended, here, here))
+                writes.provenance(Access(table, Side.READ, ended, ended, here))
+        writes.at_the_end()
 
     return run
 
@@ -149,11 +151,14 @@ def chain(stagings: int) -> Callable[[], None]:
         steps.append(decode(raw, lambda name: name))
 
     def merge() -> None:
-        history = WriteHistory()
+        ledgers = Ledgers()
         for number, lineage in enumerate(steps):
+            source, target = names[number : number + 2]
             began = start + timedelta(seconds=2 * number)
-            composed = compose(lineage, lambda n, at=began: history.origin(n, Read(at)))  # type: ignore[misc]
-            written = Write(began + timedelta(seconds=1), composed, whole=True)
-            history.add(names[number + 1], written)
+            ended = began + timedelta(seconds=1)
+            found = ledgers.of(source).provenance(Access(source, Side.READ, began, ended))
+            composed = compose(lineage, {source: found}.get)
+            written = Access(target, Side.WRITE, began, ended, owned=FULL)
+            ledgers.of(target).enter_write(written, composed, frozenset())
 
     return merge

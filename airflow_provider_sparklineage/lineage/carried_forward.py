@@ -1,13 +1,13 @@
-"""The last known lineage where a try has none of its own: an event without datasets blanks graphs.
+"""The last run's lineage where a try has none of its own: an event without datasets blanks graphs.
 
 Policy, case by case:
 
-- Of a side (inputs, outputs) of a failed try of which Spark said nothing, the datasets of the last
-  successful run are said beside those that are declared, and a degradation says so.
-- A declared output that a successful try did not touch has no schema. Where a backend makes a
-  version of a dataset for each schema that it meets in a run, it gets the facets with which START
-  has said it; otherwise the dataset would seem to have lost its columns.
-- Nothing that Spark said of this try is changed: outputs of failed actions stay bare names.
+- Of a side (inputs, outputs) of a failed try of which Spark reported nothing, the datasets of the
+  last successful run are in the event next to those that are declared, and a degradation says so.
+- A declared output that a successful try did not access has no schema. Where a backend makes a
+  version of a dataset for each schema that it meets in a run, it gets the facets with which it was
+  in START; otherwise the dataset would seem to have lost its columns.
+- Nothing that Spark reported of this try is changed: outputs of failed actions stay bare names.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 
 def datasets(
-    known: Iterable[LastRunDataset], declared: Iterable[DatasetName]
+    last: Iterable[LastRunDataset], declared: Iterable[DatasetName]
 ) -> tuple[LineageDataset, ...]:
     """Give the datasets of the last successful run, and declared ones that are none of them."""
-    of_run = {(name := DatasetName(d.namespace, d.name)): _of(name, d) for d in known}
+    of_run = {(name := DatasetName(d.namespace, d.name)): _of(name, d) for d in last}
     every = with_declared(of_run, declared)
     return tuple(every[name] for name in sorted(every))
 
 
-def _of(name: DatasetName, known: LastRunDataset) -> LineageDataset:
-    return LineageDataset(name, dict(known.facets))
+def _of(name: DatasetName, last: LastRunDataset) -> LineageDataset:
+    return LineageDataset(name, dict(last.facets))
 
 
 class Completion:
-    """What a try lacks that the last known lineage could stand in for.
+    """What is missing of a try, and the last run's lineage can stand in for.
 
-    :param declared_inputs: of the task; Spark said nothing of those that have no facets
-    :param declared_outputs: likewise
+    :param declared_inputs: of the task; Spark reported nothing of those that have no facets
+    :param declared_outputs: of the task
     :param versions_by_schema: as
         :class:`~airflow_provider_sparklineage.event.backends.base.Backend` has it
     """
@@ -59,9 +59,9 @@ class Completion:
     ) -> None:
         self._lineage = lineage
         has_failed = lineage.outcome is Outcome.FAIL
-        self._misses_inputs = has_failed and _is_untold(lineage.inputs, declared_inputs)
-        self._misses_outputs = has_failed and _is_untold(lineage.outputs, declared_outputs)
-        self._untouched = frozenset(
+        self._misses_inputs = has_failed and _is_unreported(lineage.inputs, declared_inputs)
+        self._misses_outputs = has_failed and _is_unreported(lineage.outputs, declared_outputs)
+        self._without_facets = frozenset(
             d.name
             for d in lineage.outputs
             if versions_by_schema and not has_failed and not d.facets
@@ -69,8 +69,8 @@ class Completion:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is lacking."""
-        return self._misses_inputs or self._misses_outputs or bool(self._untouched)
+        """Whether anything is missing."""
+        return self._misses_inputs or self._misses_outputs or bool(self._without_facets)
 
     def by(self, last: LastRun) -> TaskLineage:
         """Give the lineage completed by what the last successful run read and wrote."""
@@ -78,11 +78,11 @@ class Completion:
         inputs, outputs = lineage.inputs, lineage.outputs
         filled = []
         if self._misses_inputs and last.inputs:
-            inputs, filled = _beside(last.inputs, inputs), ["inputs"]
+            inputs, filled = _with_last(last.inputs, inputs), ["inputs"]
         if self._misses_outputs and last.outputs:
-            outputs = _beside(last.outputs, outputs)
+            outputs = _with_last(last.outputs, outputs)
             filled.append("outputs")
-        if self._untouched:
+        if self._without_facets:
             outputs = self._with_facets(last)
         note = Degradation(
             DegradationCode.LAST_KNOWN,
@@ -99,21 +99,21 @@ class Completion:
     def _with_facets(self, last: LastRun) -> tuple[LineageDataset, ...]:
         known = {DatasetName(d.namespace, d.name): dict(d.facets) for d in last.outputs}
         return tuple(
-            replace(d, facets=known[d.name]) if d.name in self._untouched & known.keys() else d
+            replace(d, facets=known[d.name]) if d.name in self._without_facets & known.keys() else d
             for d in self._lineage.outputs
         )
 
 
-def _is_untold(side: Iterable[LineageDataset], declared: Collection[DatasetName]) -> bool:
+def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetName]) -> bool:
     return all(not d.facets and d.name in declared for d in side)
 
 
-def _beside(
-    known: Iterable[LastRunDataset], said: Iterable[LineageDataset]
+def _with_last(
+    last: Iterable[LastRunDataset], reported: Iterable[LineageDataset]
 ) -> tuple[LineageDataset, ...]:
-    """Add known datasets to declared ones, which keep what is expected of them."""
-    declared = {d.name: d for d in said}
-    every = {d.name: d for d in datasets(known, declared)}
+    """Add the last run's datasets to declared ones, which keep what is expected of them."""
+    declared = {d.name: d for d in reported}
+    every = {d.name: d for d in datasets(last, declared)}
     for name, dataset in list(every.items()):
         names = {name, *dataset.symlinks} & declared.keys()
         if names:

@@ -1,4 +1,4 @@
-"""A task's lineage and its datasets: what several actions say of one, joined."""
+"""A task's lineage and its datasets: what several actions report of one, joined."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LineageDataset(DecodedFacets):
-    """A dataset of the task: facets as Spark said them, columns composed.
+    """A dataset of the task: facets as Spark reported them, columns composed.
 
-    :param locations: partition locations that were touched; None is the whole dataset, or unknown
-    :param observed: whether all that was touched was seen; then ``subset`` None is all of a dataset
+    :param locations: partition locations that were accessed; None is the full dataset, or unknown
+    :param observed: whether all accesses were observed; then ``subset`` None is all of a dataset
         that is not partitioned
     :param subset: partitions that were observed
     :param expected: what templates and declarations say
-    :param selected: the part of the dataset, in the form in which it is to be said
+    :param selected: the subset, in the form in which the event describes it
     :param check: how expected and observed compare
-    :param sources: of an output, the datasets that it was made of; None where nobody knows
+    :param sources: of an output, the datasets that it was made of; None where that is not known
     """
 
     name: DatasetName
@@ -55,7 +55,7 @@ class LineageDataset(DecodedFacets):
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """How the dataset is partitioned, as far as it was seen or said."""
+        """How the dataset is partitioned, as far as it was observed or declared."""
         if self.subset is not None:
             return self.subset.dimensions
         return self.expected.dimensions if self.expected else ()
@@ -79,10 +79,10 @@ class TaskLineage:
 def joined(
     known: LineageDataset | None, dataset: ActionDataset, *, is_input: bool
 ) -> LineageDataset:
-    """Join what a later action says of a dataset to what is known of it on the same side.
+    """Join what a later action reports of a dataset to what is known of it on the same side.
 
     Facets are the later action's; symlinks are united; output statistics are summed; an input's
-    ``version`` stays the earliest. Locations stay those of the first; :class:`Locations` has all.
+    ``version`` stays the earliest. Locations stay those of the first; the ledger has all.
     """
     facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
     sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
@@ -101,29 +101,6 @@ def joined(
             known.side_facets["outputStatistics"], sides["outputStatistics"]
         )
     return LineageDataset(dataset.name, both, both_sides, known.locations)
-
-
-class Locations:
-    """The locations of each dataset on one side, united: one action without them makes the whole.
-
-    A loop over partitions adds one at a time, so nothing is copied.
-    """
-
-    def __init__(self) -> None:
-        self._of: dict[DatasetName, set[str] | None] = {}
-
-    def add(self, dataset: ActionDataset) -> None:
-        """Add those of one action."""
-        known = self._of.setdefault(dataset.name, set())
-        if dataset.locations is None:
-            self._of[dataset.name] = None
-        elif known is not None:
-            known |= dataset.locations
-
-    def of(self, dataset: DatasetName) -> frozenset[str] | None:
-        """Give all locations of a dataset; None is the whole."""
-        found = self._of[dataset]
-        return None if found is None else frozenset(found)
 
 
 @lru_cache(maxsize=128)  # each of a thousand actions adds the same symlinks

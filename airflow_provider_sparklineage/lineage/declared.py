@@ -1,4 +1,4 @@
-"""The lineage of a task before its job has run: what is declared, and what its last run touched.
+"""The lineage of a task before its job has run: what is declared, and what its last run accessed.
 
 A task's START waits for these imports, so nothing here merges.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage import carried_forward
 from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-from airflow_provider_sparklineage.lineage.report import Telling
+from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.outcome import Outcome
@@ -35,14 +35,14 @@ def declared_lineage(
 ) -> TaskLineage:
     """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
 
-    A path among the arguments has no side, so nothing is made of those before Spark has spoken.
+    A path among the arguments has no side, so paths count only once Spark has reported datasets.
     """
-    said = [e for e in expectations if e.kind is Kind.DECLARED]
-    telling = Telling(said, Locator(rules=rules), limits)
+    declared = [e for e in expectations if e.kind is Kind.DECLARED]
+    report = SubsetReport(declared, Locator(rules=rules), limits)
     reads = carried_forward.datasets(last_known.inputs, inputs)
     writes = carried_forward.datasets(last_known.outputs, outputs)
     return TaskLineage(
         Outcome.COMPLETE,
-        tuple(telling.told(dataset, Side.READ) for dataset in reads),
-        tuple(telling.told(dataset, Side.WRITE) for dataset in writes),
+        tuple(report.of(dataset, Side.READ) for dataset in reads),
+        tuple(report.of(dataset, Side.WRITE) for dataset in writes),
     )

@@ -1,4 +1,4 @@
-"""What is said of an action that failed or never ended."""
+"""What an action that failed or never ended may have written."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
-    from airflow_provider_sparklineage.lineage.report import Telling
+    from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 
 
-def describe_failed_writes(action: Action, telling: Telling) -> Iterator[Degradation]:
-    """Name the outputs of such an action, and what it may have half written of each."""
+def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Degradation]:
+    """Report the outputs of such an action, and what it may have half written of each."""
     failed = action.state is ActionState.FAILED
     code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
     how = "failed" if failed else "never ended"
     why = f" ({action.error})" if action.error else ""
     static = predicates.static_partition(action.sql) if action.sql else ()
     for dataset in action.outputs:
-        at_risk = telling.at_risk(dataset.name, dataset.symlinks, dataset.locations or ())
+        at_risk = report.at_risk(dataset.name, dataset.symlinks, dataset.locations or ())
         if static:
             at_risk = frozenset({Partition(static)})
         half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""

@@ -1,4 +1,4 @@
-"""Why an output's columns have no known sources, as far as the events and the observer tell.
+"""Why columns of an output have no known sources, as far as events and the observer show.
 
 A reason is given only where something points at it: a literal in the statement, a Python function
 that was seen to run, a write without any input. Otherwise the sentence says what it may be.
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 
 SCHEMA_LIMIT = 1000
-"""Output columns above which the listener says no column lineage (``schemaSizeLimit``)."""
+"""Output columns above which the listener reports no column lineage (``schemaSizeLimit``)."""
 
 _GROUPING_SETS = re.compile(r"\b(ROLLUP|CUBE|GROUPING\s+SETS)\b", re.IGNORECASE)
-# As Spark says them in the texts of expressions.
+# As Spark writes them in the texts of expressions.
 _FILTERED = ") FILTER (WHERE "
 _SUBQUERY = "scalarsubquery("
 _UNSEEN = (
@@ -36,28 +36,29 @@ _UNSEEN = (
 )
 
 
-class WriteOf(NamedTuple):
+class ColumnWrite(NamedTuple):
     """An action that wrote an output.
 
-    :param said: the column lineage of it, without what the application had written before
+    :param reported: its column lineage as the listener reported it, intermediates not resolved
     :param untraced: what was observed of columns that the listener does not know
     """
 
     action: Action
-    said: ColumnLineage
+    reported: ColumnLineage
     untraced: tuple[UntracedColumns, ...] = ()
 
 
 def gaps(
     dataset: LineageDataset,
-    writes: Sequence[WriteOf],
+    writes: Sequence[ColumnWrite],
     functions: Sequence[PythonFunction] | None,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[Degradation]:
-    """Say of an output which columns have no sources, or not all, and why.
+    """Report which columns of an output have no sources, or not all, and why.
 
     :param functions: the Python functions that were observed; None where there was no observer
-    :param past_deadline: asked before SQL is read to tell why; when it says True, it is left unsaid
+    :param past_deadline: asked before SQL is parsed to find a reason; when it says True, none is
+        given
     """
     name, lineage = dataset.name, dataset.columns
     # One without inputs may just have created the table that others filled.
@@ -92,13 +93,17 @@ def gaps(
 
 
 def _hidden(
-    dataset: LineageDataset, columns: Sequence[str], writes: Sequence[WriteOf]
+    dataset: LineageDataset, columns: Sequence[str], writes: Sequence[ColumnWrite]
 ) -> Iterator[Degradation]:
-    """Say what the plan has and the listener does not look into."""
+    """Report what the plan has and the listener does not look into."""
     name = dataset.name
     changed = frozenset[str]().union(*(projections.changed(w.action.sql) for w in writes))
-    filtered = {c for w in writes for c, edges in w.said.fields.items() if _says(edges, _FILTERED)}
-    unseen = {c for w in writes for c, edges in w.said.fields.items() if _says(edges, _SUBQUERY)}
+    filtered = {
+        c for w in writes for c, edges in w.reported.fields.items() if _contain(edges, _FILTERED)
+    }
+    unseen = {
+        c for w in writes for c, edges in w.reported.fields.items() if _contain(edges, _SUBQUERY)
+    }
     for column in columns:
         if column.lower() in changed:
             message = (
@@ -115,16 +120,16 @@ def _hidden(
         if column in unseen:
             message = f"{name}: column {column} is made of a scalar subquery too, {_UNSEEN}"
             yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name, column)
-    if any(_says(write.said.dataset, _SUBQUERY) for write in writes):
+    if any(_contain(write.reported.dataset, _SUBQUERY) for write in writes):
         message = f"{name}: rows were chosen by a scalar subquery, {_UNSEEN}"
         yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name)
 
 
-def _says(edges: Edges, text: str) -> bool:
+def _contain(edges: Edges, text: str) -> bool:
     return any(text in t.description for ts in edges.values() for t in ts)
 
 
-def _why_nothing(dataset: LineageDataset, write: WriteOf) -> str:
+def _why_nothing(dataset: LineageDataset, write: ColumnWrite) -> str:
     columns = dataset.column_names
     if write.action.job_type == "RDD_JOB":
         return "it was written by RDD code, in which there are no columns"
@@ -140,7 +145,7 @@ def _why_nothing(dataset: LineageDataset, write: WriteOf) -> str:
     return ""
 
 
-# What the observer says that a column is made of, instead of columns.
+# What the observer reports that a column is made of, instead of columns.
 _MADE_OF = {
     "literal": "a literal",
     "count": "a count of rows",
@@ -151,22 +156,22 @@ _MADE_OF = {
 }
 
 
-def _observed(column: str, write: WriteOf) -> str:
-    """Say what a column was observed to be made of, if that is no column."""
+def _observed(column: str, write: ColumnWrite) -> str:
+    """Describe what a column was observed to be made of, if that is no column."""
     for untraced in write.untraced:
         known = untraced.columns.get(column)
         if known is not None and known.complete and not known.sources:
             return "the result of Python that was given no column"
         reasons = untraced.without_sources.get(column, ())
-        if said := [_MADE_OF[reason] for reason in reasons if reason in _MADE_OF]:
-            return " and ".join(said)
+        if made_of := [_MADE_OF[reason] for reason in reasons if reason in _MADE_OF]:
+            return " and ".join(made_of)
     return ""
 
 
 def _why(
     column: str,
     columns: Sequence[str],
-    write: WriteOf,
+    write: ColumnWrite,
     functions: Sequence[PythonFunction] | None,
 ) -> str:
     """Give the reason for one write; empty if nothing points at one."""

@@ -1,4 +1,4 @@
-"""What the SQL of an application's actions says of the parts that they read and wrote."""
+"""The subsets that the SQL of an application's actions names: filters, static partitions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Statements:
     def filter(self, dataset: LineageDataset) -> Condition | None:
         """Read the filter of the statements that read a dataset, if each reads it and no other.
 
-        A statement on a view says nothing of the columns of the datasets below it, so the table in
-        it must have a name of the dataset.
+        The columns of a view are not those of the datasets below it, so the table in the statement
+        must have a name of the dataset.
         """
         names = {n.name for n in (dataset.name, *dataset.symlinks)}
         tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
 from airflow_provider_sparklineage.lineage.application.untraced_columns import (
     UntracedColumns,
+    bound_columns,
     call,
-    lost_columns,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
@@ -32,37 +34,8 @@ if TYPE_CHECKING:
         WriteRecord,
     )
 
-WHOLE = "whole"
-CREATE = "create"
-_REPLACING = (WHOLE, CREATE, "static", "dynamic")
-
-
-@dataclass(frozen=True)
-class Access:
-    """What one query read of, or one write put into, a dataset.
-
-    :param partitions: None where they are not known; the empty partition is all of a dataset that
-        is not partitioned
-    :param whole: of a read, that nothing restricted it to some partitions
-    :param filters: of a read, SQL predicates that all of its rows fulfil
-    :param mode: of a write, as :class:`WriteRecord` has it
-    :param owned: of a write, partitions that hold nothing but what this write put there
-    :param why_unknown: the observer's reason for not knowing the partitions
-    :param exact: whether these are the partitions for certain; False where new files in folders are
-        all that is known
-    """
-
-    dataset: DatasetName
-    started: datetime
-    ended: datetime
-    dimensions: tuple[Dimension, ...] = ()
-    partitions: frozenset[Partition] | None = None
-    whole: bool = False
-    filters: tuple[str, ...] = ()
-    mode: str = ""
-    owned: frozenset[Partition] = frozenset()
-    why_unknown: str = ""
-    exact: bool = True
+_FULL = ("whole", "create")
+_REPLACING = (*_FULL, "static", "dynamic")
 
 
 class PythonFunction(NamedTuple):
@@ -90,7 +63,7 @@ class Observations:
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
     """Identifiers by which datasets were read and written, with their catalogs."""
-    lost_columns: Mapping[DatasetName, tuple[UntracedColumnsThen, ...]] = field(
+    untraced_columns: Mapping[DatasetName, tuple[UntracedColumnsThen, ...]] = field(
         default_factory=dict
     )
     """By the dataset written; with the times between which the query ran."""
@@ -123,7 +96,7 @@ def bind(
         tuple(sorted(tying.unmatched)),
         tuple(functions),
         {name: frozenset(tying.tables[name]) for name in sorted(tying.tables)},
-        {name: tuple(tying.lost_columns[name]) for name in sorted(tying.lost_columns)},
+        {name: tuple(tying.untraced_columns[name]) for name in sorted(tying.untraced_columns)},
     )
 
 
@@ -148,7 +121,7 @@ class _Tying:
                 self._tables[link.name].add(name)
         self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
-        self.lost_columns: dict[DatasetName, list[UntracedColumnsThen]] = defaultdict(list)
+        self.untraced_columns: dict[DatasetName, list[UntracedColumnsThen]] = defaultdict(list)
         self.unmatched: set[str] = set()
         self.tables: dict[DatasetName, set[str]] = defaultdict(set)
 
@@ -158,22 +131,33 @@ class _Tying:
             for root in read.roots or [""]:
                 dataset = self._dataset(root, read.table)
                 if dataset is not None:
-                    access = Access(dataset, started, ended, filters=filters, why_unknown=read.cut)
-                    self.reads[dataset].append(access)
+                    self.reads[dataset].append(
+                        Access(
+                            dataset,
+                            Side.READ,
+                            started,
+                            ended,
+                            grade=Grade.OBSERVED,
+                            filters=filters,
+                            why_unknown=read.cut,
+                        )
+                    )
             return
         unrestricted = not read.partition_filters and not read.pushed_filters
         roots = {_plain(root) for root in read.roots}
         for dataset, layouts in self._by_dataset(self._at_roots(read), read.table).items():
             bases = {_plain(layout.base) for layout in layouts}
             dimensions, partitions = self._united(dataset, layouts)
+            full = unrestricted and bases <= roots and not self._are_partitions(bases)
             self.reads[dataset].append(
                 Access(
                     dataset,
+                    Side.READ,
                     started,
                     ended,
-                    dimensions,
-                    partitions,
-                    whole=unrestricted and bases <= roots and not self._are_partitions(bases),
+                    Scope(full, partitions),
+                    grade=Grade.OBSERVED,
+                    dimensions=dimensions,
                     filters=filters,
                 )
             )
@@ -191,18 +175,19 @@ class _Tying:
             replaced = write.mode in _REPLACING
             if known is not None and (replaced or write.shared is not None):
                 owned = known if replaced else known - (shared or frozenset())
-            mode = write.mode
-            if mode == WHOLE and self._are_partitions({layout.base for layout in found}):
-                mode = "static"  # all of a folder that is a partition of the dataset
+            full = write.mode in _FULL
+            if write.mode == "whole" and self._are_partitions({layout.base for layout in found}):
+                full = False  # all of a folder that is a partition of the dataset
             self.writes[dataset].append(
                 Access(
                     dataset,
+                    Side.WRITE,
                     started,
                     ended,
-                    dimensions or self._united(dataset, write.removed)[0],
-                    known,
-                    mode=mode,
-                    owned=owned,
+                    Scope(partitions=known),
+                    Scope(full, owned),
+                    Grade.OBSERVED,
+                    dimensions=dimensions or self._united(dataset, write.removed)[0],
                     why_unknown=write.cut,
                     exact=write.how != "listing",
                 )
@@ -216,8 +201,8 @@ class _Tying:
         target = record.lost_columns.target
         written = self._dataset(target.path, target.table)
         if written is not None:
-            untraced = lost_columns(record.lost_columns, record.python_udfs, self._relation)
-            self.lost_columns[written].append((started, ended, untraced))
+            untraced = bound_columns(record.lost_columns, record.python_udfs, self._relation)
+            self.untraced_columns[written].append((started, ended, untraced))
 
     def _at_roots(self, read: ReadRecord) -> Iterator[Layout]:
         """Give the layouts of a read, below its roots where those are datasets of their own.

@@ -34,7 +34,7 @@ class UntracedColumn(NamedTuple):
 
 
 class UntracedColumns(NamedTuple):
-    """What an observed write says of the columns whose sources the listener does not tell.
+    """What was observed of the written columns whose sources the listener does not report.
 
     :param without_sources: columns that are made of no column -> of what else
     :param calls: what a result is called in descriptions -> the call that it is of
@@ -46,32 +46,34 @@ class UntracedColumns(NamedTuple):
 
 
 def call(udf: UdfRecord) -> PythonCall:
-    """Say what was called."""
+    """Give the text of a call."""
     text = f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
     return PythonCall(text, frozenset(udf.columns))
 
 
-def lost_columns(
+def bound_columns(
     untraced: UntracedColumnsRecord,
     udfs: Iterable[UdfRecord],
     dataset: Callable[[str, str | None], DatasetName | None],
 ) -> UntracedColumns:
-    """Tie the columns of a write to the datasets that they are made of.
+    """Bind the columns of a write to the datasets that they are made of.
 
     :param udfs: what was called in Python in the same query
     :param dataset: finds the dataset of a path and table
     """
     read = [dataset(relation.path, relation.table) for relation in untraced.relations]
     columns = {}
-    for said in untraced.columns:
-        found = [(read[at] if 0 <= at < len(read) else None, column) for at, column in said.sources]
+    for record in untraced.columns:
+        found = [
+            (read[at] if 0 <= at < len(read) else None, column) for at, column in record.sources
+        ]
         sources = frozenset((name, column) for name, column in found if name is not None)
         is_bound = all(name is not None for name, _ in found)
-        columns[said.column] = UntracedColumn(sources, said.complete and is_bound)
+        columns[record.column] = UntracedColumn(sources, record.complete and is_bound)
     calls: dict[str, set[PythonCall]] = defaultdict(set)
     for udf in udfs:
         calls[udf.result].add(call(udf))
-    # Several steps of one query number their results alike: such a name says nothing.
+    # Several steps of one query give their results the same numbers: such a name is ambiguous.
     named = {result: next(iter(all_)) for result, all_ in calls.items() if len(all_) == 1}
     reasons = {column: tuple(why) for column, why in untraced.without_sources.items()}
     return UntracedColumns(columns, reasons, named)

@@ -1,22 +1,23 @@
-"""Column lineage as data: decoded from the listener's facet, combined, composed and said again.
+"""Column lineage as data: decoded from the listener's facet, combined, composed and expanded.
 
 An *edge* says that one input column influences one output column (``ColumnLineage.fields``) or all
 of them (``ColumnLineage.dataset``), each with a list of transformations.
 
 ====================  ============================================================================
 :mod:`.edges`         the values, and their union
-:mod:`.decoding`      every form in which listeners said them, 1.12 to 1.53
-:mod:`.restoration`   what they lost, and the observer saw
+:mod:`.decoding`      every form in which listeners report them, 1.12 to 1.53
+:mod:`.recovery`      what they lost, and the observer saw
+:mod:`.reported`      all of these for one write
 :mod:`.composition`   A→tmp and tmp→B give A→B
-:mod:`.descriptions`  what the two say of themselves, as one text
-:mod:`.forms`         ``compact`` and ``legacy``: influences on all columns said once or with each
+:mod:`.descriptions`  the SQL of the two, as one text
+:mod:`.forms`         ``compact`` and ``legacy``: influences on all columns once or with each
 ====================  ============================================================================
 """
 
 from __future__ import annotations
 
 from airflow_provider_sparklineage.lineage.columns.composition import (
-    Origin,
+    Provenance,
     combine,
     compose,
     sources_of,
@@ -46,7 +47,7 @@ from airflow_provider_sparklineage.lineage.columns.forms import (
     expand,
     legacy,
 )
-from airflow_provider_sparklineage.lineage.columns.recovery import is_incomplete, restored
+from airflow_provider_sparklineage.lineage.columns.recovery import is_incomplete, recovered
 
 __all__ = [
     "DIRECT",
@@ -58,7 +59,7 @@ __all__ = [
     "Column",
     "ColumnLineage",
     "Edges",
-    "Origin",
+    "Provenance",
     "Transformation",
     "combine",
     "compact",
@@ -68,7 +69,7 @@ __all__ = [
     "is_incomplete",
     "legacy",
     "metadata_columns_removed",
-    "restored",
+    "recovered",
     "sources_of",
     "union",
     "unite_into",

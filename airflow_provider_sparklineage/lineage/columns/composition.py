@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.lineage.application.accesses import Grade
 from airflow_provider_sparklineage.lineage.columns import descriptions
 from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
@@ -70,41 +71,41 @@ def _stronger(first: str | None, second: str | None) -> str | None:
     return first or second
 
 
-class Origin(NamedTuple):
-    """What is known of a dataset that an action read.
+class Provenance(NamedTuple):
+    """Where the data came from that an action read of a dataset.
 
-    :param lineage: the columns that this application wrote into it
-    :param internal: nothing but those was read, so that the dataset itself is no source
-    :param exact: that was observed, and not taken from what the events say of the writes
+    :param columns: what this application had made the columns of
+    :param internal: nothing but its own data was read, so that the dataset itself is no source
+    :param grade: of the evidence that the read is internal, or is not
     :param sources: datasets from outside that the application made it of
     """
 
-    lineage: ColumnLineage
+    columns: ColumnLineage
     internal: bool
-    exact: bool = False
+    grade: Grade = Grade.LIFECYCLE
     sources: frozenset[DatasetName] = frozenset()
 
 
 def compose(
-    lineage: ColumnLineage, origin_of: Callable[[DatasetName], Origin | None]
+    lineage: ColumnLineage, provenance_of: Callable[[DatasetName], Provenance | None]
 ) -> ColumnLineage:
     """Replace the columns of datasets that the application wrote itself by what those were made of.
 
     A column whose own sources are not known stays as it is: it is true, and more is not known. What
     influences the whole of an intermediate influences everything made of it. One step is enough,
-    and it ends whatever is made of what: origins are composed when they are written.
+    and it ends whatever is made of what: columns are composed when they are written.
     """
     used = {c for edges in (*lineage.fields.values(), lineage.dataset) for c in edges}
-    origins = {dataset: origin_of(dataset) for dataset in sorted({c.dataset for c in used})}
-    if not any(origins.values()):
+    known = {dataset: provenance_of(dataset) for dataset in sorted({c.dataset for c in used})}
+    if not any(known.values()):
         return lineage
     names = Counter(c.field for c in used)
-    composing = _Composing(origins, {name for name, count in names.items() if count == 1})
+    composing = _Composing(known, {name for name, count in names.items() if count == 1})
     fields = {name: composing.edges(edges) for name, edges in lineage.fields.items()}
     everything = composing.edges(lineage.dataset)
-    for origin in origins.values():
-        if origin is not None:
-            unite_into(everything, origin.lineage.dataset)
+    for provenance in known.values():
+        if provenance is not None:
+            unite_into(everything, provenance.columns.dataset)
     return ColumnLineage(fields, {c: _bounded(ts) for c, ts in everything.items()})
 
 
@@ -115,18 +116,18 @@ class _Composing:
     """
 
     def __init__(
-        self, origins: Mapping[DatasetName, Origin | None], clear: Collection[str]
+        self, known: Mapping[DatasetName, Provenance | None], clear: Collection[str]
     ) -> None:
-        self._origins = origins
+        self._known = known
         self._clear = clear
         self._folded: dict[DatasetName, dict[str, str]] = {}
 
     def edges(self, edges: Edges) -> dict[Column, tuple[Transformation, ...]]:
         composed: dict[Column, tuple[Transformation, ...]] = {}
         for column, transformations in edges.items():
-            origin = self._origins[column.dataset]
-            sources = self._sources(column, origin) if origin else None
-            if origin is None or not origin.internal or not sources:
+            provenance = self._known[column.dataset]
+            sources = self._sources(column, provenance) if provenance else None
+            if provenance is None or not provenance.internal or not sources:
                 composed[column] = _bounded(joined(composed.get(column, ()), transformations))
             via = column.field if column.field in self._clear else ""
             for source, upstream in (sources or {}).items():
@@ -136,9 +137,9 @@ class _Composing:
                 composed[source] = _bounded(joined(composed.get(source, ()), both))
         return composed
 
-    def _sources(self, column: Column, origin: Origin) -> Edges | None:
+    def _sources(self, column: Column, provenance: Provenance) -> Edges | None:
         """Find what a column was made of; Spark finds columns in any case of their letters."""
-        fields = origin.lineage.fields
+        fields = provenance.columns.fields
         if column.field in fields:
             return fields[column.field]
         folded = self._folded.get(column.dataset)
@@ -165,7 +166,7 @@ def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]
 
 
 def sources_of(
-    composed: ColumnLineage, origins: Mapping[DatasetName, Origin | None]
+    composed: ColumnLineage, known: Mapping[DatasetName, Provenance | None]
 ) -> frozenset[DatasetName]:
     """Name the datasets from outside that a write was made of, through what was read back."""
     found = {
@@ -173,9 +174,9 @@ def sources_of(
         for edges in (*composed.fields.values(), composed.dataset)
         for column in edges
     }
-    for name, origin in origins.items():
-        if origin is None or not origin.internal:
+    for name, provenance in known.items():
+        if provenance is None or not provenance.internal:
             found.add(name)
-        if origin is not None:
-            found |= origin.sources
+        if provenance is not None:
+            found |= provenance.sources
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""What the listener lost of a write's column lineage, put back from what the observer saw."""
+"""What the listener lost of a write's column lineage, recovered from what the observer saw."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def is_incomplete(edges: Edges) -> bool:
     return any(_PYTHON_UDF.search(t.description) for ts in edges.values() for t in ts)
 
 
-def restored(said: ColumnLineage, untraced: Iterable[UntracedColumns]) -> ColumnLineage:
+def recovered(reported: ColumnLineage, untraced: Iterable[UntracedColumns]) -> ColumnLineage:
     """Add the sources that the listener lost, as DIRECT transformations.
 
-    What the listener says of a source stays as it is, but that the call of a Python function stands
-    in the description for its number; where sources stay unknown, the number stays, and with it the
-    mark of an incomplete column.
+    What the listener reports of a source stays, but that the call of a Python function stands in
+    the description for its number; where sources stay unknown, the number stays, by which an
+    incomplete column is known.
     """
-    fields = dict(said.fields)
+    fields = dict(reported.fields)
     for write in untraced:
         for name, column in write.columns.items():
             fields[name] = _with(fields.get(name, {}), column, write.calls)
-    return ColumnLineage({name: edges for name, edges in fields.items() if edges}, said.dataset)
+    return ColumnLineage({name: edges for name, edges in fields.items() if edges}, reported.dataset)
 
 
 def _with(edges: Edges, untraced: UntracedColumn, calls: Mapping[str, PythonCall]) -> Edges:
@@ -53,17 +53,17 @@ def _with(edges: Edges, untraced: UntracedColumn, calls: Mapping[str, PythonCall
         return _PYTHON_UDF.sub(lambda m: calls[m[0]].text if m[0] in calls else _SOME_PYTHON, text)
 
     found = {
-        column: tuple(t._replace(description=called(t.description)) for t in said)
-        for column, said in edges.items()
+        column: tuple(t._replace(description=called(t.description)) for t in ts)
+        for column, ts in edges.items()
     }
-    texts = {t.description for said in edges.values() for t in said if t.type == DIRECT}
-    whole = next((called(t) for t in sorted(texts) if _PYTHON_UDF.search(t)), "")
+    texts = {t.description for ts in edges.values() for t in ts if t.type == DIRECT}
+    full_text = next((called(t) for t in sorted(texts) if _PYTHON_UDF.search(t)), "")
     for source in sorted(untraced.sources):
         column = Column(*source)
         known = found.get(column, ())
         if any(t.type == DIRECT and t.subtype != "IDENTITY" for t in known):
             continue
-        text = whole or _call_of(column.field, calls)
+        text = full_text or _call_of(column.field, calls)
         if not untraced.complete:
             text = next(iter(sorted(calls)), "pythonUDF0")
         found[column] = joined(known, (Transformation(DIRECT, "TRANSFORMATION", text),))
@@ -71,6 +71,6 @@ def _with(edges: Edges, untraced: UntracedColumn, calls: Mapping[str, PythonCall
 
 
 def _call_of(column: str, calls: Mapping[str, PythonCall]) -> str:
-    """Give the text of the call that was given a column; empty where several may be meant."""
+    """Give the text of the call that was given a column; empty where it could be one of several."""
     given = {call.text for call in calls.values() if column in call.columns}
     return given.pop() if len(given) == 1 else ""

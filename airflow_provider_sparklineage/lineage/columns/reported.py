@@ -1,4 +1,4 @@
-"""The column lineage that the listener said of one write, mended by what else is known."""
+"""The column lineage that the listener reported of one write, with what else is known of it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class UnreadableColumnsError(Exception):
-    """Raised when a facet of column lineage is none; the message is a sentence that says why."""
+    """Raised when a facet of column lineage cannot be decoded; the message is a sentence."""
 
 
 class ReportedColumns:
-    """Reads what the listener says of columns; knows the schemas of all datasets so far."""
+    """Decodes the column lineage of writes; knows the schemas of all datasets so far."""
 
     def __init__(self) -> None:
         self._schemas: dict[DatasetName, frozenset[str]] = {}
@@ -34,32 +34,33 @@ class ReportedColumns:
     def learn(self, action: Action) -> None:
         """Remember the columns of the datasets of an action."""
         for dataset in (*action.inputs, *action.outputs):
-            if schema := dataset.column_names:
-                self._schemas[dataset.name] = frozenset(schema)
+            if dataset.column_names:
+                self._schemas[dataset.name] = frozenset(dataset.column_names)
 
-    def of(self, dataset: DatasetName) -> frozenset[str]:
+    def schema(self, dataset: DatasetName) -> frozenset[str]:
         """Give the columns of a dataset; none where they are not known."""
         return self._schemas.get(dataset, frozenset())
 
-    def said(
+    def of_write(
         self, action: Action, output: ActionDataset, untraced: Iterable[UntracedColumns]
     ) -> ColumnLineage:
-        """Read the column lineage of one write.
+        """Give the column lineage of one write.
 
         :param untraced: what was observed of columns that the listener does not know
         :raise UnreadableColumnsError: if the facet cannot be read
         """
         facet = output.facets.get("columnLineage")
         try:
-            said = columns.decode(facet, relocation(action)) if facet else ColumnLineage()
+            reported = columns.decode(facet, relocation(action)) if facet else ColumnLineage()
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             msg = (
                 f"The column lineage that the listener reported for {output.name} cannot be read: "
                 f"{error}."
             )
             raise UnreadableColumnsError(msg) from error
-        said = columns.metadata_columns_removed(columns.restored(said, untraced), self._has_column)
-        return columns.unsure_identities(said, is_database)
+        recovered = columns.recovered(reported, untraced)
+        real = columns.metadata_columns_removed(recovered, self._has_column)
+        return columns.unsure_identities(real, is_database)
 
     def _has_column(self, column: Column) -> bool:
         schema = self._schemas.get(column.dataset)

@@ -9,7 +9,7 @@ from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
-from airflow_provider_sparklineage.lineage.report import Telling
+from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
@@ -28,14 +28,14 @@ T = DatasetName("file", "/lake/t")
 DT = (Dimension.of("dt"),)
 
 
-def told(side, *expectations, limits=DEFAULT_LIMITS, **known):
-    return Telling(expectations, DEFAULT_LOCATOR, limits).told(LineageDataset(T, **known), side)
+def reported(side, *expectations, limits=DEFAULT_LIMITS, **known):
+    return SubsetReport(expectations, DEFAULT_LOCATOR, limits).of(LineageDataset(T, **known), side)
 
 
 def lineage(count, **known):
     values = frozenset(Partition.of([("dt", f"{n:04}")]) for n in range(count))
     known |= {"observed": True, "subset": Subset(DT, values)}
-    sides = [told(side, **known) for side in Side]
+    sides = [reported(side, **known) for side in Side]
     return TaskLineage(Outcome.COMPLETE, (sides[0],), (sides[1],))
 
 
@@ -78,10 +78,10 @@ def test_beyond_a_hundred_the_form_is_skipped_and_the_cut_declared():
 
 
 def test_a_cut_is_a_degradation_that_names_the_option():
-    telling = Telling((), DEFAULT_LOCATOR, Limits(partitions=1))
+    report = SubsetReport((), DEFAULT_LOCATOR, Limits(partitions=1))
     subset = Subset(DT, frozenset({Partition.of([("dt", "a")]), Partition.of([("dt", "b")])}))
-    telling.told(LineageDataset(T, observed=True, subset=subset), Side.READ)
-    [cut] = telling.degradations()
+    report.of(LineageDataset(T, observed=True, subset=subset), Side.READ)
+    [cut] = report.degradations()
     assert (cut.code, cut.dataset) == ("partitions_cut", T)
     assert "2 partitions of /lake/t were read" in cut.message
     assert "max_partitions" in cut.message
@@ -113,7 +113,7 @@ def test_what_the_specification_cannot_say_is_a_description(where, subset, descr
     task = TaskLineage(
         Outcome.COMPLETE,
         (
-            Telling((), DEFAULT_LOCATOR, DEFAULT_LIMITS).told(
+            SubsetReport((), DEFAULT_LOCATOR, DEFAULT_LIMITS).of(
                 LineageDataset(T, observed=True), Side.READ, predicates.condition(where)
             ),
         ),
@@ -136,7 +136,7 @@ def test_the_check_facet_says_where_a_value_comes_from():
         dimensions=DT,
         sources=(source,),
     )
-    task = TaskLineage(Outcome.COMPLETE, (told(Side.READ, expectation),))
+    task = TaskLineage(Outcome.COMPLETE, (reported(Side.READ, expectation),))
     document = event(task)
     validate_event(document)
     facet = document["run"]["facets"]["sparkLineage_partitionCheck"]
@@ -160,7 +160,7 @@ def test_the_check_facet_says_where_a_value_comes_from():
 
 
 def test_a_task_without_partitions_has_no_check_facet():
-    document = event(TaskLineage(Outcome.COMPLETE, (told(Side.READ, observed=True),)))
+    document = event(TaskLineage(Outcome.COMPLETE, (reported(Side.READ, observed=True),)))
     assert "sparkLineage_partitionCheck" not in document["run"]["facets"]
 
 
@@ -186,7 +186,9 @@ def test_the_proposals_facet_has_the_proposals_body_on_request():
 def test_partitioning_is_described_as_in_the_proposal(dimensions, said):
     partition = Partition.of([(d.label, "1") for d in dimensions])
     subset = Subset(dimensions, frozenset({partition}))
-    task = TaskLineage(Outcome.COMPLETE, outputs=(told(Side.WRITE, observed=True, subset=subset),))
+    task = TaskLineage(
+        Outcome.COMPLETE, outputs=(reported(Side.WRITE, observed=True, subset=subset),)
+    )
     [output] = event(task)["outputs"]
     assert output["facets"]["sparkLineage_partitions"]["description"] == said
 

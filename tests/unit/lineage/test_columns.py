@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.access.history import Read, Write, WriteHistory
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
 from airflow_provider_sparklineage.lineage.columns import (
     Column,
     ColumnLineage,
-    Origin,
+    Provenance,
     Transformation,
     combine,
     compact,
@@ -80,7 +82,7 @@ def test_columns_of_an_intermediate_are_replaced_by_theirs():
         {Column(A, "f"): (FILTERED,)},
     )
     b = ColumnLineage({"y": {Column(TMP, "x"): (AGGREGATED,)}})
-    composed = compose(b, lambda name: Origin(tmp, internal=True) if name == TMP else None)
+    composed = compose(b, lambda name: Provenance(tmp, internal=True) if name == TMP else None)
     assert composed == ColumnLineage(
         {"y": {Column(A, "p"): (AGGREGATED,), Column(A, "q"): (AGGREGATED,)}},
         {Column(A, "f"): (FILTERED,)},
@@ -89,13 +91,13 @@ def test_columns_of_an_intermediate_are_replaced_by_theirs():
 
 def test_a_column_of_an_intermediate_without_sources_stays():
     b = ColumnLineage({"y": {Column(TMP, "literal"): (IDENTITY,)}})
-    assert compose(b, lambda _: Origin(ColumnLineage(), internal=True)) == b
+    assert compose(b, lambda _: Provenance(ColumnLineage(), internal=True)) == b
 
 
 def test_a_dataset_that_is_also_an_input_keeps_its_own_columns():
     tmp = ColumnLineage({"x": {Column(A, "p"): (IDENTITY,)}})
     b = ColumnLineage({"y": {Column(TMP, "x"): (IDENTITY,)}})
-    composed = compose(b, lambda name: Origin(tmp, internal=False) if name == TMP else None)
+    composed = compose(b, lambda name: Provenance(tmp, internal=False) if name == TMP else None)
     assert set(composed.fields["y"]) == {Column(A, "p"), Column(TMP, "x")}
 
 
@@ -113,20 +115,20 @@ def test_no_origin_changes_nothing():
 def test_what_influences_all_of_b_is_resolved_through_the_columns_of_the_intermediate():
     tmp = ColumnLineage({"x": {Column(A, "p"): (AGGREGATED,)}})
     b = ColumnLineage({}, {Column(TMP, "x"): (JOINED,)})
-    composed = compose(b, lambda name: Origin(tmp, internal=True) if name == TMP else None)
+    composed = compose(b, lambda name: Provenance(tmp, internal=True) if name == TMP else None)
     assert composed == ColumnLineage({}, {Column(A, "p"): (JOINED,)})
 
 
 def test_what_influenced_an_intermediate_that_was_not_used_does_not_count():
     tmp = ColumnLineage({"x": {Column(A, "p"): (IDENTITY,)}}, {Column(A, "f"): (FILTERED,)})
     b = ColumnLineage({"y": {Column(A, "p"): (IDENTITY,)}})
-    assert compose(b, lambda name: Origin(tmp, internal=True) if name == TMP else None) == b
+    assert compose(b, lambda name: Provenance(tmp, internal=True) if name == TMP else None) == b
 
 
 def test_several_ways_between_two_columns_stay_a_list():
     tmp = ColumnLineage({"x": {Column(A, "p"): (IDENTITY, JOINED)}})
     b = ColumnLineage({"y": {Column(TMP, "x"): (IDENTITY, AGGREGATED)}})
-    composed = compose(b, lambda name: Origin(tmp, internal=True) if name == TMP else None)
+    composed = compose(b, lambda name: Provenance(tmp, internal=True) if name == TMP else None)
     assert composed.fields["y"] == {Column(A, "p"): (IDENTITY, JOINED, AGGREGATED)}
 
 
@@ -149,7 +151,7 @@ def lineages(dataset):
 
 
 def through(dataset, lineage):
-    return lambda name: Origin(lineage, internal=True) if name == dataset else None
+    return lambda name: Provenance(lineage, internal=True) if name == dataset else None
 
 
 def unordered(edges):
@@ -216,17 +218,22 @@ def written(dataset):
     st.booleans(),
 )
 def test_applications_that_go_in_circles_end_and_stay_small(loop, whole):
-    history = WriteHistory()
+    ledgers = Ledgers()
     for number in range(40):
         dataset, lineage = loop[number % len(loop)]
-        moment = EPOCH + timedelta(seconds=number)
-        composed = compose(lineage, lambda name, at=moment: history.origin(name, Read(at)))
+        at = EPOCH + timedelta(seconds=number)
+        written = Access(dataset, Side.WRITE, at, at, owned=Scope(full=whole))
+
+        def provenance(name, at=at):
+            return ledgers.of(name).provenance(Access(name, Side.READ, at, None))
+
+        composed = compose(lineage, provenance)
         edges = [*composed.fields.values(), composed.dataset]
         assert all(len(e) <= 9 for e in edges)
         assert all(len(ts) <= MAX_VARIANTS for e in edges for ts in e.values())
         descriptions = [t.description for e in edges for ts in e.values() for t in ts]
         assert all(len(text) <= MAX_DESCRIPTION for text in descriptions)
-        history.add(dataset, Write(moment, composed, whole=whole))
+        ledgers.of(dataset).enter_write(written, composed, frozenset())
 
 
 # --- descriptions ---------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, 
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
-from airflow_provider_sparklineage.lineage.report import Telling
+from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -182,7 +182,7 @@ def test_a_date_is_added_to_what_a_path_says():
     ],
 )
 def test_yesterday_is_read_and_today_is_written_of_one_dataset(how, statuses):
-    telling = Telling([path("05"), path("06")], DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    report = SubsetReport([path("05"), path("06")], DEFAULT_LOCATOR, DEFAULT_LIMITS)
     sides = {
         side: {
             "observed": LineageDataset(T, observed=True, subset=observed(value)),
@@ -192,7 +192,7 @@ def test_yesterday_is_read_and_today_is_written_of_one_dataset(how, statuses):
     }
     static = frozenset({day("06")}) if "stated" in how else None
     found = (
-        telling.told(sides[Side.READ], Side.READ, None, static, other=sides[Side.WRITE]),
-        telling.told(sides[Side.WRITE], Side.WRITE, None, static, other=sides[Side.READ]),
+        report.of(sides[Side.READ], Side.READ, None, static, other=sides[Side.WRITE]),
+        report.of(sides[Side.WRITE], Side.WRITE, None, static, other=sides[Side.READ]),
     )
     assert tuple(dataset.check.status for dataset in found) == statuses

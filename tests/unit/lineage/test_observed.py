@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.observed import (
-    ObservedSubsets,
+    ObservedAccesses,
     UnknownPartitionsError,
 )
-from airflow_provider_sparklineage.lineage.application.binding import Access, Observations
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import to_text
@@ -27,17 +28,33 @@ def days(*names):
     return frozenset(Partition.of([("dt", n)]) for n in names)
 
 
-def access(second, partitions, dimensions=DT, **more):
-    return Access(T, at(second), at(second + 1), dimensions, partitions, **more)
+def access(side, second, scope, dimensions=DT, **more):
+    span = at(second), at(second + 1)
+    return Access(T, side, *span, scope, grade=Grade.OBSERVED, dimensions=dimensions, **more)
+
+
+def read(second, partitions, dimensions=DT, *, full=False, **more):
+    return access(Side.READ, second, Scope(full, partitions), dimensions, **more)
 
 
 def write(second, partitions, mode="dynamic", **more):
-    owned = more.pop("owned", partitions if mode != "append" else frozenset())
-    return access(second, partitions, mode=mode, owned=owned or frozenset(), **more)
+    owned = more.pop("owned", partitions if mode != "append" else None)
+    owned = Scope(mode in ("whole", "create"), owned)
+    return access(Side.WRITE, second, Scope(partitions=partitions), owned=owned, **more)
 
 
-def subsets(reads=(), writes=()):
-    return ObservedSubsets(Observations({T: tuple(reads)}, {T: tuple(writes)}))
+def observed(reads=(), writes=()):
+    return ObservedAccesses(reads, writes)
+
+
+def during(accesses, started, ended):
+    """Give the read of an action, with the queries that were observed during it."""
+    queries = accesses.during(Side.READ, started, ended)
+    return Access(T, Side.READ, started, ended, queries=queries)
+
+
+def is_internal(accesses, started, ended):
+    return accesses.is_internal(during(accesses, started, ended))
 
 
 def partitions(subset):
@@ -48,35 +65,33 @@ def partitions(subset):
     ("reads", "expected"),
     [
         pytest.param([], None, id="nothing observed"),
-        pytest.param([access(0, days("1")), access(5, days("2"))], days("1", "2"), id="united"),
-        pytest.param([access(0, days())], days(), id="empty selection"),
-        pytest.param(
-            [access(0, days("1")), access(5, days("1", "2"), whole=True)], None, id="whole"
-        ),
-        pytest.param([access(0, frozenset({WHOLE}), ())], None, id="unpartitioned"),
+        pytest.param([read(0, days("1")), read(5, days("2"))], days("1", "2"), id="united"),
+        pytest.param([read(0, days())], days(), id="empty selection"),
+        pytest.param([read(0, days("1")), read(5, days("1", "2"), full=True)], None, id="whole"),
+        pytest.param([read(0, frozenset({WHOLE}), ())], None, id="unpartitioned"),
     ],
 )
 def test_reads_are_united(reads, expected):
-    assert partitions(subsets(reads).of_input(T)) == expected
+    assert partitions(observed(reads).subset(Side.READ)) == expected
 
 
 def test_one_unknown_read_makes_the_input_unknown():
     with pytest.raises(UnknownPartitionsError, match="too many"):
-        subsets([access(0, days("1")), access(5, None, why_unknown="too many")]).of_input(T)
+        observed([read(0, days("1")), read(5, None, why_unknown="too many")]).subset(Side.READ)
 
 
 def test_one_unknown_write_makes_the_output_unknown():
     with pytest.raises(UnknownPartitionsError):
-        subsets(writes=[write(0, days("1")), write(5, None)]).of_output(T)
+        observed(writes=[write(0, days("1")), write(5, None)]).subset(Side.WRITE)
 
 
 def test_writes_are_united_whatever_their_mode():
     writes = [write(0, days("1"), "whole"), write(5, days("2"), "append")]
-    assert partitions(subsets(writes=writes).of_output(T)) == days("1", "2")
+    assert partitions(observed(writes=writes).subset(Side.WRITE)) == days("1", "2")
 
 
 @pytest.mark.parametrize(
-    ("writes", "read", "internal", "outside"),
+    ("writes", "found", "internal", "outside"),
     [
         pytest.param([write(0, days("1", "2"))], days("1"), True, days(), id="contained"),
         pytest.param([write(0, days("1"))], days("1", "2"), False, days("2"), id="not contained"),
@@ -108,58 +123,44 @@ def test_writes_are_united_whatever_their_mode():
         ),
     ],
 )
-def test_a_read_is_internal_if_its_partitions_were_written_before(writes, read, internal, outside):
-    observed = subsets([access(5, read)], writes)
-    assert observed.is_internal(T, at(5), at(6)) is internal
-    assert partitions(observed.of_input(T)) == outside
+def test_a_read_is_internal_if_its_partitions_were_written_before(writes, found, internal, outside):
+    accesses = observed([read(5, found)], writes)
+    assert is_internal(accesses, at(5), at(6)) is internal
+    assert partitions(accesses.subset(Side.READ)) == outside
 
 
-def test_a_dataset_without_partitions_is_internal_after_a_whole_overwrite_only():
+def test_a_dataset_without_partitions_is_internal_after_a_full_overwrite_only():
     everything = frozenset({WHOLE})
     for mode, internal in (("whole", True), ("create", True), ("append", False)):
-        observed = subsets([access(5, everything, ())], [write(0, everything, mode, dimensions=())])
-        assert observed.is_internal(T, at(5), at(6)) is internal
+        accesses = observed([read(5, everything, ())], [write(0, everything, mode, dimensions=())])
+        assert is_internal(accesses, at(5), at(6)) is internal
 
 
-def test_a_whole_read_over_own_partitions_is_what_came_from_outside():
-    observed = subsets([access(5, days("1", "2"), whole=True)], [write(0, days("2"))])
-    assert partitions(observed.of_input(T)) == days("1")
+def test_a_full_read_over_own_partitions_is_what_came_from_outside():
+    accesses = observed([read(5, days("1", "2"), full=True)], [write(0, days("2"))])
+    assert partitions(accesses.subset(Side.READ)) == days("1")
 
 
-def test_without_an_observed_write_nothing_is_said_of_internal():
-    assert subsets([access(5, days("1"))]).is_internal(T, at(5), at(6)) is None
+def test_without_an_observed_write_no_read_is_known_to_be_internal():
+    assert is_internal(observed([read(5, days("1"))]), at(5), at(6)) is None
 
 
-def test_reads_are_looked_for_at_the_time_of_the_action():
-    observed = subsets([access(5, days("1"))])
-    assert observed.was_read(T, at(5), at(6))
-    assert not observed.was_read(T, at(40), at(41))
+def test_accesses_are_found_by_the_time_of_the_action():
+    accesses = observed([read(5, days("1"))])
+    assert accesses.during(Side.READ, at(5), at(6))
+    assert not accesses.during(Side.READ, at(40), at(41))
+    assert not accesses.during(Side.WRITE, at(5), at(6))
 
 
 def test_only_reads_at_the_time_of_the_action_decide():
-    observed = subsets([access(5, days("1")), access(20, days("9"))], [write(0, days("1"))])
-    assert observed.is_internal(T, at(5), at(6)) is True
-    assert observed.is_internal(T, at(20), at(21)) is False
-    assert observed.is_internal(T, at(40), None) is None
+    accesses = observed([read(5, days("1")), read(20, days("9"))], [write(0, days("1"))])
+    assert is_internal(accesses, at(5), at(6)) is True
+    assert is_internal(accesses, at(20), at(21)) is False
+    assert is_internal(accesses, at(40), None) is None
 
 
 @pytest.mark.parametrize(
-    ("modes", "whole"),
-    [
-        (["whole"], True),
-        (["create"], True),
-        (["dynamic"], False),
-        (["whole", "append"], False),
-        ([], None),
-    ],
-)
-def test_a_whole_overwrite_is_what_the_command_says(modes, whole):
-    observed = subsets(writes=[write(0, days("1"), mode) for mode in modes])
-    assert observed.is_whole_overwrite(T, at(0), at(1)) is whole
-
-
-@pytest.mark.parametrize(
-    ("filters", "told"),
+    ("filters", "reported"),
     [
         pytest.param([("dt = '1'", "x > 0")], "dt=1 AND x > 0", id="all of one read"),
         pytest.param([("dt = '1'",), ("dt = '2'",)], "dt=1 OR dt=2", id="either of two"),
@@ -170,6 +171,6 @@ def test_a_whole_overwrite_is_what_the_command_says(modes, whole):
         pytest.param([], None, id="nothing read"),
     ],
 )
-def test_what_all_rows_fulfil_is_told_of_all_reads(filters, told):
-    found = subsets([access(0, None, filters=texts) for texts in filters]).filters(T, ())
-    assert (found and to_text(found)) == told
+def test_what_all_rows_fulfil_is_reported_of_all_reads(filters, reported):
+    found = observed([read(0, None, filters=texts) for texts in filters]).filters(())
+    assert (found and to_text(found)) == reported

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.application.binding import Access, Observations
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
+from airflow_provider_sparklineage.lineage.application.binding import Observations
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -20,6 +22,11 @@ def days(*names):
 ONE = days("1")
 
 
+def access(side, name, action, partitions, **more):
+    span = action.started, action.ended
+    return Access(name, side, *span, Scope(partitions=partitions), dimensions=DIMENSIONS, **more)
+
+
 @pytest.fixture
 def merged(recorded):
     """Merge the staging chain with what the test says of its staging table."""
@@ -30,20 +37,14 @@ def merged(recorded):
         staging = next(d.name for d in write.outputs)
         assert staging.name == STAGING
         reads = {
-            d.name: (Access(d.name, a.started, a.ended, DIMENSIONS, days("1")),)
+            d.name: (access(Side.READ, d.name, a, days("1")),)
             for a in (write,)
             for d in a.inputs
             if d.name.name not in skip
         }
-        reads[staging] = (Access(staging, read.started, read.ended, DIMENSIONS, then_read),)
-        owned = written or frozenset() if mode != "append" else frozenset()
-        writes = {
-            staging: (
-                Access(
-                    staging, write.started, write.ended, DIMENSIONS, written, mode=mode, owned=owned
-                ),
-            )
-        }
+        reads[staging] = (access(Side.READ, staging, read, then_read),)
+        owned = Scope(mode == "whole", written if mode != "append" else None)
+        writes = {staging: (access(Side.WRITE, staging, write, written, owned=owned),)}
         return merge(application, Outcome.COMPLETE, observations=Observations(reads, writes))
 
     return run
@@ -112,7 +113,7 @@ def test_a_write_that_was_not_observed_leaves_it_open_what_was_written(recorded,
     assert len(writes) == 2
     [labels] = {name for _, name in writes}
     accesses = tuple(
-        Access(labels, action.started, action.ended, DIMENSIONS, days(str(number)), mode="append")
+        access(Side.WRITE, labels, action, days(str(number)))
         for number, (action, _) in enumerate(writes[:seen])
     )
     observations = Observations(writes={labels: accesses})

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.access.observed import ObservedSubsets
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.access.observed import ObservedAccesses
 from airflow_provider_sparklineage.lineage.access.timeline import SLACK, Timeline
-from airflow_provider_sparklineage.lineage.application.binding import Access, Observations
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
@@ -41,14 +42,21 @@ def test_a_timeline_finds_what_overlaps_and_only_that(things, action, has_ended)
 parts = st.frozensets(st.sampled_from("abcd").map(lambda v: Partition.of([("p", v)])))
 writes = st.builds(
     lambda span, mode, partitions, owned: Access(
-        TABLE, *span, (Dimension.of("p"),), partitions, mode=mode, owned=owned & partitions
+        TABLE,
+        Side.WRITE,
+        *span,
+        Scope(partitions=partitions),
+        Scope(mode in ("whole", "create"), owned & partitions),
+        dimensions=(Dimension.of("p"),),
     ),
     spans,
     st.sampled_from(["whole", "create", "append", "dynamic"]),
     parts,
     parts,
 )
-reads = st.builds(lambda span, found: Access(TABLE, *span, (), found), spans, parts)
+reads = st.builds(
+    lambda span, found: Access(TABLE, Side.READ, *span, Scope(partitions=found)), spans, parts
+)
 
 
 def owned_before(written, moment):
@@ -57,25 +65,30 @@ def owned_before(written, moment):
     for write in sorted(written, key=lambda w: w.ended):
         if write.ended > moment + SLACK:
             continue
-        if write.mode in ("whole", "create"):
-            owned, all_is_ours = write.partitions, True
+        if write.owned.full:
+            owned, all_is_ours = write.scope.partitions, True
         else:
-            owned |= write.partitions if all_is_ours else write.owned
+            owned |= write.scope.partitions if all_is_ours else write.owned.partitions
     return owned
+
+
+def is_internal(observed, started, ended):
+    queries = observed.during(Side.READ, started, ended)
+    return observed.is_internal(Access(TABLE, Side.READ, started, ended, queries=queries))
 
 
 @settings(max_examples=30)
 @given(st.lists(writes, min_size=1), st.lists(reads, min_size=1), st.lists(moments, max_size=5))
 def test_what_is_the_applications_own_depends_on_no_order_of_asking(written, read, asked):
-    observed = ObservedSubsets(Observations({TABLE: tuple(read)}, {TABLE: tuple(written)}))
+    observed = ObservedAccesses(read, written)
     for seconds in asked:
-        observed.is_internal(TABLE, at(seconds), at(seconds + 1))
+        is_internal(observed, at(seconds), at(seconds + 1))
     outside = frozenset().union(
-        *(access.partitions - owned_before(written, access.started) for access in read)
+        *(access.scope.partitions - owned_before(written, access.started) for access in read)
     )
-    found = observed.of_input(TABLE)
+    found = observed.subset(Side.READ)
     assert (found.partitions if found else outside) == outside
     for access in reversed(read):
-        alone = ObservedSubsets(Observations({TABLE: (access,)}, {TABLE: tuple(written)}))
-        expected = access.partitions <= owned_before(written, access.started)
-        assert alone.is_internal(TABLE, access.started, access.ended) is expected
+        alone = ObservedAccesses((access,), written)
+        expected = access.scope.partitions <= owned_before(written, access.started)
+        assert is_internal(alone, access.started, access.ended) is expected

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     ColumnLineage,
     Transformation,
     is_incomplete,
-    restored,
+    recovered,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -59,55 +59,55 @@ def made(text, subtype="TRANSFORMATION"):
 
 def test_arguments_are_added_and_the_call_stands_in_the_description():
     text = "(score(amount) + customer_id) AS shifted"
-    assert shifted(restored(listener_says(), [untraced(AMOUNT)])) == {
+    assert shifted(recovered(listener_says(), [untraced(AMOUNT)])) == {
         AMOUNT: (made(text),),
         CUSTOMER: (made(text),),
     }
 
 
 def test_a_column_that_the_listener_does_not_have_gets_the_call_for_a_description():
-    assert shifted(restored(ColumnLineage(), [untraced(AMOUNT)])) == {
+    assert shifted(recovered(ColumnLineage(), [untraced(AMOUNT)])) == {
         AMOUNT: (made("score(amount)"),)
     }
 
 
 def test_of_several_calls_of_one_number_none_is_named():
-    found = shifted(restored(listener_says(), [untraced(AMOUNT, calls={})]))
+    found = shifted(recovered(listener_says(), [untraced(AMOUNT, calls={})]))
     assert found[AMOUNT] == (made("(a Python function + customer_id) AS shifted"),)
 
 
 @pytest.mark.parametrize("said", [listener_says(), ColumnLineage()], ids=["some", "none"])
 def test_a_column_stays_incomplete_where_some_argument_could_not_be_followed(said):
-    found = restored(said, [untraced(AMOUNT, complete=False)])
+    found = recovered(said, [untraced(AMOUNT, complete=False)])
     assert AMOUNT in shifted(found)
     assert is_incomplete(shifted(found))
 
 
 def test_what_the_listener_says_of_a_source_stays():
     aggregated = listener_says(subtype="AGGREGATION", text="sum(pythonUDF0)")
-    assert shifted(restored(aggregated, [untraced(CUSTOMER)])) == {
+    assert shifted(recovered(aggregated, [untraced(CUSTOMER)])) == {
         CUSTOMER: (made("sum(score(amount))", "AGGREGATION"),)
     }
 
 
 def test_a_source_that_was_only_copied_or_only_a_condition_is_now_a_value_as_well():
     copied = listener_says(subtype="IDENTITY", text="customer_id")
-    assert len(shifted(restored(copied, [untraced(CUSTOMER)]))[CUSTOMER]) == 2
+    assert len(shifted(recovered(copied, [untraced(CUSTOMER)]))[CUSTOMER]) == 2
     condition = listener_says(INDIRECT, "CONDITIONAL", "")
-    subtypes = [t.type for t in shifted(restored(condition, [untraced(CUSTOMER)]))[CUSTOMER]]
+    subtypes = [t.type for t in shifted(recovered(condition, [untraced(CUSTOMER)]))[CUSTOMER]]
     assert subtypes == [INDIRECT, DIRECT]
 
 
 def test_nothing_is_changed_of_other_columns_or_without_observations():
     other = ColumnLineage({"other": {CUSTOMER: (made("pythonUDF0"),)}}, {AMOUNT: ()})
-    assert restored(other, []) == other
-    found = restored(other, [untraced(AMOUNT)])
+    assert recovered(other, []) == other
+    found = recovered(other, [untraced(AMOUNT)])
     assert found.fields["other"] == other.fields["other"]
     assert found.dataset == other.dataset
 
 
 def test_a_column_of_which_nothing_is_known_gets_no_empty_entry():
-    assert restored(ColumnLineage(), [untraced(complete=False)]).fields == {}
+    assert recovered(ColumnLineage(), [untraced(complete=False)]).fields == {}
 
 
 # --- tied -----------------------------------------------------------------------------------------

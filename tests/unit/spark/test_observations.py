@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.accesses import Scope
 from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -86,20 +87,20 @@ def test_unknown_fields_are_no_reason_to_stop():
 )
 def test_partitions_are_completed_from_the_path(base, dimensions, values, partition):
     [read] = tied(reads=[scan(layout(base, [values], *dimensions))]).reads[ORDERS]
-    assert read.partitions == {partition}
+    assert read.scope.partitions == {partition}
     assert read.started == datetime.fromtimestamp(1, UTC)
 
 
 def test_date_folders_without_a_column_are_not_guessed():
     [read] = tied(reads=[scan(layout("file:/lake/orders/2024-05-06", [[]]))]).reads[ORDERS]
-    assert read.partitions is None
+    assert read.scope.partitions is None
 
 
 def test_a_transform_is_told_by_its_own_name():
     day = {"field": "ts", "transform": "day", "name": "ts_day", "type": "date"}
     [read] = tied(reads=[scan(layout("file:/lake/orders", [["2024-05-06"]], day))]).reads[ORDERS]
     assert read.dimensions == (Dimension.of("ts", "day", "ts_day"),)
-    assert read.partitions == {p(ts_day="2024-05-06")}
+    assert read.scope.partitions == {p(ts_day="2024-05-06")}
 
 
 @pytest.mark.parametrize("table", ["spark_catalog.default.sales", "default.sales"])
@@ -147,13 +148,14 @@ def test_files_that_are_read_for_their_schema_are_not_untied():
 )
 def test_a_read_is_whole_only_if_nothing_restricts_it(more, base, whole):
     [read] = tied(reads=[scan(layout(base, [["1"]], REGION), **more)]).reads[ORDERS]
-    assert read.whole is whole
+    assert read.scope.full is whole
 
 
 @pytest.mark.parametrize(
     ("mode", "more", "owned"),
     [
         pytest.param("dynamic", {}, {p(dt="1"), p(dt="2")}, id="replaced"),
+        pytest.param("whole", {}, {p(dt="1"), p(dt="2")}, id="all of it replaced"),
         pytest.param("append", {"shared": [["2"]]}, {p(dt="1")}, id="what others had is not ours"),
         pytest.param("append", {}, set(), id="append that was not listed"),
         pytest.param("rows", {}, set(), id="rows"),
@@ -163,13 +165,14 @@ def test_a_read_is_whole_only_if_nothing_restricts_it(more, base, whole):
 def test_what_a_write_owns(mode, more, owned):
     wrote = write("file:/lake/orders", mode, [["1"], ["2"]], DT, **more)
     [access] = tied(writes=[wrote]).writes[ORDERS]
-    assert access.owned == owned
-    assert (access.partitions is None) == (more.get("how") == "unknown")
+    assert access.owned == Scope(mode == "whole", frozenset(owned))
+    assert (access.scope.partitions is None) == (more.get("how") == "unknown")
 
 
 def test_overwriting_a_partition_folder_is_no_whole_overwrite():
     [access] = tied(writes=[write("file:/lake/orders/dt=1", "whole", [[]])]).writes[ORDERS]
-    assert (access.mode, access.partitions, access.owned) == ("static", {p(dt="1")}, {p(dt="1")})
+    assert access.scope.partitions == {p(dt="1")}
+    assert access.owned == Scope(full=False, partitions=frozenset({p(dt="1")}))
 
 
 def test_a_commit_has_its_own_time():
@@ -181,7 +184,7 @@ def test_a_commit_has_its_own_time():
 def test_a_cut_read_says_why():
     read = {"node": "x", "roots": ["file:/lake/orders"], "cut": "too many"}
     [access] = tied(reads=[read]).reads[ORDERS]
-    assert (access.partitions, access.why_unknown) == (None, "too many")
+    assert (access.scope.partitions, access.why_unknown) == (None, "too many")
 
 
 def test_an_empty_record_touches_nothing():

@@ -1,4 +1,4 @@
-"""The datasets of a task with the part of each that is meant, and what about it is missing."""
+"""The subset of each dataset that a task read or wrote, compared with what was expected of it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _HOW = {Side.READ: "read", Side.WRITE: "written"}
 
 
-class Telling:
-    """Tells dataset by dataset which part of it is meant; asked once for each side of each."""
+class SubsetReport:
+    """Selects and compares the subsets of a task's datasets; asked once for each side of each."""
 
     def __init__(
         self, expectations: Iterable[Expectation], locator: Locator, limits: Limits
@@ -39,9 +39,9 @@ class Telling:
         self._expectations = Expectations(expectations)
         self._locator = locator
         self._limits = limits
-        self._met: list[Degradation] = []
+        self._degradations: list[Degradation] = []
 
-    def told(
+    def of(
         self,
         dataset: LineageDataset,
         side: Side,
@@ -52,12 +52,12 @@ class Telling:
         tables: Collection[str] = (),
         has_failed: bool = False,
     ) -> LineageDataset:
-        """Add what was expected of a dataset, and in which form its subset is to be said.
+        """Add to a dataset what was expected of it, its subset, and how the two compare.
 
         :param filters: condition that all rows fulfil which were read
         :param static: static partitions of all the statements that wrote it, or its other side
         :param other: the dataset on the other side, if it was read and written
-        :param tables: identifiers by which it was seen to be read and written
+        :param tables: identifiers by which it was observed to be read and written
         :param has_failed: whether only actions that failed wrote it: then nothing of it is claimed
         """
         links = dataset.symlinks | {DatasetName("", table) for table in tables}
@@ -70,19 +70,19 @@ class Telling:
             expected=expected,
             is_on_both_sides=other is not None,
         )
-        told = selected(evidence, self._limits)
-        if told.skipped:
-            self._met.append(
+        subset = selected(evidence, self._limits)
+        if subset.skipped:
+            self._degradations.append(
                 Degradation(
                     DegradationCode.PARTITIONS_CUT,
-                    f"{told.skipped} {told.what} of {dataset.name} were {_HOW[side]}, more than "
-                    f"the event may name; [sparklineage] max_{told.what} sets how many.",
+                    f"{subset.skipped} {subset.what} of {dataset.name} were {_HOW[side]}, more "
+                    f"than the event may name; [sparklineage] max_{subset.what} sets how many.",
                     dataset.name,
                 )
             )
         check = self._check(evidence, other, static if side is Side.READ else None)
         self._note_inexact(dataset, side, check.status)
-        return replace(dataset, expected=expected, selected=told, check=check)
+        return replace(dataset, expected=expected, selected=subset, check=check)
 
     def _accessed(self, dataset: LineageDataset, static: frozenset[Partition] | None) -> Evidence:
         return Evidence(
@@ -99,7 +99,7 @@ class Telling:
         other: LineageDataset | None,
         static: frozenset[Partition] | None,
     ) -> Check:
-        """Compare what is expected with what was touched.
+        """Compare what is expected with what was accessed.
 
         :param static: static partitions of the statements that wrote the other side
         """
@@ -108,13 +108,13 @@ class Telling:
             return reconcile(None, None)
         if other is None or expected.kind is not Kind.PATH:
             return reconcile(expected, _seen(evidence))
-        # What locations say of the other side must not make a mismatch of what was observed here.
+        # Locations of the other side must not make a mismatch of what was observed here.
         is_known = other.observed or not evidence.observed
-        beside = _seen(self._accessed(other, static)) if is_known else None
-        return reconcile(expected, _seen(evidence), is_on_both_sides=True, other=beside)
+        of_other = _seen(self._accessed(other, static)) if is_known else None
+        return reconcile(expected, _seen(evidence), is_on_both_sides=True, other=of_other)
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: Status) -> None:
-        """Say that what was touched is not certain, where it is said or compared."""
+        """Report that the partitions are not certain, where they are in the event or compared."""
         if dataset.observed and dataset.subset is not None and not dataset.subset.exact:
             why = (
                 "those of the folders with new files, because these are not as many as Spark says "
@@ -124,7 +124,7 @@ class Telling:
             why = "those of the locations that the listener reports, because they were not observed"
         else:
             return
-        self._met.append(
+        self._degradations.append(
             Degradation(
                 DegradationCode.PARTITIONS_INEXACT,
                 f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: they are "
@@ -136,7 +136,7 @@ class Telling:
     def at_risk(
         self, name: DatasetName, links: Collection[DatasetName], locations: Iterable[str]
     ) -> frozenset[Partition]:
-        """Name the partitions that a failed write may have half written; empty if nobody knows.
+        """Give the partitions that a failed write may have half written; empty if not known.
 
         :param locations: untrimmed names that the listener reported of it
         """
@@ -160,9 +160,9 @@ class Telling:
         return located
 
     def degradations(self) -> list[Degradation]:
-        """Say what could not be said, or be bound to a dataset."""
+        """Report what was too long for the event, not certain, or bound to no dataset."""
         return [
-            *self._met,
+            *self._degradations,
             *(
                 Degradation(
                     DegradationCode.DECLARATION_UNBOUND,
@@ -174,7 +174,7 @@ class Telling:
 
 
 def _seen(evidence: Evidence) -> Seen | None:
-    """Give the partitions that were touched: observed ones, else those of reported locations."""
+    """Give the partitions that were accessed: observed ones, else those of reported locations."""
     if evidence.observed:
         subset = evidence.subset
         return Seen(subset.dimensions, subset.partitions) if subset else None

@@ -1,0 +1,93 @@
+"""What the writes of an application have put into a dataset: columns, sources, bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, unite_into
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.lineage.application.accesses import Access
+    from airflow_provider_sparklineage.lineage.columns import Column, Transformation
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+
+class Write(NamedTuple):
+    """The write of a complete action, and what it was made of.
+
+    :param columns: its column lineage, with intermediates resolved
+    :param sources: datasets from outside that it was made of
+    """
+
+    ended: datetime
+    access: Access
+    columns: ColumnLineage
+    sources: frozenset[DatasetName]
+
+    @property
+    def locations(self) -> frozenset[str]:
+        """Where it wrote; empty where that is not known."""
+        return self.access.scope.locations or frozenset()
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """The locations that hold nothing older since."""
+        return self.access.owned.locations or frozenset()
+
+
+class Contents:
+    """What writes have put into one dataset, added in the order in which they ended."""
+
+    def __init__(self, writes: Iterable[Write] = ()) -> None:
+        self._fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
+        self._dataset: dict[Column, tuple[Transformation, ...]] = {}
+        self.sources: frozenset[DatasetName] = frozenset()
+        self.is_full = False
+        """Whether the dataset holds nothing older than these writes."""
+        self.size: int | None = None
+        self.empty = True
+        self.size_alone: int | None = None
+        """Bytes there would be, had the last write that does not append replaced everything."""
+        self._replaced: set[str] | None = set()  # None: not by locations alone
+        for write in writes:
+            self.add(write)
+
+    @property
+    def columns(self) -> ColumnLineage:
+        """What the columns are made of: a view, which a later write changes."""
+        return ColumnLineage(self._fields, self._dataset)
+
+    def add(self, write: Write) -> None:
+        """Have the contents after one more write, in time of the length of its lineage."""
+        access, replaced = write.access, write.replaced
+        if access.owned.full or self.empty:
+            self._fields, self._dataset, self.sources = {}, {}, frozenset()
+            self.size = self.size_alone = access.size
+            self._replaced = set(replaced) if replaced else None
+        else:
+            # Else it is not known how much of what was there is left.
+            adds = access.appends or self._is_remote(replaced)
+            self.size = _sum(self.size, access.size) if adds else None
+            self.size_alone = _sum(self.size_alone, access.size) if access.appends else access.size
+            if not replaced:
+                self._replaced = None
+            elif self._replaced is not None:
+                self._replaced |= replaced
+        self.is_full = self.is_full or access.owned.full
+        self.empty = False
+        for name, edges in write.columns.fields.items():
+            unite_into(self._fields.setdefault(name, {}), edges)
+        unite_into(self._dataset, write.columns.dataset)
+        self.sources |= write.sources
+
+    def _is_remote(self, replaced: frozenset[str]) -> bool:
+        """Whether a write replaced locations to which none of the writes before went."""
+        known = self._replaced
+        return bool(replaced) and known is not None and known.isdisjoint(replaced)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,214 @@
+"""One ledger for each dataset: what an application read of it and put into it, by which evidence.
+
+Two witnesses report accesses: the listener those of actions, the observer those of their queries.
+A read is *internal* only with evidence that nothing but this application's own data was read. The
+partitions that were observed decide; where they are not known, what the listener reports
+(:mod:`.reported`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.access.lifecycle import overwrites_everything
+from airflow_provider_sparklineage.lineage.access.observed import ObservedAccesses
+from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
+from airflow_provider_sparklineage.lineage.access.timeline import Timeline
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    FULL,
+    UNKNOWN,
+    Access,
+    Grade,
+    Scope,
+)
+from airflow_provider_sparklineage.lineage.application.binding import Observations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.lineage.access.contents import Contents
+    from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
+    from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+
+class Ledger:
+    """The accesses of an application to one dataset.
+
+    Actions are entered in the order of their start; all observed accesses are known before.
+
+    :ivar observed: the accesses that the observer saw
+    :ivar tables: identifiers by which it saw the dataset read and written, with their catalogs
+    :ivar is_read_back: whether some read was internal
+    :ivar is_assumed: whether some read was internal by what the listener reports alone
+    """
+
+    def __init__(
+        self,
+        dataset: DatasetName,
+        observed: ObservedAccesses | None = None,
+        untraced: Iterable[tuple[datetime, datetime, UntracedColumns]] = (),
+        tables: frozenset[str] = frozenset(),
+    ) -> None:
+        self._dataset = dataset
+        self.tables = tables
+        self.observed = observed or ObservedAccesses()
+        self._untraced = Timeline(untraced)
+        self._reported = ReportedWrites()
+        self._totals = {side: _Totals() for side in Side}
+        self.is_read_back = False
+        self.is_assumed = False
+
+    # --- grading: the access of one action ---
+
+    def read_by(self, action: Action, dataset: ActionDataset | None = None) -> Access:
+        """Give the read of an action.
+
+        :param dataset: what the listener reports of it; None where it reports only its columns
+        """
+        queries = self.observed.during(Side.READ, action.started, action.ended)
+        return Access(
+            self._dataset,
+            Side.READ,
+            action.started,
+            action.ended,
+            Scope(locations=dataset.locations) if dataset else UNKNOWN,
+            grade=Grade.OBSERVED if queries else Grade.LIFECYCLE,
+            size=dataset.size_found if dataset else None,
+            queries=queries,
+        )
+
+    def write_by(self, action: Action, dataset: ActionDataset, reported: ColumnLineage) -> Access:
+        """Give the write of an action; whether it replaced everything is as its commands say.
+
+        :param reported: its column lineage as the listener reported it
+        """
+        queries = self.observed.during(Side.WRITE, action.started, action.ended)
+        owned = UNKNOWN
+        if queries:
+            owned = FULL if all(query.owned.full for query in queries) else UNKNOWN
+        elif overwrites_everything(action, dataset, reported):
+            owned = Scope(locations=dataset.locations) if dataset.locations else FULL
+        return Access(
+            self._dataset,
+            Side.WRITE,
+            action.started,
+            action.ended,
+            Scope(locations=dataset.locations),
+            owned,
+            Grade.OBSERVED if queries else Grade.LIFECYCLE,
+            appends=not dataset.lifecycle,
+            size=dataset.size_written,
+            queries=queries,
+        )
+
+    def provenance(self, read: Access) -> Provenance | None:
+        """Give what the application had put there before a read, and whether it read only that.
+
+        What is given holds until the next call: it is a view.
+
+        :return: None if the application had put nothing there that was read
+        """
+        reported = self._reported.provenance(read)
+        internal = self.observed.is_internal(read) if reported else None
+        if reported is None or internal is None:
+            return reported
+        return reported._replace(internal=internal, grade=Grade.OBSERVED)
+
+    def untraced_columns(self, action: Action) -> tuple[UntracedColumns, ...]:
+        """Give what was observed of the columns that an action wrote and the listener lost."""
+        return tuple(self._untraced.during(action.started, action.ended))
+
+    # --- entering ---
+
+    def enter_read(self, read: Access, provenance: Provenance | None) -> None:
+        """Note a read of an action."""
+        total = self._totals[Side.READ]
+        # RDD code, for example: what else was observed of the dataset is then not all of it.
+        total.grade = min(total.grade, read.grade)
+        if provenance is None or not provenance.internal:
+            total.add(read.scope.locations)
+            return
+        self.is_read_back = True
+        self.is_assumed = self.is_assumed or provenance.grade is not Grade.OBSERVED
+
+    def enter_write(
+        self, write: Access, columns: ColumnLineage, sources: frozenset[DatasetName]
+    ) -> None:
+        """Note a write of a complete action.
+
+        :param columns: its column lineage, with intermediates resolved
+        :param sources: datasets from outside that it was made of
+        """
+        total = self._totals[Side.WRITE]
+        if write.size:  # others, as CREATE TABLE, write no data
+            total.grade = min(total.grade, write.grade)
+        total.add(write.scope.locations)
+        self._reported.add(write, columns, sources)
+
+    # --- the sum of all accesses ---
+
+    def is_observed(self, side: Side) -> bool:
+        """Whether all accesses of a side were observed, and there are some."""
+        return self._totals[side].grade is Grade.OBSERVED and self.observed.has(side)
+
+    def locations(self, side: Side) -> frozenset[str] | None:
+        """Give all locations that were read from outside, or written; None is the full dataset."""
+        return self._totals[side].locations()
+
+    def subset(self, side: Side) -> Subset | None:
+        """Give the partitions of one side; as :meth:`.ObservedAccesses.subset`."""
+        return self.observed.subset(side)
+
+    def contents(self) -> Contents:
+        """Give what the application had put into the dataset when it ended."""
+        return self._reported.at_the_end()
+
+
+class _Totals:
+    """All accesses of one side: the lowest grade, and the locations.
+
+    A loop over partitions adds one location at a time, so nothing is copied.
+    """
+
+    def __init__(self) -> None:
+        self.grade = Grade.OBSERVED
+        self._locations: set[str] | None = set()
+
+    def add(self, locations: frozenset[str] | None) -> None:
+        """Unite locations; one access without them makes the dataset full."""
+        if locations is None:
+            self._locations = None
+        elif self._locations is not None:
+            self._locations |= locations
+
+    def locations(self) -> frozenset[str] | None:
+        return None if self._locations is None else frozenset(self._locations)
+
+
+class Ledgers:
+    """The ledgers of all datasets of an application.
+
+    :param observations: None where there was no observer
+    """
+
+    def __init__(self, observations: Observations | None = None) -> None:
+        self.has_observer = observations is not None
+        self._observations = observations or Observations()
+        self._of: dict[DatasetName, Ledger] = {}
+
+    def of(self, dataset: DatasetName) -> Ledger:
+        """Give the ledger of a dataset."""
+        ledger = self._of.get(dataset)
+        if ledger is None:
+            seen = self._observations
+            observed = ObservedAccesses(seen.reads.get(dataset, ()), seen.writes.get(dataset, ()))
+            untraced = seen.untraced_columns.get(dataset, ())
+            tables = seen.tables.get(dataset, frozenset())
+            ledger = self._of[dataset] = Ledger(dataset, observed, untraced, tables)
+        return ledger

@@ -1,0 +1,181 @@
+"""The actions of an application, one after the other, to what is known of each dataset.
+
+Each read is graded by what was written before it, each write gets its composed columns, and both
+are entered in the ledger of their dataset. So reads are found to be internal in the order of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.lineage import columns
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.columns.reported import (
+    ReportedColumns,
+    UnreadableColumnsError,
+)
+from airflow_provider_sparklineage.lineage.dataset import joined
+from airflow_provider_sparklineage.lineage.failed_writes import describe_failed_writes
+from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
+from airflow_provider_sparklineage.lineage.statements import Statements
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+    from airflow_provider_sparklineage.lineage.columns import Provenance
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+    Provenances = Mapping[DatasetName, Provenance | None]
+
+
+@dataclass(frozen=True)
+class Accumulated:
+    """What all actions together read and wrote.
+
+    :param inputs: datasets that some action read from outside, facets joined
+    :param outputs: datasets that some complete action wrote, facets joined
+    :param failed: datasets that an action wrote which failed or never ended
+    :param writes: the complete actions that wrote each output
+    :param ledgers: all accesses, by dataset
+    """
+
+    inputs: Mapping[DatasetName, LineageDataset]
+    outputs: Mapping[DatasetName, LineageDataset]
+    failed: frozenset[DatasetName]
+    writes: Mapping[DatasetName, Sequence[ColumnWrite]]
+    ledgers: Ledgers
+    statements: Statements
+    schemas: ReportedColumns
+    degradations: tuple[Degradation, ...]
+
+
+def accumulated(
+    actions: Sequence[Action],
+    ledgers: Ledgers,
+    report: SubsetReport,
+    past_deadline: Callable[[], bool] = lambda: False,
+) -> Accumulated:
+    """Accumulate the actions of an application.
+
+    :param actions: in the order of their start
+    :param ledgers: new ones
+    :param report: finds the partitions that a failed write may have half written
+    :param past_deadline: asked before each action; when it says True, the rest is left out
+    """
+    accumulation = _Accumulation(ledgers, report)
+    for number, action in enumerate(actions):
+        if past_deadline():
+            accumulation.degradations.append(
+                Degradation(
+                    DegradationCode.COLLECTION_CUT,
+                    f"Merging took too long and ended after {number} of {len(actions)} "
+                    "actions; raise [sparklineage] collect_timeout, or see the whole with "
+                    "`sparklineage show` on the capture bundle.",
+                )
+            )
+            break
+        accumulation.add(action)
+    return accumulation.result()
+
+
+class _Accumulation:
+    """Accumulates action by action; :meth:`result` is what is given on."""
+
+    def __init__(self, ledgers: Ledgers, report: SubsetReport) -> None:
+        self.degradations: list[Degradation] = []
+        self._ledgers = ledgers
+        self._report = report
+        self._inputs: dict[DatasetName, LineageDataset] = {}
+        self._outputs: dict[DatasetName, LineageDataset] = {}
+        self._failed: set[DatasetName] = set()
+        self._writes: dict[DatasetName, list[ColumnWrite]] = {}
+        self._statements = Statements()
+        self._columns = ReportedColumns()
+
+    def result(self) -> Accumulated:
+        return Accumulated(
+            self._inputs,
+            self._outputs,
+            frozenset(self._failed),
+            self._writes,
+            self._ledgers,
+            self._statements,
+            self._columns,
+            tuple(self.degradations),
+        )
+
+    def add(self, action: Action) -> None:
+        self._columns.learn(action)
+        self._statements.learn(action)
+        provenances = {d.name: self._read(action, d) for d in action.inputs}
+        if action.state is not ActionState.COMPLETE:
+            self._failed |= {dataset.name for dataset in action.outputs}
+            self.degradations += describe_failed_writes(action, self._report)
+            return
+        # All are composed before any is entered: an action does not read what it writes.
+        lineages = [self._composed(action, d, provenances) for d in action.outputs]
+        for dataset, (write, composed) in zip(action.outputs, lineages, strict=True):
+            self._enter_write(dataset, write, composed, provenances)
+
+    def _read(self, action: Action, dataset: ActionDataset) -> Provenance | None:
+        """Grade a read and enter it."""
+        name, ledger = dataset.name, self._ledgers.of(dataset.name)
+        read = ledger.read_by(action, dataset)
+        provenance = ledger.provenance(read)
+        was_assumed = ledger.is_assumed
+        ledger.enter_read(read, provenance)
+        if provenance is None or not provenance.internal:
+            self._inputs[name] = joined(self._inputs.get(name), dataset, is_input=True)
+        elif ledger.is_assumed and not was_assumed:
+            self.degradations.append(
+                Degradation(
+                    DegradationCode.INTERNAL_READ_ASSUMED,
+                    f"{name} was read back after this application had written it, and nothing "
+                    "says that it held older data; it is taken as an intermediate of the task and "
+                    "not as an input.",
+                    name,
+                )
+            )
+        return provenance
+
+    def _composed(
+        self, action: Action, output: ActionDataset, provenances: Provenances
+    ) -> tuple[ColumnWrite, ColumnLineage]:
+        """Give the columns of one write: as the listener reported them, and composed."""
+        untraced = self._ledgers.of(output.name).untraced_columns(action)
+        try:
+            reported = self._columns.of_write(action, output, untraced)
+        except UnreadableColumnsError as error:
+            code = DegradationCode.COLUMN_LINEAGE_MISSING
+            self.degradations.append(Degradation(code, str(error), output.name))
+            return ColumnWrite(action, ColumnLineage(), untraced), ColumnLineage()
+
+        def provenance_of(name: DatasetName) -> Provenance | None:
+            if name in provenances:
+                return provenances[name]
+            # Column lineage can name datasets that the listener forgot among the inputs.
+            ledger = self._ledgers.of(name)
+            return ledger.provenance(ledger.read_by(action))
+
+        return ColumnWrite(action, reported, untraced), columns.compose(reported, provenance_of)
+
+    def _enter_write(
+        self,
+        dataset: ActionDataset,
+        write: ColumnWrite,
+        composed: ColumnLineage,
+        provenances: Provenances,
+    ) -> None:
+        name, ledger = dataset.name, self._ledgers.of(dataset.name)
+        self._outputs[name] = joined(self._outputs.get(name), dataset, is_input=False)
+        self._writes.setdefault(name, []).append(write)
+        access = ledger.write_by(write.action, dataset, write.reported)
+        ledger.enter_write(access, composed, columns.sources_of(composed, provenances))

@@ -1,0 +1,79 @@
+"""An access: what an action or a query of it read of a dataset, or what a write put into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.expectations import Side
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+
+
+class Grade(IntEnum):
+    """By what evidence something is known; the greater one decides."""
+
+    LIFECYCLE = 1
+    """What the listener reports of actions: lifecycle, SQL, locations."""
+    SIZE = 2
+    """As many bytes were read as had been written."""
+    OBSERVED = 3
+    """The observer saw the partitions in the driver."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A part of a dataset, as far as it is known; nothing is known of the empty one.
+
+    :param full: whether it is all of the dataset
+    :param partitions: the empty partition is all of a dataset that is not partitioned; None where
+        they are not known
+    :param locations: folders that the listener trimmed off the name; None where it named none
+    """
+
+    full: bool = False
+    partitions: frozenset[Partition] | None = None
+    locations: frozenset[str] | None = None
+
+
+UNKNOWN = Scope()
+FULL = Scope(full=True)
+
+
+@dataclass(frozen=True)
+class Access:
+    """One read or write of a dataset.
+
+    :param ended: None if it never ended
+    :param scope: what was read or written; a full read was restricted by nothing
+    :param owned: of a write, the part that holds nothing but what this write put there; of that of
+        an action, nothing older than the application
+    :param grade: of the evidence for scope and owned
+    :param appends: of a write, whether it left all in place that was there before
+    :param size: bytes that were written, or that the full dataset held when it was read; None where
+        they are not reported
+    :param filters: of a read, SQL predicates that all of its rows fulfil
+    :param why_unknown: the observer's reason for not knowing the partitions
+    :param exact: whether these are the partitions for certain; False where new files in folders are
+        all that is known
+    :param queries: the accesses that were observed during the one of an action
+    """
+
+    dataset: DatasetName
+    side: Side
+    started: datetime
+    ended: datetime | None
+    scope: Scope = UNKNOWN
+    owned: Scope = UNKNOWN
+    grade: Grade = Grade.LIFECYCLE
+    appends: bool = False
+    size: int | None = None
+    dimensions: tuple[Dimension, ...] = ()
+    filters: tuple[str, ...] = ()
+    why_unknown: str = ""
+    exact: bool = True
+    queries: tuple[Access, ...] = ()
