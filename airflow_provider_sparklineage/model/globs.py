@@ -1,35 +1,60 @@
-"""Values of partitions that a glob in a path means, as Hadoop reads globs (``GlobPattern``)."""
+r"""Globs of values, paths and names of datasets, as Hadoop reads them (``GlobPattern``).
+
+========================  ==========================================================================
+``*``                     any characters; within one folder where the glob is of folders
+``**``, ``**/``           any characters; any number of folders, also none
+``?``                     one character
+``[a-c]``                 one of a set; not of it after ``!`` or ``^``
+``{a,b}``                 one of several
+``\``                     takes the next character as it is
+========================  ==========================================================================
+
+A glob that is wrong, because its braces do not pair or a range goes backwards, is a text.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-_PARTS = re.compile(r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<set>\]?[^\]]+)\]|.", re.DOTALL)
-_WORDS = {"*": ".*", "?": ".", "{": "(?:", "}": ")", ",": "|"}
-_SIGNS = re.compile(r"[*?\[\]{}\\]")
-_SEPARATORS = re.compile("[-:T]")
+SIGN = r"[*?\[\]{}\\]"
+"""Regex of the characters that make a path a glob: those of Spark's ``isGlobPath``."""
 
+ANY_DEPTH = "**"
 
-def spellings(value: str, spelled: str, *, is_text: bool) -> tuple[str, ...]:
-    """List how a folder may have spelled a value: nobody tells the folder, and a glob is about it.
-
-    Spark reads ``05`` as 5, and a layout may spell ``2024-05-06`` without separators.
-
-    :param value: as it was seen
-    :param spelled: in the one spelling that values are compared in
-    :param is_text: whether it is of a column of texts, which are as the folder has them
-    """
-    both = (value, spelled, _SEPARATORS.sub("", spelled))
-    return both if is_text else (*both, value.zfill(2))
+_SIGN = re.compile(SIGN)
+_PARTS = re.compile(
+    r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<set>\]?[^\]]+)\]|\*\*/|\*\*|.", re.DOTALL
+)
+# By sign; a bracket is what comes before the regex of a set.
+_ANYWHERE = {
+    "*": ".*", "?": ".", "[": "", "**": ".*", "**/": "(?:.*/)?", "{": "(?:", "}": ")", ",": "|"
+}  # fmt: skip
+_IN_FOLDER = {**_ANYWHERE, "*": "[^/]*", "?": "[^/]", "[": "(?!/)"}
 
 
-def is_glob(value: str) -> bool:
-    """Whether a value is a pattern and not a text."""
-    return _SIGNS.search(value) is not None
+def is_glob(text: str) -> bool:
+    """Whether Spark takes a path, or a value in it, for a pattern."""
+    return _SIGN.search(text) is not None
 
 
+@lru_cache(maxsize=1024)  # an organisation's globs, matched with every name of every task
 def compiled(glob: str) -> re.Pattern[str]:
-    """Translate a glob; one whose braces do not pair is a text."""
+    """Translate a glob of values or names, whose ``*`` is any characters."""
+    return re.compile(_regex(glob, _ANYWHERE), re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def compiled_folders(glob: str) -> re.Pattern[str]:
+    """Translate a glob of folders, whose ``*`` stays within one.
+
+    :return: to be matched with paths; it ends where a folder does, so that it finds the folders
+        that a path begins with
+    """
+    return re.compile(f"(?:{_regex(glob, _IN_FOLDER)})(?=/|\\Z)", re.DOTALL)
+
+
+def _regex(glob: str, words: dict[str, str]) -> str:
     parts: list[str] = []
     depth = 0
     for part in _PARTS.finditer(glob):
@@ -39,12 +64,18 @@ def compiled(glob: str) -> re.Pattern[str]:
             break
         if part["set"]:
             chars = re.sub(r"([\\\[\]^&~|])", r"\\\1", part["set"])
-            parts.append(f"[{'^' if part['negated'] else ''}{chars}]")
-        elif sign in _WORDS and (sign != "," or depth):
-            parts.append(_WORDS[sign])
+            parts.append(f"{words['[']}[{'^' if part['negated'] else ''}{chars}]")
+        elif sign in words and sign != "[" and (sign != "," or depth):
+            parts.append(words[sign])
         else:
             parts.append(re.escape(part["escaped"] or sign))
+    regex = "".join(parts)
+    return re.escape(glob) if depth or not _is_regex(regex) else regex
+
+
+def _is_regex(text: str) -> bool:
     try:
-        return re.compile(re.escape(glob) if depth else "".join(parts), re.DOTALL)
+        re.compile(text)
     except re.error:  # a range from z to a
-        return re.compile(re.escape(glob))
+        return False
+    return True

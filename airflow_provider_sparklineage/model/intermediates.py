@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.model import globs
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -28,14 +29,14 @@ class Intermediates:
         :raise ValueError: if it is none of those
         """
         word, colon, rest = text.strip().partition(":")
-        globs = tuple(glob.strip() for glob in rest.split(",") if glob.strip())
+        named = tuple(glob.strip() for glob in rest.split(",") if glob.strip())
         kind = word.strip().lower()
         if kind == "keep" and not colon:
             return cls()
         if kind == "drop" and not colon:
             return cls(("*",))
-        if kind == "drop" and globs:
-            return cls(tuple(re.sub("^s3[an]://", "s3://", glob) for glob in globs))
+        if kind == "drop" and named:
+            return cls(tuple(re.sub("^s3[an]://", "s3://", glob) for glob in named))
         msg = f"{text!r} says neither keep nor drop"
         raise ValueError(msg)
 
@@ -45,8 +46,8 @@ class Intermediates:
         return "drop" if self.dropped == ("*",) else f"drop: {', '.join(self.dropped)}"
 
     def drop(self, dataset: DatasetName) -> bool:
-        """Tell if an intermediate dataset is to be left out."""
-        return any(fnmatchcase(str(dataset), glob) for glob in self.dropped)
+        """Whether an intermediate dataset is to be left out."""
+        return any(globs.compiled(glob).fullmatch(str(dataset)) for glob in self.dropped)
 
 
 KEEP = Intermediates()

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.model import timestamps
+from airflow_provider_sparklineage.model import globs, timestamps
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FIELD = re.compile(r"\{(?P<label>[^{}:/]+)(?::(?P<pattern>[^{}]+))?\}")
-_GLOB = re.compile(r"[*?\[\]{}]")
 
 
 class _Field(NamedTuple):
@@ -97,7 +96,7 @@ class Layout:
         for segment, folder in zip(self._segments, folders, strict=False):
             match = _segment_regex(segment, self._alone).fullmatch(folder[0])
             if match is None:
-                if _GLOB.search(folder[0]):
+                if globs.is_glob(folder[0]):
                     break  # a glob for a part of a time: the path says no more
                 return None
             for number, field in enumerate(f for f in segment if isinstance(f, _Field)):
@@ -183,7 +182,7 @@ class Layout:
         return {"": text}
 
     def _is_raw(self, label: str, text: str) -> bool:
-        return label in self._alone and (text == NULL or _GLOB.search(text) is not None)
+        return label in self._alone and (text == NULL or globs.is_glob(text))
 
     def _value(self, label: str, parts: dict[str, str]) -> str:
         if "" in parts:
@@ -201,7 +200,7 @@ def _segment_regex(segment: tuple[str | _Field, ...], alone: frozenset[str]) -> 
             continue
         regex = timestamps.pattern_regex(part.pattern) if part.pattern else "[^/]+?"
         if part.pattern and part.label in alone:
-            regex = f"{regex}|{NULL}|[^/]*?[*?\\[\\]{{}}][^/]*?"
+            regex = f"{regex}|{NULL}|[^/]*?{globs.SIGN}[^/]*?"
         parts.append(f"(?P<f{fields}>{regex})")
         fields += 1
     return re.compile("".join(parts), re.DOTALL)

@@ -54,6 +54,7 @@ _KINDS = {
 _TYPE = re.compile("[a-z_]+")
 _SMALL = re.compile(r"0*(\d{1,2})", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_SEPARATORS = re.compile("[-:T]")
 _LONGEST_DECIMAL = 40  # exponents beyond it would be written with as many digits
 
 
@@ -86,6 +87,19 @@ def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
         return timestamps.canonical_month(value) or _plain(value, kind)
     timestamp = timestamps.in_utc(timestamp)
     return timestamps.to_the_second(timestamp) if kind is ValueKind.TIMESTAMP else timestamp
+
+
+def folder_values(value: str, canonical: str, *, is_text: bool) -> tuple[str, ...]:
+    """List how a folder may have written a value: nobody reports the folder, which globs match.
+
+    Spark reads ``05`` as 5, and a layout may write ``2024-05-06`` without separators.
+
+    :param value: as it was observed
+    :param canonical: the same in its canonical form
+    :param is_text: whether it is of a column of texts, which are as the folder has them
+    """
+    both = (value, canonical, _SEPARATORS.sub("", canonical))
+    return both if is_text else (*both, value.zfill(2))
 
 
 def _plain(value: str, kind: ValueKind) -> str:

@@ -6,7 +6,6 @@ import contextvars
 import re
 import threading
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import (
@@ -21,6 +20,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import Check, S
 from airflow_provider_sparklineage.lineage.partitions.selection import extent, wanted
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.globs import compiled
 from airflow_provider_sparklineage.operators.declared import asset_name
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _counts(side: Side, name: str, chosen: list[str]) -> bool:
     sides = [c for c in chosen if c in _SIDES]
     globs = [c for c in chosen if c not in _SIDES]
     return (not sides or f"{side}s" in sides) and (
-        not globs or any(fnmatchcase(name, glob) for glob in globs)
+        not globs or any(compiled(glob).fullmatch(name) for glob in globs)
     )
 
 
@@ -141,7 +141,7 @@ def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> l
     """List the globs that are none of the task's datasets: perhaps misspelt."""
     names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
     globs = [c for c in ([of] if isinstance(of, str) else of or ()) if c not in _SIDES]
-    return [glob for glob in globs if not any(fnmatchcase(name, glob) for name in names)]
+    return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
 
 
 def failures(found: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:

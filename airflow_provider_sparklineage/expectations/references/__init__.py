@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations.references.texts import Spelled, spelled
 from airflow_provider_sparklineage.model.credentials import scrub_name
+from airflow_provider_sparklineage.model.globs import is_glob
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Location
 
-_GLOB = re.compile(r"[*?\[\]{}]")
 _NEEDS_BUCKET = re.compile("(?:s3|gs|abfs|wasb)")
 
 
@@ -86,7 +86,7 @@ def _reference(one: Spelled, locator: Locator) -> Reference | None:
         partition or Partition(),
         found.folder.name if partition is None else None,
         tuple(_value_spans(one, found)),
-        _GLOB.search(telling) is not None,
+        is_glob(telling),
     )
 
 

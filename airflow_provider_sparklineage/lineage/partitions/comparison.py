@@ -46,7 +46,12 @@ from airflow_provider_sparklineage.model.timestamps import (
     date_of_columns,
     has_zone,
 )
-from airflow_provider_sparklineage.model.values import ValueKind, canonical_value, kind_of
+from airflow_provider_sparklineage.model.values import (
+    ValueKind,
+    canonical_value,
+    folder_values,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -298,7 +303,7 @@ def _globbed(
     for partition, values in found.items() if patterns else ():
         seen = partition.as_dict()
         texts = {
-            label: globs.spellings(seen[label], value, is_text=label in spelling.texts)
+            label: folder_values(seen[label], value, is_text=label in spelling.texts)
             for label, value in values.items()
         }
         for key, parts in patterns:

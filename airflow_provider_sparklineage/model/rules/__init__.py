@@ -25,7 +25,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.rules.documents import ANY_DEPTH, checked, document
+from airflow_provider_sparklineage.model.globs import ANY_DEPTH, compiled_folders
+from airflow_provider_sparklineage.model.rules.documents import checked, document
 from airflow_provider_sparklineage.model.rules.text import Source, content, read
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Rule:
 
     def matches(self, root: DatasetName) -> bool:
         """Tell if the rule is for a dataset."""
-        return any(_regex(glob).fullmatch(str(root)) for glob in self.datasets)
+        return any(compiled_folders(glob).fullmatch(str(root)) for glob in self.datasets)
 
     def split(self, name: DatasetName) -> Split | None:
         """Cut a name where a partition of this rule begins; None if the rule is not for it."""
@@ -70,7 +71,7 @@ class Rule:
         printed = str(name)
         offset = len(printed) - len(name.name)
         for glob in self.datasets:
-            regex = _regex(glob)
+            regex = compiled_folders(glob)
             if ANY_DEPTH not in glob:
                 found = regex.match(printed)
                 if found is not None and found.end() > offset:
@@ -139,17 +140,3 @@ def load(text_or_path: str | Path) -> PartitionRules:
 def _made_of(text: str, name: str) -> PartitionRules:
     documents, source = read(text, name)
     return NO_RULES if documents is None else PartitionRules.of(documents, source)
-
-
-@lru_cache(maxsize=1024)  # an organisation's globs, matched with every name of every task
-def _regex(glob: str) -> re.Pattern[str]:
-    """Translate a glob; without ``**`` it matches the beginning of a name, whole folders of it."""
-    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = (
-        words.get(part) or (f"[{'^' * negated}{chars}]" if chars else re.escape(part))
-        for part, negated, chars in (
-            (m[0], m[1] == "!", m[2] and re.sub(r"([\\\[^&~|])", r"\\\1", m[2]))
-            for m in re.finditer(r"\*\*/|\*\*?|\?|\[(!?)(\]?[^\]/]*)\]|.", glob, re.DOTALL)
-        )
-    )
-    return re.compile("".join(parts) + r"(?=/|\Z)", re.DOTALL)

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.datasets import untrimmed
+from airflow_provider_sparklineage.model.globs import ANY_DEPTH
 from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
 from airflow_provider_sparklineage.model.partitioning import IDENTITY, Dimension
 from airflow_provider_sparklineage.model.timestamps import check_format
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from airflow_provider_sparklineage.model.rules.text import Keys, Source
-
-ANY_DEPTH = "**"
 
 CheckedRule = tuple[tuple[str, ...], PartitionSpec]
 """Globs of datasets, and how those are partitioned."""
