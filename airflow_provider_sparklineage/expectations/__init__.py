@@ -1,13 +1,14 @@
-"""What a task is meant to read and write: declarations and templated paths to expectations.
+"""What a task is expected to read and write: declarations and templated paths to expectations.
 
 ====================  ==========================================================================
-*declared*            the DAG's author says it: ``reads=``, ``writes=``, the run's partition key
+*declared*            the DAG's author wrote it: ``reads=``, ``writes=``, the run's partition key
 *path*                a partition in a path among the task's arguments; it has no side, because an
-                      argument does not say whether the job reads or writes there
-*inferred*            a date among the arguments; it says where a value comes from, if it is one
+                      argument does not show whether the job reads or writes there
+*inferred*            a date among the arguments; it explains where a value comes from, if it is one
 ====================  ==========================================================================
 
-What may be made of each kind is decided where it meets a dataset: :mod:`.lineage.expected`.
+What each kind may become is decided where it meets a dataset:
+:mod:`.lineage.partitions.expected`.
 """
 
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, PartitionRange

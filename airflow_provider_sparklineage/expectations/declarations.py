@@ -114,7 +114,7 @@ class DatasetSubset:
     :param dataset: URI, absolute path, table identifier or asset. (templated)
     :param partitions: values by dimension, where a list of values stands for each of them; a list
         of such; or a :class:`PartitionRange`. (templated)
-    :param where: SQL predicate for what partitions cannot say. (templated)
+    :param where: SQL predicate for what partitions cannot express. (templated)
     """
 
     dataset: Any
@@ -172,6 +172,6 @@ class DatasetSubset:
         }
 
     def __str__(self) -> str:
-        """Say it alike in each process: Airflow stores this of mapped tasks."""
-        said = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
-        return f"DatasetSubset({said})"
+        """Give the same text in each process: Airflow stores this of mapped tasks."""
+        arguments = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
+        return f"DatasetSubset({arguments})"

@@ -1,4 +1,4 @@
-"""What a task's fields tell of its datasets before its job runs: names and expected subsets."""
+"""What is known of a task's datasets before its job runs: names and expected subsets."""
 
 from __future__ import annotations
 
@@ -175,4 +175,4 @@ def _require_json(expectation: Expectation) -> None:
 
 
 def _is_unrendered(subset: DatasetSubset) -> bool:
-    return subset.template is None and any(mark in repr(subset) for mark in ("{{", "{%"))
+    return subset.template is None and any(begin in repr(subset) for begin in ("{{", "{%"))

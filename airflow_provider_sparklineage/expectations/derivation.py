@@ -54,13 +54,13 @@ def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
     for span in text.spans:
         value = text.value[span.start : span.end]
         if span not in inside and span.dates and canonical_time(value):
-            said = _spelled(text, spans, span.start, span.end)
-            source = _source(Kind.INFERRED, text, [span], value, template=said)
+            template = _template(text, spans, span.start, span.end)
+            source = _source(Kind.INFERRED, text, [span], value, template=template)
             yield Expectation(Kind.INFERRED, sources=(source,))
 
 
 def _is_unicode(text: str) -> bool:
-    """Tell whether a text has no half of a surrogate pair, which neither JSON nor Java can say."""
+    """Whether a text has no half of a surrogate pair, which neither JSON nor Java can hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -80,7 +80,7 @@ class _Spans:
         return self._spans[bisect_right(self._ends, start) : bisect_left(self._starts, end)]
 
 
-def _spelled(text: TracedText, spans: _Spans, start: int, end: int) -> str:
+def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
     """Give the template's text of some characters, and no more of it.
 
     What else is in an argument is not about data: it may be a token, and it may be long.
@@ -97,7 +97,7 @@ def _spelled(text: TracedText, spans: _Spans, start: int, end: int) -> str:
 def _path(
     text: TracedText, spans: _Spans, reference: Reference, rules: PartitionRules
 ) -> Expectation:
-    # dt= without a value is what an empty variable leaves; it is not meant to be null.
+    # dt= without a value is what an empty variable leaves; it does not stand for null.
     is_partition = reference.partition.values and not _EMPTY_VALUE.search(reference.uri)
     return Expectation(
         Kind.PATH,
@@ -114,20 +114,20 @@ def _path_sources(
     kind: Kind, text: TracedText, spans: _Spans, reference: Reference
 ) -> tuple[Source, ...]:
     values = reference.partition.as_dict()
-    said = _spelled(text, spans, reference.start, reference.end)
+    template = _template(text, spans, reference.start, reference.end)
     sources = []
     for label, value in values.items():
-        made = [
+        own = [
             span
             for v in reference.values
             if v.label == label
             for span in spans.within(v.start, v.end)
         ]
-        sources.append(_source(kind, text, made, value, label, said))
+        sources.append(_source(kind, text, own, value, label, template))
     if not values:
         dated = [s for s in spans.within(reference.start, reference.end) if s.dates]
         if dated or reference.location:
-            sources.append(_source(kind, text, dated, reference.uri, template=said))
+            sources.append(_source(kind, text, dated, reference.uri, template=template))
     return tuple(sources)
 
 
@@ -139,7 +139,7 @@ def _source(
     dimension: str = "",
     template: str | None = None,
 ) -> Source:
-    """Say where a value comes from.
+    """Give the source of a value.
 
     :param template: the part of the field's template that is about it; None is all of it
     """
@@ -180,7 +180,7 @@ def from_declaration(
     :raise DeclarationError: if it cannot be understood
     """
     dataset = identity if isinstance(identity, DatasetName) else None
-    where: object = entry.where  # a template may have made anything of it
+    where: object = entry.where  # a template may give anything
     if not isinstance(where, (str, type(None))):
         msg = f"where= of {entry.dataset} is {where!r}; it must be a text, a SQL predicate."
         raise DeclarationError(msg)
@@ -230,10 +230,10 @@ def _dimension_in(field: str, partitions: object) -> str:
 
 
 def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
-    said = entry.partitions
-    if said is None:
+    given = entry.partitions
+    if given is None:
         return None
-    parts = said if isinstance(said, (list, tuple)) else [said]
+    parts = given if isinstance(given, (list, tuple)) else [given]
     found: dict[Partition, None] = {}
     for part in parts:
         if isinstance(part, PartitionRange):
@@ -247,7 +247,7 @@ def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
                 'dimensions to values, such as {"dt": "2024-05-06"}, or a PartitionRange.'
             )
             raise DeclarationError(msg)
-    # One of them without any value is the whole.
+    # One of them without any value is the full dataset.
     return None if Partition() in found else tuple(sorted(found))
 
 
@@ -263,7 +263,7 @@ def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partitio
     if size > MAX_PARTITIONS:
         msg = (
             f"The partitions of {entry.dataset} are {size}, more than the {MAX_PARTITIONS} that a "
-            "declaration may stand for; say them with where=."
+            "declaration may stand for; use where= instead."
         )
         raise DeclarationError(msg)
     return (Partition.of(values) for values in itertools.product(*choices))
@@ -306,7 +306,7 @@ def _text(entry: DatasetSubset, label: str, value: object) -> str | None:
 def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:
     """Make expectations of the partition key of a run.
 
-    The key says which partition the run is to make: it is declared of every output that has the
+    The key is the partition that the run has to write: it is declared of every output that has the
     dimensions, and inferred of inputs.
 
     :param key: ``2024-05-06|PL``

@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.model.partitioning import Dimension, Partitio
 
 
 class Kind(StrEnum):
-    """Who says what is expected; the order is that of precedence."""
+    """Where an expectation comes from; the order is that of precedence."""
 
     DECLARED = "declared"
     PATH = "path"
@@ -34,8 +34,8 @@ class Source:
     :param template: the field's text before rendering
     :param value: the value, e.g. ``2024-05-06``
     :param dimension: which it is of; empty where that is not known
-    :param expressions: of the template that made it; none if it is literal
-    :param variables: execution dates that it was made from, e.g. ``ds``; where no expressions are
+    :param expressions: of the template that gave it; none if it is literal
+    :param variables: execution dates that it depends on, e.g. ``ds``; where no expressions are
         known, those that the template uses
     """
 
@@ -52,10 +52,10 @@ class Source:
 class Expectation:
     """One statement of what is read or written.
 
-    :param side: None for what is said of either side
-    :param dataset: None for a table, and for what is said of any dataset with these dimensions
+    :param side: None for what may be read or written
+    :param dataset: None for a table, and for any dataset that has these dimensions
     :param table: identifier as the author wrote it, e.g. ``analytics.revenue``
-    :param partitions: with some or all of the dimensions; None for the whole dataset
+    :param partitions: with some or all of the dimensions; None for the full dataset
     :param location: untrimmed name, where a path ends in folders that are no named partition
     :param where: SQL predicate
     :param is_glob: whether values of partitions, or the location, are glob patterns

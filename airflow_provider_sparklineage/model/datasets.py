@@ -1,7 +1,7 @@
 """What the Spark listener calls datasets: namespaces of URIs, and how names are trimmed.
 
-Which dataset and partition a path is in, :mod:`.locations` says. What Airflow knows and what Spark
-reports meet only if both name a dataset alike, so these are the listener's rules, not ours:
+Which dataset and partition a path is in, :mod:`.locations` answers. What Airflow knows and what
+Spark reports meet only if both name a dataset alike, so these are the listener's rules, not ours:
 ``io.openlineage.client.utils.filesystem`` for namespaces, ``io.openlineage.client.dataset`` for
 trimming (partition directories go off the end of a name until nothing changes any more) and
 ``RemovePathPatternUtils`` for what a user has removed after it.
@@ -71,7 +71,7 @@ class Naming:
         return self.remove_path if self.remove_path and _python(self.remove_path) is None else ""
 
     def trim(self, name: str) -> str:
-        """Cut partition directories off the end of a dataset name, to the listener's fixpoint.
+        """Trim partition directories off the end of a dataset name, to the listener's fixpoint.
 
         ``k=v`` segments, date directories (``2024-05-06``, ``20240506``, ``06.05.2024``, with a
         time or not), year-month directories and ``yyyy/MM[/dd]`` families go, as far as their
@@ -80,8 +80,8 @@ class Naming:
         # The listener asks whether its list, as one text, contains a class's name.
         trimmers = [f for cls, f in _TRIMMERS.items() if cls not in self.disabled_trimmers]
         segments = name.split("/")
-        while cut := max((f([s for s in segments[-4:] if s]) for f in trimmers), default=0):
-            del segments[-cut:]
+        while count := max((f([s for s in segments[-4:] if s]) for f in trimmers), default=0):
+            del segments[-count:]
         return "/".join(segments)
 
     def without_removed(self, name: str) -> str:
@@ -162,7 +162,7 @@ _MONTH = re.compile(r"0[1-9]|1[0-2]")
 _DAY = re.compile(r"0[1-9]|[12][0-9]|3[01]")
 
 
-# A trimmer takes the last segments, with one more than it may cut if there is one, and says how
+# A trimmer takes the last segments, with one more than it may trim if there is one, and returns how
 # many of them go.
 def _key_value(last: list[str]) -> int:
     return int(len(last) > 1 and last[-1].count("=") == 1)
@@ -220,7 +220,7 @@ _SET_OPERATION = re.compile(r"\[|&&|--|\|\||~~")  # Java's, or such as Python ma
 
 @lru_cache(maxsize=64)  # a task has one pattern, and asks for it for each name
 def _python(pattern: str) -> re.Pattern[str] | None:
-    """Translate a Java regex; None if it is wrong, or says what Python's have no words for."""
+    """Translate a Java regex; None if it is wrong, or has what Python's have not."""
 
     def translated(part: re.Match[str]) -> str:
         return "(?P<" if part["group"] else part[0]
@@ -242,12 +242,12 @@ _DATABASES |= {"teradata", "trino", "vertica"}
 
 
 def is_files(name: DatasetName) -> bool:
-    """Whether a dataset is files of a file system, and so may have partitions that Spark tells."""
+    """Whether a dataset is files of a file system, and so may have partitions that Spark knows."""
     return name.namespace == "file" or name.namespace.partition(":")[0] in _FILE_SYSTEMS
 
 
 def is_database(name: DatasetName) -> bool:
-    """Whether a dataset is a table behind JDBC; of Derby, the listener says ``file:<path>``."""
+    """Whether a dataset is a table behind JDBC; Derby's namespace is ``file:<path>``."""
     return name.namespace.partition(":")[0] in _DATABASES and not is_files(name)
 
 

@@ -3,9 +3,9 @@
 A layout is text such as ``{event_date:%Y/%m/%d}/{country}`` or ``dt={dt:%Y-%m-%d}/h={hour:%H}``:
 the folders below a dataset's root, with fields. A field with a pattern of :meth:`strptime` is a
 time, which may take several folders, and several fields (``year={d:%Y}/month={d:%m}``); one
-without is text, spelled as Hive does. Values of times are ISO (``2024-05-06``, ``2024-05-06T10``,
+without is text, escaped as Hive does. Values of times are ISO (``2024-05-06``, ``2024-05-06T10``,
 ``2024-05``, ``2024-W19``) unless the dimension has a format of its own; a time without a year is
-spelled as in its pattern.
+written as in its pattern.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class _Field(NamedTuple):
 class Layout:
     """The folders of a partition below its dataset's root; make it with :meth:`of`.
 
-    :param formats: for each label, in the dimensions' order, how its values spell times; empty for
-        text without a format
+    :param formats: for each label, in the dimensions' order, the format of its values; empty for
+        text that is no time
     """
 
     text: str
@@ -58,7 +58,7 @@ class Layout:
         """Parse a layout.
 
         :param dimensions: order and formats of the values; without them the layout's own
-        :raise ValueError: if it is no layout, or gives less than a dimension's format tells
+        :raise ValueError: if it is no layout, or gives less than a dimension's format needs
         """
         text = text.strip("/ ")
         patterns: dict[str, list[str]] = defaultdict(list)
@@ -78,7 +78,7 @@ class Layout:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the dimensions that the folders spell."""
+        """The labels of the dimensions that the folders have values of."""
         return tuple(label for label, _ in self.formats)
 
     def fit(self, below: str) -> Fit | None:
@@ -97,7 +97,7 @@ class Layout:
             match = _segment_regex(segment, self._alone).fullmatch(folder[0])
             if match is None:
                 if globs.is_glob(folder[0]):
-                    break  # a glob for a part of a time: the path says no more
+                    break  # a glob for a part of a time: the path gives no more
                 return None
             for number, field in enumerate(f for f in segment if isinstance(f, _Field)):
                 text = match[f"f{number}"]
@@ -112,22 +112,22 @@ class Layout:
             values = {label: self._value(label, parts) for label, parts in found.items()}
         except ValueError:  # the 30th of February
             return None
-        whole = [label for label in self.labels if shares[label] == self._shares[label]]
+        complete = [label for label in self.labels if shares[label] == self._shares[label]]
         return Fit(
-            Partition(tuple((label, values[label]) for label in whole)),
-            tuple(span for span in spans.values() if span[0] in whole),
+            Partition(tuple((label, values[label]) for label in complete)),
+            tuple(span for span in spans.values() if span[0] in complete),
         )
 
     def begins(self, folder: str) -> bool:
-        """Tell if a folder's name alone shows that it is the first of this layout."""
+        """Whether a folder's name alone shows that it is the first of this layout."""
         return (
-            self.tells_its_root
+            self.has_clear_start
             and _segment_regex(self._segments[0], self._alone).fullmatch(folder) is not None
         )
 
     @property
-    def tells_its_root(self) -> bool:
-        """Whether the first folder is told from others: it is not free text alone."""
+    def has_clear_start(self) -> bool:
+        """Whether the first folder differs from any other: it is not free text alone."""
         return any(not isinstance(f, _Field) or f.pattern for f in self._segments[0])
 
     @cached_property
@@ -154,7 +154,7 @@ class Layout:
 
     @cached_property
     def _shares(self) -> Counter[str]:
-        """In how many shares of folders each label is spelled."""
+        """In how many shares of folders each label is."""
         return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
 
     @cached_property
@@ -172,7 +172,7 @@ class Layout:
                 raise ValueError(msg)
             texts = [isinstance(part, _Field) and not part.pattern for part in segment]
             if any(one and other for one, other in pairwise(texts)):
-                msg = "two fields of text touch; nothing tells where one ends"
+                msg = "two fields of text are adjacent; write something between them"
                 raise ValueError(msg)
 
     def _read(self, field: _Field, text: str) -> dict[str, str]:
@@ -220,7 +220,7 @@ class PartitionSpec:
 
     @property
     def labels(self) -> frozenset[str]:
-        """The labels of the dimensions that paths spell."""
+        """The labels of the dimensions that paths have values of."""
         if self.layout:
             return frozenset(self.layout.labels)
         return frozenset(d.label for d in self.dimensions)
@@ -233,7 +233,7 @@ class PartitionSpec:
         return self.layout.fit(below) if self.layout else hive_fit(below)
 
     def begins(self, folder: str) -> bool:
-        """Tell if a folder's name alone shows that it is the first of a partition."""
+        """Whether a folder's name alone shows that it is the first of a partition."""
         if self.layout:
             return self.layout.begins(folder)
         found = split_folder(folder)

@@ -3,16 +3,17 @@
 All that has a path asks here: texts of a task, assets, locations that the listener reports, and
 folders that the observer saw. What they name meets only if one rule names it:
 
-1. The first of the organisation's rules that is for the path says where the dataset ends and what
-   the folders below it stand for. Rules are written for names as events have them, so a path that
-   no rule is for is tried again without what the user's ``removePath`` pattern removes.
+1. The first of the organisation's rules that is for the path decides where the dataset ends and
+   what the folders below it stand for. Rules are written for names as events have them, so a path
+   that no rule is for is tried again without what the user's ``removePath`` pattern removes.
 2. Else the dataset is what the listener makes of the path: partition folders are trimmed off its
    end, as far as their trimmers are on, and the pattern's match is removed after that. Trimmed
    ``column=value`` folders are the partition. A trimmed date without a column's name is not: which
-   partition it is, only a rule can say. What the pattern removes is no part of a partition, unless
+   partition it is, only a rule can know. What the pattern removes is no part of a partition, unless
    it is such a folder.
 
-In the observer's half, which runs in the driver and cannot import this, paths stay as they are.
+The observer runs in the driver and cannot import this: it sends paths as Spark has them, with the
+partitions that Spark found below them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Location:
     :param folder: its untrimmed name; of a file right below a partition, that of the partition
     :param dataset: as the merged event names it
     :param partition: the values that the path gives: all, the leading ones, or none; a glob is kept
-        as a value. None where the folders below the dataset say more than values can
+        as a value. None where folders below the dataset have no value, and no rule for them
     :param below: the path below the dataset's root, as written
     :param spans: label, start and end in ``below`` of each value of the partition; several of one
         label where a layout's fields are
@@ -114,7 +115,7 @@ class Locator:
                 return _by_rule(place, folder, split, split.root)
         kept = self.naming.without_removed(root)
         end = len(kept) if root.startswith(f"{kept}/") else len(root)
-        return _as_trimmed(place, folder, dataset, _Cut(end, len(root)))
+        return _as_trimmed(place, folder, dataset, _Ends(end, len(root)))
 
     def _folder(self, place: DatasetName) -> DatasetName:
         above, _, last = place.name.rpartition("/")
@@ -127,7 +128,7 @@ class Locator:
 DEFAULT_LOCATOR = Locator()
 
 
-class _Cut(NamedTuple):
+class _Ends(NamedTuple):
     """Where the dataset ends in a name, and where what is trimmed begins.
 
     Between the two is what the user's pattern removes off the end.
@@ -150,9 +151,9 @@ def _by_rule(
 
 
 def _as_trimmed(
-    place: DatasetName, folder: DatasetName, dataset: DatasetName, cut: _Cut
+    place: DatasetName, folder: DatasetName, dataset: DatasetName, ends: _Ends
 ) -> Location:
-    below = place.name[cut.dataset :].lstrip("/")
+    below = place.name[ends.dataset :].lstrip("/")
     start = len(place.name) - len(below)
     values: list[tuple[str, str]] = []
     spans: list[tuple[str, int, int]] = []
@@ -161,6 +162,6 @@ def _as_trimmed(
         if found is not None:
             values.append(found)
             spans.append((found[0], segment.start() + segment[0].index("=") + 1, segment.end()))
-        elif start + segment.start() >= cut.trimmed:
+        elif start + segment.start() >= ends.trimmed:
             return Location(folder, dataset, None, below)
     return Location(folder, dataset, Partition.of(values), below, tuple(spans))

@@ -36,7 +36,7 @@ def declared(
     partition_key: str | None = None,
     naming: Mapping[str, str] | None = None,
 ) -> Declared:
-    """Find what the rendered fields of an operator tell of its datasets.
+    """Find the datasets that the rendered fields of an operator name, and what is expected.
 
     :param texts: its traced texts
     :param partition_key: of the run

@@ -1,4 +1,4 @@
-r"""Where an argument spells URIs and paths: the scanning, without any meaning of what is found.
+r"""Where in an argument URIs and paths are: the scanning, without any meaning of what is found.
 
 Decisions on ambiguous texts:
 
@@ -8,7 +8,7 @@ Decisions on ambiguous texts:
 - Other URLs (``https://…``, ``jdbc:…``) are passed over with all that is in them.
 - An argument, or the value of its ``--key=``, or a quoted text, that begins with a URI or path may
   hold blanks: ``/lake/my orders``. There a blank ends it only before an option, a URI or a path.
-  Elsewhere, as in ``read /lake/orders daily``, every blank does.
+  In other places, as in ``read /lake/orders daily``, every blank does.
 - A comma or semicolon ends it only before a URI or path, ``key=`` between or not; in brackets, as
   in the glob ``dt={2024-05-06,2024-05-07}``, never. A bracket that closes none ends it.
 - Double quotes are read with JSON's escapes, so JSON in JSON is read as well.
@@ -48,7 +48,7 @@ _WORD = re.compile(
     """,
     re.VERBOSE,
 )
-_MARK = re.compile(r"""\s+|[,;{}\[\]()"'`<>]""")
+_DELIMITER = re.compile(r"""\s+|[,;{}\[\]()"'`<>]""")
 _CLOSES = {"}": "{", "]": "[", ")": "("}
 _NEVER_IN_PATHS = re.compile(r"[\^$|\\]")
 _ESCAPED = re.compile(
@@ -58,7 +58,7 @@ _ESCAPED = re.compile(
 _DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
 
-class Spelled(NamedTuple):
+class WrittenPath(NamedTuple):
     """A URI or path in a text.
 
     :param uri: with escapes undone
@@ -69,12 +69,12 @@ class Spelled(NamedTuple):
     at: Sequence[int]
 
 
-def spelled(text: str) -> Iterator[Spelled]:
-    """Find the URIs and absolute paths that a text spells, in time linear to its length."""
-    yield from _spelled(text, range(len(text) + 1), 0)
+def paths_in(text: str) -> Iterator[WrittenPath]:
+    """Find the URIs and absolute paths in a text, in time linear to its length."""
+    yield from _paths_in(text, range(len(text) + 1), 0)
 
 
-def _spelled(text: str, at: Sequence[int], depth: int) -> Iterator[Spelled]:
+def _paths_in(text: str, at: Sequence[int], depth: int) -> Iterator[WrittenPath]:
     lead = _LEAD.match(text)
     begin = lead.end() if lead else 0
     unclosed: set[str] = set()
@@ -91,7 +91,7 @@ def _spelled(text: str, at: Sequence[int], depth: int) -> Iterator[Spelled]:
                 continue
             content, places, position = inner
             if depth < _DEEPEST:
-                yield from _spelled(content, places, depth + 1)
+                yield from _paths_in(content, places, depth + 1)
             continue
         foreign = found["foreign"] is not None
         blanks = blanks or (start == begin and not foreign)
@@ -100,32 +100,32 @@ def _spelled(text: str, at: Sequence[int], depth: int) -> Iterator[Spelled]:
         uri = text[start:end].rstrip(" ,;" if blanks else ".,;:!\\")
         if foreign or len(uri) > LONGEST or (found["path"] and _NEVER_IN_PATHS.search(uri)):
             continue
-        yield Spelled(uri, at[start : start + len(uri) + 1])
+        yield WrittenPath(uri, at[start : start + len(uri) + 1])
 
 
 def _end(text: str, position: int, *, blanks: bool) -> int:
-    """Say where the URI or path ends that has begun before a position."""
+    """Find the end of the URI or path that has begun before a position."""
     open_brackets: list[str] = []
-    for mark in _MARK.finditer(text, position):
-        sign = mark[0]
+    for delimiter in _DELIMITER.finditer(text, position):
+        sign = delimiter[0]
         if sign in "{[(":
             open_brackets.append(sign)
         elif sign in _CLOSES:
             if not open_brackets or open_brackets.pop() != _CLOSES[sign]:
-                return mark.start()
-        elif not (sign in ",;" and open_brackets) and _is_end(text, mark, blanks=blanks):
-            return mark.start()
+                return delimiter.start()
+        elif not (sign in ",;" and open_brackets) and _is_end(text, delimiter, blanks=blanks):
+            return delimiter.start()
     return len(text)
 
 
-def _is_end(text: str, mark: re.Match[str], *, blanks: bool) -> bool:
-    sign = mark[0]
+def _is_end(text: str, delimiter: re.Match[str], *, blanks: bool) -> bool:
+    sign = delimiter[0]
     if sign in ",;":
-        return _NEXT_IN_LIST.match(text, mark.end()) is not None
+        return _NEXT_IN_LIST.match(text, delimiter.end()) is not None
     if sign == "'":
         return not blanks
     if sign.isspace() and blanks and "\n" not in sign:
-        return _NEXT_AFTER_BLANK.match(text, mark.end()) is not None
+        return _NEXT_AFTER_BLANK.match(text, delimiter.end()) is not None
     return True
 
 

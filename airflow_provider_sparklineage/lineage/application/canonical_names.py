@@ -2,7 +2,7 @@
 
 The listener trims the folders of a path that it takes for partitions. A rule with a layout can know
 of more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is renamed
-on every side and in column lineage, and what it was called is kept as a location.
+on every side and in column lineage, and its former name is kept as a location.
 
 A table of a database has one name, whatever settings the URL has by which an action read it.
 
@@ -76,12 +76,12 @@ def _joined(
 _FILE = re.compile(r"/(part-|[^/]*\.\w+$)[^/]*$")
 
 
-def relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
-    """Find the input that a name in column lineage means: itself, else the longest one above it."""
+def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
+    """Find the input that a name in column lineage stands for: itself, else the longest above."""
     names = {d.name for d in action.inputs}
 
-    def relocate(said: DatasetName) -> DatasetName:
-        name = action.moved.get(said, said)
+    def input_name(reported: DatasetName) -> DatasetName:
+        name = action.moved.get(reported, reported)
         if name in names or not _FILE.search(name.name):
             return name
         above = [
@@ -91,4 +91,4 @@ def relocation(action: Action) -> Callable[[DatasetName], DatasetName]:
         ]
         return max(above, key=lambda n: len(n.name), default=name)
 
-    return relocate
+    return input_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.lineage import columns
-from airflow_provider_sparklineage.lineage.application.canonical_names import relocation
+from airflow_provider_sparklineage.lineage.application.canonical_names import input_names
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.model.datasets import is_database
 
@@ -51,7 +51,7 @@ class ReportedColumns:
         """
         facet = output.facets.get("columnLineage")
         try:
-            reported = columns.decode(facet, relocation(action)) if facet else ColumnLineage()
+            reported = columns.decode(facet, input_names(action)) if facet else ColumnLineage()
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             msg = (
                 f"The column lineage that the listener reported for {output.name} cannot be read: "

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Split(NamedTuple):
-    """A dataset's name cut where its partitions begin."""
+    """A dataset's name, split where its partitions begin."""
 
     root: DatasetName
     below: str
@@ -54,11 +54,11 @@ class Rule:
     spec: PartitionSpec
 
     def matches(self, root: DatasetName) -> bool:
-        """Tell if the rule is for a dataset."""
+        """Whether the rule is for a dataset."""
         return any(compiled_folders(glob).fullmatch(str(root)) for glob in self.datasets)
 
     def split(self, name: DatasetName) -> Split | None:
-        """Cut a name where a partition of this rule begins; None if the rule is not for it."""
+        """Split a name where a partition of this rule begins; None if the rule is not for it."""
         for end in self._root_ends(name):
             below = name.name[end:].lstrip("/")
             fit = self.spec.fit(below)
@@ -67,7 +67,7 @@ class Rule:
         return None
 
     def _root_ends(self, name: DatasetName) -> Iterator[int]:
-        """Say where in a name a dataset's root may end, the likeliest first."""
+        """Give the places in a name where a dataset's root may end, the likeliest first."""
         printed = str(name)
         offset = len(printed) - len(name.name)
         for glob in self.datasets:
@@ -95,7 +95,7 @@ class PartitionRules:
     def of(cls, documents: object, source: Source | None = None) -> PartitionRules:
         """Make rules of what :meth:`documents` gives, or of a rules file's content.
 
-        :param source: says where the documents are from
+        :param source: where the documents are from
         :raise RulesError: if a rule is wrong; names its place and key
         """
         return cls(tuple(Rule(*rule) for rule in checked(documents, source or Source())))
@@ -105,7 +105,7 @@ class PartitionRules:
         return [document(rule.datasets, rule.spec) for rule in self.rules]
 
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
-        """Say how a dataset is partitioned, if a rule does."""
+        """Give how a dataset is partitioned; None if no rule is for it."""
         return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
 
     def dimensions(self, dataset: DatasetName) -> dict[str, Dimension]:
@@ -114,10 +114,10 @@ class PartitionRules:
         return {d.label: d for d in spec.dimensions} if spec else {}
 
     def split(self, name: DatasetName) -> Split | None:
-        """Cut a name, trimmed or not, into a dataset and what is below it.
+        """Split a name, trimmed or not, into a dataset and what is below it.
 
         ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
-        for ``/lake/*`` says so. The name of a dataset itself gives the empty partition.
+        for ``/lake/*`` has that layout. The name of a dataset itself gives the empty partition.
 
         :return: None if no rule is for it
         """

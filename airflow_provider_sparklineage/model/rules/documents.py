@@ -79,10 +79,10 @@ class _Reading:
             # A layout alone names its dimensions well enough.
             dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
             dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
-            if not layout.tells_its_root and any(ANY_DEPTH in glob for glob in datasets):
+            if not layout.has_clear_start and any(ANY_DEPTH in glob for glob in datasets):
                 raise self._error(
                     (*at, "dataset"),
-                    "with ** nothing tells where a dataset ends and its layout begins, because the "
+                    "with ** it is open where a dataset ends and its layout begins, because the "
                     "layout's first folder may have any name. Write a * for each folder",
                 )
         description = ""

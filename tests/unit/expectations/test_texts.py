@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.expectations.references.texts import LONGEST, SCHEMES, spelled
+from airflow_provider_sparklineage.expectations.references.texts import LONGEST, SCHEMES, paths_in
 
 
 def found(text):
-    return [one.uri for one in spelled(text)]
+    return [one.uri for one in paths_in(text)]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_exactly_the_uris_among_noise_are_found_in_json(items, data):
     text = json.dumps(items, ensure_ascii=data.draw(st.booleans()))
     known = [item for item in items if item.startswith(("s3:", "hdfs:", "file:", "/lake"))]
     assert found(text) == known
-    for one in spelled(text):
+    for one in paths_in(text):
         assert json.loads(f'"{text[one.at[0] : one.at[-1]]}"') == one.uri
 
 
@@ -140,7 +140,7 @@ def test_exactly_the_uris_among_noise_are_found_in_a_command(items):
 
 @given(st.text("/a=,;'\"\\ {}[]s3:*.-\n", max_size=40))
 def test_any_text_is_read_and_every_find_has_its_place(text):
-    for one in spelled(text):
+    for one in paths_in(text):
         assert len(one.at) == len(one.uri) + 1
         assert list(one.at) == sorted(set(one.at))
         assert 0 <= one.at[0] < one.at[-1] <= len(text)
@@ -174,7 +174,7 @@ def test_any_text_is_read_and_every_find_has_its_place(text):
 def test_reading_is_linear_in_the_length(begin, unit):
     text = begin + unit * (30_000 // len(unit))
     started = time.process_time()
-    list(spelled(text))
+    list(paths_in(text))
     # Linear takes some hundredths of a second; what is quadratic takes many seconds.
     assert time.process_time() - started < 2
 

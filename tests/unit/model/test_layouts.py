@@ -158,7 +158,7 @@ def test_the_places_of_values_are_where_the_path_spells_them(layout, below, expe
         pytest.param("{}", "names no field", id="field without a name"),
         pytest.param("{a}/{b", "brace is not closed", id="open brace"),
         pytest.param("a//{b}", "empty folder", id="empty folder"),
-        pytest.param("{a}{b}", "two fields of text touch", id="touching fields"),
+        pytest.param("{a}{b}", "two fields of text are adjacent", id="adjacent fields"),
         pytest.param("{a:%F}", "%F in '%F' cannot be used", id="directive"),
         pytest.param("{a:%}", "cannot be used", id="half a directive"),
         pytest.param("{a:yyyy-MM-dd}", "no directive such as %Y", id="Java's pattern"),

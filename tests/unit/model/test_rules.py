@@ -231,7 +231,7 @@ def rule(**changes):
         ),
         pytest.param(
             "- dataset: /t/**\n  dimensions: [r]\n  layout: '{r}/x'\n",
-            "with ** nothing tells where a dataset ends",
+            "with ** it is open where a dataset ends",
             id="no end of the dataset",
         ),
         pytest.param(
