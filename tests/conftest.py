@@ -109,8 +109,13 @@ class Recorded:
     @cached_property
     def observed(self) -> TaskLineage:
         """The lineage with what the observer saw in the same run."""
+        return task_lineage(self.bundle(is_observed=True))
+
+    def bundle(self, *, is_observed: bool = False) -> EventFiles:
+        """Give the recorded events, with what the observer saw if that is asked for."""
+        files = _ObservedFiles if is_observed else EventFiles
         with open_bundle([str(self.path)]) as bundle:
-            return task_lineage(_ObservedFiles(None, bundle.manifest, files=(self.path,)))
+            return files(None, bundle.manifest, files=(self.path,))
 
 
 class _ObservedFiles(EventFiles):

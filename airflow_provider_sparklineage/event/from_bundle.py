@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
 from airflow_provider_sparklineage.lineage.application.canonical_names import with_canonical_names
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
+from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import Intermediates
@@ -71,10 +72,17 @@ def task_lineage(
     ]
     if not application.events:  # then the lack of outputs says nothing about the job
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
-    lineage = replace(lineage, degradations=tuple(degradations))
+    tables = observations.tables if observations else {}
+    lineage = replace(lineage, degradations=tuple(degradations), tables=tables)
     if manifest.last_known is None:
         return lineage
     return completion(lineage, manifest).by(manifest.last_known)
+
+
+def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
+    """Give what :func:`task_lineage` would give if the task of a successful job fails."""
+    rules = PartitionRules.of(manifest.partitioning)
+    return failed(lineage, manifest.expectations, rules, manifest.limits)
 
 
 def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:

@@ -67,13 +67,17 @@ _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 @dataclass(frozen=True)
 class TaskLineage:
-    """What one try of a task read and wrote."""
+    """What one try of a task read and wrote.
+
+    :param tables: identifiers by which the observer saw datasets read and written
+    """
 
     outcome: Outcome
     inputs: tuple[LineageDataset, ...] = ()
     outputs: tuple[LineageDataset, ...] = ()
     application: SparkApplication | None = None
     degradations: tuple[Degradation, ...] = ()
+    tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
 
 
 def joined(
