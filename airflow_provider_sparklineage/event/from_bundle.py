@@ -81,8 +81,7 @@ def task_lineage(
 
 def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
     """Give what :func:`task_lineage` would give if the task of a successful job fails."""
-    rules = PartitionRules.of(manifest.partitioning)
-    return failed(lineage, manifest.expectations, rules, manifest.limits)
+    return failed(lineage, manifest.expectations, manifest.locator, manifest.limits)
 
 
 def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.report import Telling
 from airflow_provider_sparklineage.lineage.statements import Statements
+from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.outcome import Outcome
 
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.representation import Limits
-    from airflow_provider_sparklineage.model.rules import PartitionRules
 
 _OF_PARTITIONS = frozenset({DegradationCode.PARTITIONS_CUT, DegradationCode.PARTITIONS_INEXACT})
 """What is reported of a dataset when its partitions are selected and compared."""
 
 
 def failed(
-    lineage: TaskLineage, expectations: Iterable[Expectation], rules: PartitionRules, limits: Limits
+    lineage: TaskLineage, expectations: Iterable[Expectation], locator: Locator, limits: Limits
 ) -> TaskLineage:
     """Turn the lineage of a try that succeeded into that of one that failed.
 
     :param lineage: as it was merged, before anything is carried forward from an earlier run
-    :param expectations: those that it was merged with; ``rules`` and ``limits`` likewise
+    :param expectations: those that it was merged with; ``locator`` and ``limits`` too
     """
-    failing = _Failing(lineage, Telling(expectations, rules, limits))
+    failing = _Failing(lineage, SubsetReport(expectations, locator, limits))
     outputs = (*lineage.outputs, *failing.bare_outputs())
     return replace(
         lineage,
@@ -60,9 +60,9 @@ def failed(
 
 
 class _Failing:
-    def __init__(self, lineage: TaskLineage, telling: Telling) -> None:
+    def __init__(self, lineage: TaskLineage, report: SubsetReport) -> None:
         self._lineage = lineage
-        self._telling = telling
+        self._report = report
         actions = lineage.application.actions if lineage.application else ()
         unfinished = [a for a in actions if a.state is not ActionState.COMPLETE]
         written = {dataset.name for dataset in lineage.outputs}
@@ -74,7 +74,7 @@ class _Failing:
 
     def bare_outputs(self) -> list[LineageDataset]:
         return [
-            self._telling.told(
+            self._report.of(
                 LineageDataset(name), Side.WRITE, tables=self._tables(name), has_failed=True
             )
             for name in self._only_failed
@@ -86,7 +86,7 @@ class _Failing:
         if dataset.name not in self._only_failed or not expected or expected.kind is not Kind.PATH:
             return dataset
         self._compared_again.add(dataset.name)
-        again = self._telling.told(
+        again = self._report.of(
             dataset,
             Side.READ,
             None if dataset.observed else self._statements.filter(dataset),
@@ -101,7 +101,7 @@ class _Failing:
 
     def degradations(self) -> Iterable[Degradation]:
         """Asked last: what is left of those of the merge, and what was found since."""
-        found = self._telling.degradations()
+        found = self._report.degradations()
         for entry in self._lineage.degradations:
             if entry.code is DegradationCode.NOTHING_WRITTEN and self._only_failed:
                 continue

@@ -59,10 +59,11 @@ def columns_page(operator: Any, output: str | None = None) -> str:
 
 def _settings(operator: Any) -> Settings | None:
     """Give the settings that the task runs with; None if it has no lineage."""
-    if not operator._has_lineage():
+    current = operator.lineage_try
+    if not current.is_on:
         return None
-    prepared = operator._prepared
-    settings: Settings = operator._settings() if prepared is None else prepared.settings
+    prepared = current.prepared
+    settings: Settings = current.settings() if prepared is None else prepared.settings
     return settings
 
 
@@ -71,10 +72,11 @@ def _outputs(operator: Any) -> Iterator[DatasetName]:
 
     Until a try has any, and if it fails without, they are those of the last successful run.
     """
-    said = operator._collected.outputs if operator._collected is not None else ()
-    names = [(d.name, d.namespace) for d in said if "columnLineage" in (d.facets or {})]
-    if not names and operator._prepared is not None:
-        known = operator._prepared.known.outputs
+    current = operator.lineage_try
+    written = current.collected.outputs if current.collected is not None else ()
+    names = [(d.name, d.namespace) for d in written if "columnLineage" in (d.facets or {})]
+    if not names and current.prepared is not None:
+        known = current.prepared.known.outputs
         names = [(d.name, d.namespace) for d in known if "schema" in d.facets]
     for name, namespace in sorted(names):
         yield DatasetName(namespace, name)

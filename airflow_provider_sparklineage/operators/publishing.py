@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from openlineage.client.event_v2 import RunEvent
 
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
-    from airflow_provider_sparklineage.model.outcome import Outcome
-    from airflow_provider_sparklineage.operators.attempt import Attempt
+    from airflow_provider_sparklineage.operators.collecting import Collected
+    from airflow_provider_sparklineage.operators.deadline import Deadline
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 log = logger(__name__)
 
@@ -32,16 +34,15 @@ _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecti
 _XCOM_OPTION = "[sparklineage] xcom_max_bytes"
 
 
-def publish(attempt: Attempt, said: OpenLineageParts, outcome: Outcome, context: Context) -> None:
-    """Push the XCom and write the archive; never raises, and what fails is one warning.
-
-    :param outcome: how the task ends, which can be a failure after its job succeeded
-    """
+def publish(
+    capture: TryCapture, deadline: Deadline, collected: Collected, context: Context
+) -> None:
+    """Push the XCom and write the archive; never raises, and what fails is one warning."""
     try:
-        event = _event(attempt, said, outcome)
+        event = _event(capture.bundle.manifest, collected)
         document = Serde.to_dict(event)
-        _push(event, document, attempt, context)
-        _archive(document, attempt)
+        _push(event, document, capture.settings, context)
+        _archive(document, capture, is_killed=deadline.is_killed)
     except (Exception, AirflowTaskTimeout) as error:
         # Spark has ended, and how it ended is the task's outcome.
         log.warning(
@@ -50,14 +51,13 @@ def publish(attempt: Attempt, said: OpenLineageParts, outcome: Outcome, context:
         log.debug("Publishing lineage failed.", exc_info=True)
 
 
-def _event(attempt: Attempt, said: OpenLineageParts, outcome: Outcome) -> RunEvent:
+def _event(manifest: Manifest, collected: Collected) -> RunEvent:
     from airflow_provider_sparklineage.event import facets
 
-    manifest = attempt.bundle.manifest
     job = manifest.job
     return facets.event_of(
-        said,
-        str(outcome),
+        collected.parts,
+        str(collected.outcome),
         run_id=manifest.run_id,
         job_namespace=job.namespace if job else "default",
         job_name=job.name if job else "unknown",
@@ -65,8 +65,8 @@ def _event(attempt: Attempt, said: OpenLineageParts, outcome: Outcome) -> RunEve
     )
 
 
-def _push(event: RunEvent, document: dict[str, Any], attempt: Attempt, context: Context) -> None:
-    max_bytes = attempt.settings.xcom_max_bytes
+def _push(event: RunEvent, document: dict[str, Any], settings: Settings, context: Context) -> None:
+    max_bytes = settings.xcom_max_bytes
     if not max_bytes:
         return
 
@@ -86,8 +86,8 @@ def _push(event: RunEvent, document: dict[str, Any], attempt: Attempt, context: 
     context["ti"].xcom_push(key=xcom.KEY, value=value)
 
 
-def _archive(document: dict[str, Any], attempt: Attempt) -> None:
-    url, task = attempt.settings.archive_url, attempt.bundle.manifest.task
+def _archive(document: dict[str, Any], capture: TryCapture, *, is_killed: bool) -> None:
+    url, task = capture.settings.archive_url, capture.bundle.manifest.task
     if url and task:
-        timeout_s = _KILLED_TIMEOUT_S if attempt.budget.is_killed else ARCHIVE_TIMEOUT_S
+        timeout_s = _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S
         Archive(url, timeout_s).write(task, document)

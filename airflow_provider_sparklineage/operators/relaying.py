@@ -17,22 +17,24 @@ from airflow_provider_sparklineage.operators.masking import masked
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.deadline import Budget
+    from airflow_provider_sparklineage.operators.deadline import Deadline
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 log = logger(__name__)
 
 
-def relayed(lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budget) -> TaskLineage:
-    """Send Spark's events on; the lineage then says what was not sent. Never raises.
+def relayed(
+    lineage: TaskLineage, bundle: CaptureBundle, task: Any, deadline: Deadline
+) -> TaskLineage:
+    """Send Spark's events on, and note in the lineage what was not sent. Never raises.
 
     :param task: the operator, which Airflow's emission policy may keep silent
-    :param budget: what is left of it is the time that this may take
+    :param deadline: by which it has to be done
     """
     if bundle.events_path is None or lineage.application is None:
-        return lineage  # there are no events, which is said already
+        return lineage  # there are no events, which is a degradation already
     try:
-        missing = _relay(bundle, task, budget)
+        missing = _relay(bundle, task, deadline)
     except AirflowTaskTimeout:
         missing = (
             "The task's execution_timeout fired while Spark's events were being sent on; give the "
@@ -47,15 +49,14 @@ def relayed(lineage: TaskLineage, bundle: CaptureBundle, task: Any, budget: Budg
     return replace(lineage, degradations=(*lineage.degradations, entry))
 
 
-def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
+def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
     if not is_openlineage_active():
         return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
     identity = bundle.manifest.task
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
-    if (
-        budget.is_killed or budget.past_deadline()
-    ):  # killed: the server may have told the task's end
+    if deadline.is_killed or deadline.has_passed():
+        # Of a task that is killed Airflow's server may have sent the end.
         return "Spark's events were not sent on, because there was no time left."
     path = bundle.events_path
     assert path is not None  # noqa: S101  (as the caller has seen)
@@ -64,11 +65,11 @@ def _relay(bundle: CaptureBundle, task: Any, budget: Budget) -> str:
         path,
         configuration,
         masked,
-        seconds=budget.left,
+        seconds=deadline.left,
         literals=bundle.manifest.redact_literals,
-        past_deadline=lambda: budget.is_killed or budget.past_deadline(),
+        past_deadline=lambda: deadline.is_killed or deadline.has_passed(),
     )
-    for line in sent.printed.splitlines():  # the console transport's events, others' complaints
+    for line in sent.printed.splitlines():  # events of the console transport, warnings of others
         log.info("%s", line)
     if not missing:
         log.info(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -12,11 +12,8 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
-from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -25,12 +22,10 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.attempt import Attempt
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
-    from airflow_provider_sparklineage.operators.reporting import Prepared
-    from airflow_provider_sparklineage.templates import TracedText
+    from airflow_provider_sparklineage.operators.task_try import Try
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
 
 log = logger(__name__)
 
@@ -133,14 +128,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         self.relay_spark_events = relay_spark_events
         if reads or writes:  # which is unusual, and only then is anything imported
             self._depend_on_declared()
-        self._attempt: Attempt | None = None
-        self._collected: OpenLineageParts | None = None
-        # None: rendering failed or has not happened, so what the fields hold is no one's data.
-        self._traces: tuple[TracedText, ...] | None = None
-        self._unrendered: tuple[str, ...] = ()
-        self._prepared: Prepared | None = None
-        self._sources: tuple[resolution.Source, resolution.Source] | None = None
-        self._ended_as: str | None = None
+        self._try: Try | None = None
 
     def _depend_on_declared(self) -> None:
         """Make tasks upstream whose results are in declarations.
@@ -169,19 +157,16 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return
         ours = [name for name in template_fields if name in _TEMPLATED]
         of_the_job = [name for name in template_fields if name not in _TEMPLATED]
-        if not self._has_lineage():
+        self._try = None
+        current = self.lineage_try
+        if not current.is_on:
             render(parent, of_the_job, context, jinja_env, seen_oids)
             return
         # What START needs is imported before its process is forked, once for both.
         from airflow_provider_sparklineage.operators import declared, rendering, reporting  # noqa: F401
 
-        self._traces = None
-        self._unrendered = ()
-        self._sources = None
         with _harmless("Asking Airflow for settings and the last run"):
-            with suppress(SettingsError):  # execute() says so
-                self._sources = self._ask_airflow()  # once for a try: it is asked over a wire
-            self._prepared = reporting.prepared(self._settings, context)
+            current.prepare(context)
         templates = rendering.unrendered(self)
         render(parent, of_the_job, context, jinja_env, seen_oids)
         with _harmless("Hiding secrets among the properties"):
@@ -191,21 +176,20 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 render(parent, [name], context, jinja_env, seen_oids)
             except Exception as error:  # the job does not need what only lineage asks for
                 setattr(self, name, ())
-                said = f"{name} cannot be rendered ({type(error).__name__}: {error})."
-                self._unrendered = (*self._unrendered, said)
-        self._traces = rendering.traces(self, templates, jinja_env, context)
+                problem = f"{name} cannot be rendered ({type(error).__name__}: {error})."
+                current.unrendered = (*current.unrendered, problem)
+        current.traces = rendering.traces(self, templates, jinja_env, context)
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""
-        if not self._has_lineage() or not self._is_sent():
+        current = self.lineage_try
+        if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.model.outcome import Outcome
-        from airflow_provider_sparklineage.operators import reporting
 
-        operator: Any = self
-        own = {name: getattr(operator, name) for name in _INJECTED if hasattr(operator, name)}
-        self._attempt = attempt = self._begin(context)
-        if attempt is None:
+        own = {name: getattr(self, name) for name in _INJECTED if hasattr(self, name)}
+        capture = current.begin(self, context, lambda capture: self._inject(capture, context))
+        if capture is None:
             return super().execute(context)  # type: ignore[misc]
         push(self, context)
         outcome = Outcome.FAIL
@@ -215,7 +199,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             if outcome is Outcome.COMPLETE:
                 from airflow_provider_sparklineage.operators import partition_check
 
-                locator = attempt.bundle.manifest.locator
+                locator = capture.bundle.manifest.locator
                 failures.extend(partition_check.follow_up(self, lineage, context, locator))
             return bool(failures)
 
@@ -224,27 +208,22 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
             # Spark still runs, and Airflow stops it only when this has returned.
-            attempt.budget.killed()
+            current.deadline.killed()
             raise
         finally:
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
-            self._collected = collected = attempt.finish(outcome, has_failed)
+            current.finish(outcome, has_failed, context)
             for name, value in own.items():
-                setattr(operator, name, value)
-            if attempt.budget.is_killed:
-                self._ended_as = reporting.ended_as(context["ti"])
-            with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
-                from airflow_provider_sparklineage.operators.publishing import publish
-
-                publish(attempt, collected, Outcome.FAIL if failures else outcome, context)
+                setattr(self, name, value)
         if failures:
             raise failures[0]
         return result
 
     def submit_job(self, context: Context) -> Any:
         """Submit, where Airflow would go on with what an earlier try submitted if it still runs."""
-        if self._attempt is not None:
-            self._attempt.is_submitted = True
+        capture = self.lineage_try.capture
+        if capture is not None:
+            capture.is_submitted = True
         return super().submit_job(context)  # type: ignore[misc]
 
     def execute_resumable(self, context: Context) -> Any:
@@ -252,60 +231,24 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         try:
             return super().execute_resumable(context)  # type: ignore[misc]
         finally:
-            if self._attempt is not None and not self._attempt.is_submitted:
-                self._attempt.resumed()
+            capture = self.lineage_try.capture
+            if capture is not None and not capture.is_submitted:
+                capture.resumed()
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""
-        if self._attempt is not None:
-            self._attempt.budget.killed()
+        self.lineage_try.deadline.killed()
         super().on_kill()  # type: ignore[misc]
 
-    def _begin(self, context: Context) -> Attempt | None:
-        """Start a try; raises only if it is strict, and then before anything is submitted.
-
-        :return: None if there is not even enough for an attempt; a warning says why
-        """
-        from airflow_provider_sparklineage.operators.attempt import Attempt
-
-        wrong: SettingsError | None = None
-        strict = bool(self.strict)
-        try:
-            try:
-                resolved = self._settings()
-            except SettingsError as error:
-                if strict:
-                    raise
-                resolved, wrong = resolution.resolve(), error
-            strict = resolved.strict
-            known = self._prepared.known if self._prepared else NO_LAST_RUN
-            attempt = Attempt.begin(context, resolved, known)
-        except Exception as error:
-            if strict:
-                raise
-            log.warning("The job runs without lineage (%s: %s).", type(error).__name__, error)
-            return None
-        try:
-            if wrong is None:
-                self._inject(attempt, context)
-            else:
-                attempt.without_capture(wrong)
-        except Exception as error:
-            if resolved.strict:
-                attempt.abandon()
-                raise
-            attempt.without_capture(error)
-        key = context.get("partition_key")
-        attempt.declare(self._declared(resolved.partitioning, key, attempt.spark_properties))
-        return attempt
-
-    def _inject(self, attempt: Attempt, context: Context) -> None:
+    def _inject(self, capture: TryCapture, context: Context) -> None:
+        """Put the listener into this operator's own submission."""
         from airflow_provider_sparklineage.operators import airflow_transport
         from airflow_provider_sparklineage.operators.injection import SubmitTarget
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
-        connection = operator._get_hook()._connection  # the one place that knows master and mode
+        # Private, and the one place of Airflow's that knows master and deploy mode.
+        connection = operator._get_hook()._connection  # noqa: SLF001
         target = SubmitTarget(
             connection["spark_binary"],
             connection["master"],
@@ -322,11 +265,11 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             application=operator.application or "",
             env_vars=dict(operator.env_vars or {}),
         )
-        after = attempt.inject(submission, target, context)
+        after = capture.inject(submission, target, context)
         if after is submission:
             return
-        properties_file = attempt.properties_file(after)
-        operator._hook = None  # one of an earlier execution has that one's arguments
+        properties_file = capture.properties_file(after)
+        operator._hook = None  # noqa: SLF001  (an earlier execution's has that one's arguments)
         operator.conf = dict(after.conf)
         operator.jars = after.jars
         operator.py_files = after.py_files

@@ -18,6 +18,7 @@ from airflow.sdk.execution_time.context import MacrosAccessor
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.event import from_bundle
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.model.exceptions import DeclarationError, SettingsError
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -151,6 +152,20 @@ def test_the_bundle_of_a_failed_check_is_kept_and_says_what_was_sent(run, captur
     assert {entry["dataset"]["name"]: entry for entry in said} == by_name
     assert cli.main(["show", str(manifest.parent)]) == 0
     assert "unexpected dt=2024-05-05" in capsys.readouterr().out
+
+
+def test_a_failed_check_reads_and_merges_the_bundle_once(run, monkeypatch):
+    merged = []
+    task_lineage = from_bundle.task_lineage
+
+    def counted(*args):
+        merged.append(args)
+        return task_lineage(*args)
+
+    monkeypatch.setattr(from_bundle, "task_lineage", counted)
+    task = run("2024-05-05", on_partition_mismatch="fail")
+    assert isinstance(task.error, AirflowFailException)
+    assert len(merged) == 1
 
 
 def test_the_bundle_of_a_check_that_went_well_says_so(run, captures, monkeypatch):

@@ -187,7 +187,7 @@ def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archi
     execute(task)
 
     def killed(*_):
-        task._attempt.budget.killed()
+        task.lineage_try.deadline.killed()
         return []
 
     monkeypatch.setattr(partition_check, "follow_up", killed)

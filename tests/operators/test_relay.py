@@ -66,7 +66,7 @@ def kinds(events):
 
 
 def relay_troubles(task):
-    capture = task._collected.run_facets["sparkLineage_capture"]
+    capture = task.lineage_try.collected.run_facets["sparkLineage_capture"]
     return [d.message for d in capture.degradations if d.code == "relay_incomplete"]
 
 
@@ -142,7 +142,7 @@ def test_a_backend_that_hangs_costs_the_task_its_time_and_no_more(
     begun = time.monotonic()
     execute(task)
     assert time.monotonic() - begun < 12
-    assert [d.name for d in task._collected.outputs]  # the merged lineage is whole
+    assert [d.name for d in task.lineage_try.collected.outputs]  # the merged lineage is whole
     [said] = relay_troubles(task)
     sent = len(backend.events)
     time.sleep(1)
@@ -227,7 +227,7 @@ def test_a_task_that_is_killed_sends_nothing_any_more(spark_submit, execute, bac
     transport(type="http", url=backend.url)
     spark_submit.does(CASE, sleep=2)
     task = operator()
-    timer = threading.Timer(1.0, lambda: task._attempt.budget.killed())
+    timer = threading.Timer(1.0, lambda: task.lineage_try.deadline.killed())
     timer.start()
     execute(task)
     timer.join()
@@ -247,7 +247,7 @@ def test_a_task_timeout_that_fires_while_sending_costs_the_relay_only(
     spark_submit.does(CASE)
     task = operator()
     execute(task)
-    assert task._collected.outputs
+    assert task.lineage_try.collected.outputs
     [said] = relay_troubles(task)
     assert "execution_timeout" in said
 

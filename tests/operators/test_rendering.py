@@ -71,8 +71,9 @@ def expanded(task, index, context=None):
 
 def told(task):
     """Give the field and the dated characters of each traced text."""
-    assert task._traces is not None
-    return {t.field: [t.value[s.start : s.end] for s in t.spans if s.dates] for t in task._traces}
+    traces = task.lineage_try.traces
+    assert traces is not None
+    return {t.field: [t.value[s.start : s.end] for s in t.spans if s.dates] for t in traces}
 
 
 # --- plain tasks ----------------------------------------------------------------------------------
@@ -197,7 +198,8 @@ def test_a_real_xcom_arg_is_no_template():
     context = of_run(ti=TaskInstance(), expanded_ti_count=None)
     task = rendered(task, context)
     assert told(task) == {"reads[0]": [], "reads[1]": [DAY]}
-    assert task._traces[0].value == task._traces[0].template == "/lake/from/upstream"
+    [text, *_] = task.lineage_try.traces
+    assert text.value == text.template == "/lake/from/upstream"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_declarations_that_render_themselves_are_traced_once_per_run():
     second = rendered(task, of_run(pendulum.datetime(1970, 1, 1)))
     assert told(first) == {"reads[0].uri": [], "reads[0].partitions[dt]": [DAY]}
     assert told(second) == {"reads[0].uri": [], "reads[0].partitions[dt]": ["1970-01-01"]}
-    assert [t.template for t in first._traces] == ["/lake/{{ run_id }}", "{{ ds }}"]
+    assert [t.template for t in first.lineage_try.traces] == ["/lake/{{ run_id }}", "{{ ds }}"]
 
 
 def test_a_template_file_is_traced_by_its_content(tmp_path):
@@ -254,7 +256,7 @@ def test_a_template_file_is_traced_by_its_content(tmp_path):
         task = FileOperator(task_id="t", application="a", conf={"job": "job.json"})
     task = rendered(task)
     assert told(task) == {"conf[job]": [DAY]}
-    assert task._traces[0].template == '{"day": "{{ ds }}"}'
+    assert task.lineage_try.traces[0].template == '{"day": "{{ ds }}"}'
 
 
 # --- mapped tasks ---------------------------------------------------------------------------------
@@ -296,7 +298,7 @@ def test_values_of_an_upstream_task_that_a_task_is_expanded_over_are_not_rendere
     task = expanded(mapped, 0)
     assert task.application_args == ["{{ ds }}"]
     assert told(task) == {"application_args[0]": []}
-    assert task._traces[0].variables == ()
+    assert task.lineage_try.traces[0].variables == ()
 
 
 # --- kinds of runs --------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ def test_a_run_without_a_date_fails_in_rendering_and_nothing_is_traced():
         task = operator(application_args=["{{ ds }}"]).prepare_for_execution()
     with pytest.raises(jinja2.UndefinedError, match="'ds' is undefined"):
         task.render_template_fields(of_run(None))
-    assert task._traces is None
+    assert task.lineage_try.traces is None
 
 
 def test_a_rendering_that_fails_forgets_an_earlier_one():
@@ -328,11 +330,11 @@ def test_a_rendering_that_fails_forgets_an_earlier_one():
     task.application_args = ["{{ nope }}"]
     with pytest.raises(jinja2.UndefinedError):
         task.render_template_fields(of_run())
-    assert task._traces is None
+    assert task.lineage_try.traces is None
 
 
 def test_before_rendering_nothing_is_traced():
-    assert operator(application_args=["{{ ds }}"])._traces is None
+    assert operator(application_args=["{{ ds }}"]).lineage_try.traces is None
 
 
 # --- what it must not do --------------------------------------------------------------------------
@@ -344,13 +346,13 @@ def test_switched_off_nothing_is_traced(monkeypatch, how):
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__DISABLED", "True")
     monkeypatch.setattr(rendering, "traces", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"], lineage=how != "argument"))
-    assert (task.application_args, task._traces) == ([DAY], None)
+    assert (task.application_args, task.lineage_try.traces) == ([DAY], None)
 
 
 def test_a_defect_in_tracing_costs_the_spans_and_not_the_task(monkeypatch):
     monkeypatch.setattr(rendering, "trace_all", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"]))
-    assert (task.application_args, task._traces) == ([DAY], ())
+    assert (task.application_args, task.lineage_try.traces) == ([DAY], ())
 
 
 def test_side_effects_of_templates_happen_once():
@@ -394,10 +396,10 @@ def test_what_a_submission_waits_for_does_not_load_what_merges():
     code = (
         "import sys\n"
         "from airflow_provider_sparklineage.links import pages\n"
-        "from airflow_provider_sparklineage.operators import attempt, declared\n"
-        "from airflow_provider_sparklineage.operators import rendering, reporting\n"
-        "merging = ('lineage.merge', 'lineage.size', 'backends.marquez_repairs', 'archive')\n"
-        "fetching = ('spark.resolver', 'spark.java')\n"
+        "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
+        "from airflow_provider_sparklineage.operators import reporting, try_capture\n"
+        "merging = ('lineage.merge', 'event.size', 'event.archive')\n"
+        "fetching = ('spark.submit.resolver', 'spark.submit.java')\n"
         "print('LOADED', *(m for m in sys.modules if m == 'sqlglot'\n"
         "      or m.removeprefix('airflow_provider_sparklineage.') in (*merging, *fetching)))"
     )

@@ -10,8 +10,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.expectations import DatasetSubset
-from airflow_provider_sparklineage.operators import attempt as attempt_module
-from airflow_provider_sparklineage.operators import rendering, reporting
+from airflow_provider_sparklineage.operators import rendering, reporting, try_capture
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import retention
 
@@ -136,7 +135,7 @@ def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch):
 def test_a_try_that_cannot_be_identified_runs_without_lineage(
     spark_submit, run, monkeypatch, caplog
 ):
-    monkeypatch.setattr(attempt_module, "manifest_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(try_capture, "manifest_of", lambda *_: 1 / 0)
     assert list(run()) == ["not_submitted"]
     assert spark_submit.ran
     assert "The job runs without lineage (ZeroDivisionError" in caplog.text

@@ -196,9 +196,11 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
         msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.{_hint(error)}"
         raise UnusableInputError(msg) from error
     operator: Any = context["task"]
-    texts = tuple(map(_masked, operator._traces or ()))
+    current = operator.lineage_try
+    texts = tuple(map(_masked, current.traces or ()))
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
-    return ExplainedTask(subject, texts, operator._declared(rules, run.partition_key))
+    declared = current.declared(operator, rules, run.partition_key)
+    return ExplainedTask(subject, texts, declared)
 
 
 def _masked(text: TracedText) -> TracedText:

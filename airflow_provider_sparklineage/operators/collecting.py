@@ -1,0 +1,204 @@
+"""What the job of a try reported, collected and merged once Spark has ended.
+
+Nothing here raises, not even Airflow's task timeout if that fires in here: how Spark ended is the
+task's outcome. Whatever goes wrong becomes a degradation in the event, and what needs a person's
+attention one warning.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
+from airflow_provider_sparklineage.spark.capture import retention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.last_run import LastRun
+    from airflow_provider_sparklineage.operators.deadline import Deadline
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+
+log = logger(__name__)
+
+# What merges is imported where it is used: this module is imported before the submission, which
+# would wait longer for that than for all else.
+
+
+class Collected(NamedTuple):
+    """What is sent of a try.
+
+    :param outcome: how the task ends, which can be a failure after its job succeeded
+    """
+
+    parts: OpenLineageParts
+    outcome: Outcome
+
+
+def collect(
+    capture: TryCapture,
+    deadline: Deadline,
+    outcome: Outcome,
+    has_failed: Callable[[TaskLineage], bool],
+    last_known: LastRun,
+    task: object,
+) -> Collected:
+    """Collect and merge into what Airflow's OpenLineage provider will send.
+
+    :param outcome: of the job
+    :param has_failed: asked, with what was collected, whether the task fails because of it; then
+        what is sent and what the bundle keeps are of a failed task alike
+    :param last_known: what stands in for what this try does not know of itself
+    :param task: the operator, as Airflow's emission policy wants it
+    """
+    collecting = _Collecting(capture, last_known)
+    try:
+        deadline.begin(capture.settings.collect_timeout.total_seconds())
+        merged = collecting.merged(outcome, deadline)
+        lineage = collecting.completed(merged)
+        if has_failed(lineage):
+            outcome = Outcome.FAIL
+            lineage = collecting.completed(collecting.failed(merged))
+        if capture.settings.relay_spark_events:
+            from airflow_provider_sparklineage.operators.relaying import relayed
+
+            # Its own time: what has been asked may have taken long.
+            deadline.begin(capture.settings.collect_timeout.total_seconds())
+            lineage = relayed(lineage, capture.bundle, task, deadline)
+        parts = collecting.parts(lineage)
+    except (Exception, AirflowTaskTimeout) as error:
+        log.debug("Collecting lineage failed.", exc_info=True)
+        capture.degrade(*_reason(error))
+        lineage, parts = collecting.rest(outcome)
+    # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
+    with suppress(Exception, AirflowTaskTimeout):
+        _clean_up(capture, lineage, is_killed=deadline.is_killed)
+    return Collected(parts, outcome)
+
+
+class _Collecting:
+    def __init__(self, capture: TryCapture, last_known: LastRun) -> None:
+        self._capture = capture
+        self._last_known = last_known
+
+    def merged(self, outcome: Outcome, deadline: Deadline) -> TaskLineage:
+        from airflow_provider_sparklineage.event.from_bundle import task_lineage
+
+        self._capture.note(ended=datetime.now(UTC), outcome=str(outcome))
+        return task_lineage(self._capture.bundle, deadline.has_passed)
+
+    def failed(self, lineage: TaskLineage) -> TaskLineage:
+        from airflow_provider_sparklineage.event.from_bundle import failed_lineage
+
+        self._capture.note(ended=datetime.now(UTC), outcome=str(Outcome.FAIL))
+        return failed_lineage(lineage, self._capture.bundle.manifest)
+
+    def completed(self, lineage: TaskLineage) -> TaskLineage:
+        """Let what the last successful run accessed stand in where this try knows nothing."""
+        from airflow_provider_sparklineage.event.from_bundle import completion
+
+        missing = completion(lineage, self._capture.bundle.manifest)
+        if self._last_known == NO_LAST_RUN or not missing.is_needed:
+            return lineage
+        self._capture.note(last_known=self._last_known)
+        return missing.by(self._last_known)
+
+    def rest(self, outcome: Outcome) -> tuple[TaskLineage, OpenLineageParts]:
+        """Give what is left to report of a try that could not be merged; never raises."""
+        try:
+            lineage = self.completed(self._without(outcome))
+            return lineage, self.parts(lineage)
+        except (Exception, AirflowTaskTimeout):  # what is declared may be why
+            from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+
+            log.debug("What is declared cannot be reported.", exc_info=True)
+            lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.known)
+        try:
+            return lineage, self.parts(lineage)
+        except (Exception, AirflowTaskTimeout):  # a defect in making facets
+            from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+
+            log.warning("The lineage of this try cannot be reported.", exc_info=True)
+            return lineage, OpenLineageParts([], [])
+
+    def parts(self, lineage: TaskLineage) -> OpenLineageParts:
+        from airflow_provider_sparklineage.event import facets
+
+        bundle = self._capture.bundle
+        return facets.parts(lineage, bundle.report, bundle.manifest.representation, masked)
+
+    def _without(self, outcome: Outcome) -> TaskLineage:
+        """Lineage of a try of which nothing was collected: what was declared, and why no more."""
+        from airflow_provider_sparklineage.lineage.declared import declared_lineage
+
+        manifest = self._capture.bundle.manifest
+        lineage = declared_lineage(
+            manifest.declared_inputs,
+            manifest.declared_outputs,
+            manifest.expectations,
+            self._capture.settings.partitioning,
+            manifest.limits,
+        )
+        degradations = (*manifest.known, *lineage.degradations)
+        return replace(lineage, outcome=outcome, degradations=degradations)
+
+
+def _reason(error: BaseException) -> tuple[DegradationCode, str]:
+    """Say why collecting failed, and what to do."""
+    if isinstance(error, AirflowTaskTimeout):
+        return (
+            DegradationCode.COLLECTION_CUT,
+            "The task's execution_timeout fired while its lineage was being collected, after "
+            "Spark had ended; give the task a little more time.",
+        )
+    if isinstance(error, CaptureError):
+        return DegradationCode.CAPTURE_UNAVAILABLE, str(error)
+    return (
+        DegradationCode.MERGE_FAILED,
+        f"The collected events could not be merged ({type(error).__name__}: {error}); please "
+        "report this with the capture bundle.",
+    )
+
+
+def _clean_up(capture: TryCapture, lineage: TaskLineage, *, is_killed: bool) -> None:
+    """Keep or remove the bundle, and say once what needs a person's attention."""
+    capture.remove_properties_file()
+    settings, bundle = capture.settings, capture.bundle
+    serious = [d.message for d in lineage.degradations if d.code.needs_attention]
+    keep = settings.keep_captures is KeepCaptures.ALL or (
+        settings.keep_captures is KeepCaptures.DEGRADED
+        and (bool(serious) or lineage.outcome is Outcome.FAIL)
+    )
+    where = ""
+    try:
+        if keep and bundle.path is not None:
+            bundle.save()
+            where = f" The capture bundle is kept: sparklineage show {bundle.path}"
+        else:
+            bundle.remove()
+    except CaptureError as error:
+        serious.append(str(error))
+    bundle.release()
+    if serious:
+        log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
+    elif keep:
+        log.info("Spark lineage was collected.%s", where)
+    if not is_killed:  # else the next try has the time for it
+        retention.sweep_at_times(
+            settings.capture_location,
+            older_than=settings.capture_retention,
+            now=datetime.now(UTC),
+        )

@@ -1,0 +1,231 @@
+"""One try of a task: the object that holds its lineage from rendering to the event that is sent.
+
+The operator has it in one attribute. OpenLineage's hooks, the links, ``explain`` and whatever else
+of this package asks what is known of a try ask this object.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.connection import source_of
+from airflow_provider_sparklineage.settings.options import OPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.expectations.declared import Declared
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.outcome import Outcome
+    from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.operators.reporting import Prepared
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.templates import TracedText
+
+log = logger(__name__)
+
+
+class Try:
+    """What is known of one try: settings, traces, what was prepared, captured and collected.
+
+    It keeps the operator's arguments and not the operator, which Airflow copies.
+
+    :param operator: with the arguments that are no template fields
+    """
+
+    def __init__(self, operator: Any) -> None:
+        self._is_wanted = bool(operator.lineage)
+        self._conn_id: str = operator.lineage_conn_id
+        self._arguments = {o.name: getattr(operator, o.name) for o in OPTIONS if o.in_operator}
+        self._asked: tuple[resolution.Source, resolution.Source] | None = None
+        self.prepared: Prepared | None = None
+        """What was asked of Airflow during rendering; None before."""
+        self.traces: tuple[TracedText, ...] | None = None
+        """None: rendering failed or has not happened, so what the fields hold is no one's data."""
+        self.unrendered: tuple[str, ...] = ()
+        """Sentences on ``reads`` and ``writes`` that cannot be rendered."""
+        self.deadline = Deadline()
+        self.capture: TryCapture | None = None
+        """The bundle and what was injected; None before the submission, and if there is none."""
+        self.collected: OpenLineageParts | None = None
+        """What goes into the event; None until the job has ended."""
+        self.ended_as: str | None = None
+        """The state in which Airflow has ended the try while its job ran."""
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    @property
+    def is_on(self) -> bool:
+        """Whether lineage is on; a wrong setting switches nothing off, the event reports it."""
+        if not self._is_wanted:
+            return False
+        try:
+            return not resolution.value("disabled", sources.configuration("disabled"))
+        except Exception:
+            return True
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the argument makes the try strict, where the settings cannot be resolved."""
+        return bool(self._arguments["strict"])
+
+    def settings(self) -> resolution.Settings:
+        """Resolve the settings.
+
+        :raise SettingsError: if one cannot be read, or there is no such connection
+        """
+        asked = self._asked or self._ask_airflow()
+        arguments = resolution.Source(resolution.Origin.ARGUMENT, self._arguments)
+        return resolution.resolve(arguments, *asked)
+
+    def _ask_airflow(self) -> tuple[resolution.Source, resolution.Source]:
+        return source_of(sources.connection(self._conn_id)), sources.configuration()
+
+    def prepare(self, context: Mapping[str, Any]) -> None:
+        """Ask Airflow, over a wire and once for a try, for settings and for the last run."""
+        from airflow_provider_sparklineage.operators import reporting
+
+        with suppress(SettingsError):  # execute() reports it
+            self._asked = self._ask_airflow()
+        self.prepared = reporting.prepared(self.settings, context)
+
+    def is_sent(self) -> bool:
+        """Whether lineage goes anywhere: to where Airflow sends it, or to the archive.
+
+        If not, say so, once for each try. An XCom alone is not worth a listener in every job.
+
+        :raise SettingsError: if it goes nowhere and the task is strict
+        """
+        reason = sources.why_not_sent()
+        if reason is None:
+            return True
+        try:
+            resolved = self.settings()
+            strict = resolved.strict
+            if resolved.archive_url:
+                return True
+        except Exception:
+            strict = self.is_strict
+        if strict:
+            raise SettingsError(reason)
+        log.warning("%s The job runs without lineage.", reason)
+        return False
+
+    # --- before the job runs ----------------------------------------------------------------------
+
+    def declared(
+        self,
+        operator: Any,
+        rules: PartitionRules,
+        partition_key: str | None = None,
+        spark_properties: Mapping[str, str] | None = None,
+    ) -> Declared:
+        """Give what is known of the task's datasets before the job runs; never raises.
+
+        :param operator: with its fields rendered
+        """
+        from airflow_provider_sparklineage.expectations.declared import Declared
+        from airflow_provider_sparklineage.operators.declared import declared
+
+        try:
+            found = declared(operator, self.traces or (), rules, partition_key, spark_properties)
+        except Exception as error:
+            log.debug("Declarations cannot be understood.", exc_info=True)
+            found = Declared(problems=(f"{type(error).__name__}: {error}",))
+        return replace(found, problems=(*self.unrendered, *found.problems))
+
+    def expected(self, operator: Any, *, has_ended: bool = False) -> OpenLineageParts:
+        """Report what the try reads and writes, as far as that is known without its job.
+
+        :param has_ended: whether the try is over, without its job having run
+        """
+        from airflow_provider_sparklineage.operators import reporting
+
+        prepared = self.prepared or reporting.prepared(self.settings, {})
+        declared = self.declared(operator, prepared.settings.partitioning)
+        return reporting.expected(declared, prepared, has_ended=has_ended)
+
+    def begin(
+        self, operator: Any, context: Context, inject: Callable[[TryCapture], None]
+    ) -> TryCapture | None:
+        """Begin to capture; raises only if the try is strict, before anything is submitted.
+
+        :param inject: puts the listener into the operator's submission
+        :return: None if there is not even a manifest; a warning says why
+        """
+        # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
+        from airflow_provider_sparklineage.operators import collecting, reporting  # noqa: F401
+        from airflow_provider_sparklineage.operators.try_capture import TryCapture
+
+        self.capture = None
+        self.deadline = Deadline()
+        wrong: SettingsError | None = None
+        strict = self.is_strict
+        try:
+            try:
+                resolved = self.settings()
+            except SettingsError as error:
+                if strict:
+                    raise
+                resolved, wrong = resolution.resolve(), error
+            strict = resolved.strict
+            capture = TryCapture.begin(context, resolved)
+        except Exception as error:
+            if strict:
+                raise
+            log.warning("The job runs without lineage (%s: %s).", type(error).__name__, error)
+            return None
+        try:
+            if wrong is None:
+                inject(capture)
+            else:
+                capture.without_bundle(wrong)
+        except Exception as error:
+            if strict:
+                capture.abandon()
+                raise
+            capture.without_bundle(error)
+        key = context.get("partition_key")
+        properties = capture.spark_properties
+        capture.declare(self.declared(operator, resolved.partitioning, key, properties))
+        self.capture = capture
+        return capture
+
+    # --- after it ---------------------------------------------------------------------------------
+
+    def finish(
+        self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool], context: Context
+    ) -> None:
+        """Collect what the job reported, and show it in Airflow; never raises.
+
+        :param outcome: of the job
+        :param has_failed: asked, with what was collected, whether the task fails because of it
+        """
+        if self.capture is None:
+            return
+        from airflow_provider_sparklineage.operators import collecting, reporting
+
+        known = self.prepared.known if self.prepared else NO_LAST_RUN
+        collected = collecting.collect(
+            self.capture, self.deadline, outcome, has_failed, known, context.get("task")
+        )
+        self.collected = collected.parts
+        if self.deadline.is_killed:
+            self.ended_as = reporting.ended_as(context["ti"])
+        with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
+            from airflow_provider_sparklineage.operators.publishing import publish
+
+            publish(self.capture, self.deadline, collected, context)
