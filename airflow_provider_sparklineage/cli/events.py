@@ -25,8 +25,9 @@ def _merge(args: argparse.Namespace) -> int:
 
     with materialised(args.input) as paths:
         if merged_events(paths):
-            msg = "The input has merged events already; see them with `sparklineage show`."
-            raise UnusableInputError(msg)
+            problem = "The input has merged events already."
+            fix = "See them with `sparklineage show`."
+            raise UnusableInputError(problem, fix)
         with open_bundle(paths, application=args.application) as bundle:
             event = merged_event(bundle, task_lineage(bundle))
     if args.job_namespace:

@@ -22,8 +22,9 @@ def _schema(args: argparse.Namespace) -> int:
         print("\n".join(names))
         return 0
     if args.name not in names:
-        msg = f"There is no schema {args.name}; there are: {', '.join(names)}."
-        raise UnusableInputError(msg)
+        problem = f"There is no schema {args.name}."
+        fix = f"There are: {', '.join(names)}."
+        raise UnusableInputError(problem, fix)
     print((folder / f"{args.name}.json").read_text(encoding="utf-8"), end="")
     return 0
 

@@ -138,8 +138,9 @@ class Archive:
         why = f"no answer within {self.timeout_s:g} s"
         if failed:
             why = f"{type(failed[0]).__name__}: {failed[0]}"
-        msg = f"The archive {self.url} could not be {what} ({why}); see [sparklineage] archive_url."
-        raise ArchiveError(msg) from (failed[0] if failed else None)
+        problem = f"The archive {self.url} could not be {what} ({why})."
+        fix = "See [sparklineage] archive_url."
+        raise ArchiveError(problem, fix) from (failed[0] if failed else None)
 
 
 def encoded(name: str) -> str:

@@ -28,8 +28,9 @@ def checked(value: object) -> dict[str, Any]:
     capture = _at(event, "run", "facets", CAPTURE_KEY)
     is_event = isinstance(_at(event, "job", "name"), str) and isinstance(capture, dict)
     if not is_event:
-        msg = "What is stored is no lineage of a Spark job; run the task again to replace it."
-        raise DocumentError(msg)
+        problem = "What is stored is no lineage of a Spark job."
+        fix = "Run the task again to replace it."
+        raise DocumentError(problem, fix)
     for side in ("inputs", "outputs"):
         datasets = event.get(side) or []
         if not isinstance(datasets, list) or not all(map(_is_dataset, datasets)):
@@ -41,12 +42,12 @@ def checked(value: object) -> dict[str, Any]:
         raise DocumentError(msg)
     found = _VERSION.match(str(capture.get("_schemaURL")))
     if found and int(found[1]) > MAJOR:
-        msg = (
-            "This lineage was written by a newer airflow-provider-sparklineage "
-            f"(format {found[1]}; this one reads up to {MAJOR}): update the package where it is to "
-            "be shown."
+        problem = (
+            "This lineage was written by a newer airflow-provider-sparklineage (format "
+            f"{found[1]}; this one reads up to {MAJOR})."
         )
-        raise DocumentError(msg)
+        fix = "Update the package where it is to be shown."
+        raise DocumentError(problem, fix)
     return event
 
 

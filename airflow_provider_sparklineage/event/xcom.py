@@ -66,11 +66,12 @@ def decode(value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or "encoding" not in value:
         return checked(value)
     if value["encoding"] != _ENCODING:
-        msg = (
+        problem = (
             f"This lineage is stored as {str(value['encoding'])[:40]!r}, which a newer "
-            "airflow-provider-sparklineage does: update the package where it is to be shown."
+            "airflow-provider-sparklineage does."
         )
-        raise DocumentError(msg)
+        fix = "Update the package where it is to be shown."
+        raise DocumentError(problem, fix)
     try:
         packed = base64.b64decode(str(value.get("event")), validate=True)
         text = zlib.decompressobj().decompress(packed, _MAX_EVENT_BYTES)

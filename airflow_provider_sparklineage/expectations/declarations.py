@@ -53,8 +53,8 @@ class PartitionRange:
         step = self._step()
         first, stop = (pendulum.instance(at) for at in (start, end))  # in UTC, as none has a zone
         if _plus(first, step * MAX_PARTITIONS) < stop:
-            msg = f"{self} has more than {MAX_PARTITIONS} values; choose a larger step."
-            raise DeclarationError(msg)
+            problem = f"{self} has more than {MAX_PARTITIONS} values."
+            raise DeclarationError(problem, "Choose a larger step.")
         times = itertools.takewhile(
             # From the first one each time: a month after January 31st is not two after December's.
             lambda at: at < stop,

@@ -157,11 +157,12 @@ def _table(text: str) -> str:
         msg = "a URI must not have a user's name and password in it."
         raise DeclarationError(msg)
     if not _TABLE.fullmatch(text.strip()):
-        msg = (
-            f"{text!r} names no dataset; it must be a URI that Spark reads (s3a://…, file:///…), "
-            "an absolute path, a table (schema.table) or an asset."
+        problem = f"{text!r} names no dataset."
+        fix = (
+            "It must be a URI that Spark reads (s3a://…, file:///…), an absolute path, a table "
+            "(schema.table) or an asset."
         )
-        raise DeclarationError(msg)
+        raise DeclarationError(problem, fix)
     return text.strip()
 
 

@@ -182,8 +182,9 @@ def from_declaration(
     dataset = identity if isinstance(identity, DatasetName) else None
     where: object = entry.where  # a template may give anything
     if not isinstance(where, (str, type(None))):
-        msg = f"where= of {entry.dataset} is {where!r}; it must be a text, a SQL predicate."
-        raise DeclarationError(msg)
+        problem = f"where= of {entry.dataset} is {where!r}."
+        fix = "It must be a text, a SQL predicate."
+        raise DeclarationError(problem, fix)
     partitions = _declared_partitions(entry)
     if partitions is None and reference is not None and reference.partition.values:
         partitions = (reference.partition,)
@@ -242,11 +243,12 @@ def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
         elif isinstance(part, Mapping):
             found |= dict.fromkeys(_product(entry, part))
         else:
-            msg = (
-                f"The partitions of {entry.dataset} hold {part!r}; each must be a mapping of "
+            problem = f"The partitions of {entry.dataset} hold {part!r}."
+            fix = (
+                "Each must be a mapping of "
                 'dimensions to values, such as {"dt": "2024-05-06"}, or a PartitionRange.'
             )
-            raise DeclarationError(msg)
+            raise DeclarationError(problem, fix)
     # One of them without any value is the full dataset.
     return None if Partition() in found else tuple(sorted(found))
 
@@ -261,19 +263,20 @@ def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partitio
     for choice in choices:
         size *= len(choice)
     if size > MAX_PARTITIONS:
-        msg = (
+        problem = (
             f"The partitions of {entry.dataset} are {size}, more than the {MAX_PARTITIONS} that a "
-            "declaration may stand for; use where= instead."
+            "declaration may stand for."
         )
-        raise DeclarationError(msg)
+        raise DeclarationError(problem, "Use where= instead.")
     return (Partition.of(values) for values in itertools.product(*choices))
 
 
 def _label(entry: DatasetSubset, label: object) -> str:
     if isinstance(label, str) and label:
         return label
-    msg = f"A dimension in the partitions of {entry.dataset} is {label!r}; it must be a column."
-    raise DeclarationError(msg)
+    problem = f"A dimension in the partitions of {entry.dataset} is {label!r}."
+    fix = "It must be a column."
+    raise DeclarationError(problem, fix)
 
 
 def _choices(entry: DatasetSubset, label: str, value: object) -> list[tuple[str, str | None]]:
@@ -293,11 +296,9 @@ def _text(entry: DatasetSubset, label: str, value: object) -> str | None:
         return str(value)
     if isinstance(value, (date, datetime)):
         return value.isoformat()
-    msg = (
-        f"The value of {label} in the partitions of {entry.dataset} is {value!r}; it must be a "
-        "text, a number, a date, None for null, or a list of such."
-    )
-    raise DeclarationError(msg)
+    problem = f"The value of {label} in the partitions of {entry.dataset} is {value!r}."
+    fix = "It must be a text, a number, a date, None for null, or a list of such."
+    raise DeclarationError(problem, fix)
 
 
 # --- the run's partition key ----------------------------------------------------------------------
@@ -347,11 +348,9 @@ def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, st
         between = [part for label in labels for part in (label, "|")]
         parts = ["", *between[:-1], ""]
     if not labels or len(set(labels)) != len(labels):
-        msg = (
-            f"partition_key_dimensions is {dimensions!r}; it must name each dimension once, as "
-            'in ["dt"] or "{dt}|{region}".'
-        )
-        raise DeclarationError(msg)
+        problem = f"partition_key_dimensions is {dimensions!r}."
+        fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
+        raise DeclarationError(problem, fix)
     pattern = "".join(
         re.escape(part) if number % 2 == 0 else "(.+?)" for number, part in enumerate(parts)
     )

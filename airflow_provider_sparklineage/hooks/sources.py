@@ -42,11 +42,9 @@ def _configured(option: Option) -> str | None:
     try:
         value: str | None = airflow_conf.get(SECTION, option.name, fallback=None)
     except Exception as error:  # of configparser, most of all
-        msg = (
-            f"[{SECTION}] {option.name} cannot be read ({type(error).__name__}: {error}). In "
-            "airflow.cfg a % has to be written as %%."
-        )
-        raise SettingsError(msg) from error
+        problem = f"[{SECTION}] {option.name} cannot be read ({type(error).__name__}: {error})."
+        fix = "In airflow.cfg a % has to be written as %%."
+        raise SettingsError(problem, fix) from error
     return value
 
 
@@ -80,10 +78,11 @@ def connection(conn_id: str) -> LineageConnection | None:
 
 def missing(conn_id: str) -> ConnectionFieldsError:
     """Make the error of a connection that is not there."""
-    return ConnectionFieldsError(
-        f"There is no connection {conn_id}. Add it: airflow connections add {conn_id} --conn-type "
-        f"{CONN_TYPE} --conn-host marquez --conn-port 5000"
+    fix = (
+        f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-host marquez "
+        "--conn-port 5000"
     )
+    return ConnectionFieldsError(f"There is no connection {conn_id}.", fix)
 
 
 def transport() -> tuple[dict[str, Any] | None, str]:
@@ -104,20 +103,20 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         # Without a configuration of Airflow's, the client has its own: files and the environment.
         found = config.get("transport") if config else OpenLineageClient().config.transport
     except AirflowNotFoundException:
-        msg = (
-            f"There is no connection {conn_id}, which [openlineage] config_conn_id names. Add it: "
-            f"airflow connections add {conn_id} --conn-type {CONN_TYPE} "
-            f"--conn-extra '{{\"transport\": {_TRANSPORT}}}'"
+        problem = f"There is no connection {conn_id}, which [openlineage] config_conn_id names."
+        fix = (
+            f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-extra "
+            f"'{{\"transport\": {_TRANSPORT}}}'"
         )
-        raise ConnectionFieldsError(msg) from None
+        raise ConnectionFieldsError(problem, fix) from None
     except Exception as error:
-        place, fix = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like"
+        place, fix = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like."
         if conn_id:
             place = f"Connection {conn_id}"
-            fix = f'Give its extra one, e.g. {{"transport": {_TRANSPORT}}}'
+            fix = f'Give its extra one, e.g. {{"transport": {_TRANSPORT}}}.'
         # Without the error's text: it may hold the transport, and that a key.
-        msg = f"{place} gives Airflow no transport ({type(error).__name__}). {fix}."
-        raise ConnectionFieldsError(msg) from error
+        problem = f"{place} gives Airflow no transport ({type(error).__name__})."
+        raise ConnectionFieldsError(problem, fix) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
 
 
@@ -144,8 +143,8 @@ def ready_client() -> None:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
 
 
-def why_not_sent() -> str | None:
-    """Tell why Airflow sends no lineage, and the mend; None if it does."""
+def why_not_sent() -> SettingsError | None:
+    """Give the error of an Airflow that sends no lineage; None if it sends it."""
     # As is_openlineage_active() does, whose package imports a parser of SQL with it.
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
@@ -154,13 +153,14 @@ def why_not_sent() -> str | None:
         if not conf.is_disabled() and get_openlineage_listener() is not None:
             return None
     except Exception as error:  # its configuration is no JSON, or JSON of something else
-        return (
+        return SettingsError(
             "Airflow's OpenLineage provider cannot read its configuration "
-            f"({type(error).__name__}). Give [openlineage] transport a JSON object with a type, "
-            'e.g. {"type": "http", "url": "http://marquez:5000"}.'
+            f"({type(error).__name__}).",
+            f"Give [openlineage] transport a JSON object with a type, e.g. {_TRANSPORT}.",
         )
-    return (
-        "Airflow's OpenLineage provider is disabled, or it has no transport. Put the transport "
-        "into the extra of a connection and set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to its id, "
-        "or set AIRFLOW__OPENLINEAGE__TRANSPORT; lineage=False is the task without lineage."
+    return SettingsError(
+        "Airflow's OpenLineage provider is disabled, or it has no transport.",
+        "Put the transport into the extra of a connection and set "
+        "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to its id, or set AIRFLOW__OPENLINEAGE__TRANSPORT; "
+        "lineage=False is the task without lineage.",
     )

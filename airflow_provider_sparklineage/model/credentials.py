@@ -223,9 +223,17 @@ def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
         if found.start() > done or not first:
             kept.append(_after(first, text[done : found.start()]))
             first = separator
-        value = _VALUES[separator].match(text, found.end())
-        at = done = value.end() if value else found.end()
+        at = done = _end_of_value(text, found.end(), separator)
     return "".join(kept) + _after(first, text[done:])
+
+
+def _end_of_value(text: str, at: int, separator: str) -> int:
+    value = _VALUES[separator].match(text, at)
+    end = value.end() if value else at
+    if text[end : end + 1] not in tuple("&;#,"):  # then what ends it may end a sentence
+        while end > at and text[end - 1] in ".,:)]":
+            end -= 1
+    return end
 
 
 def _after(first: str, rest: str) -> str:

@@ -2,17 +2,23 @@
 
 ::
 
-    SparkLineageError
-    ├── SettingsError        a setting has an impossible value
-    │   ├── RulesError       so has a key of the partitioning rules
-    │   └── ConnectionFieldsError  so has a field of the connection, or it is not there
-    ├── DeclarationError     a declaration of what a task reads or writes cannot be understood
-    ├── ListenerError        no usable listener jar for this Spark
-    ├── DriverElsewhereError the driver will not run where anything can be collected
-    ├── CaptureError         a capture bundle cannot be made or read
-    ├── ArchiveError         the archive could not be written or read in time
-    ├── DocumentError        a stored event is none, damaged, or of a version that is too new
-    └── UnusableInputError   what a command was given holds no Spark application
+    SparkLineageError            problem and fix; the base of all
+    ├── SettingsError            an argument or an option has an impossible value: when settings
+    │   │                        are resolved
+    │   ├── RulesError           so has a key of the partitioning rules: when they are read
+    │   └── ConnectionFieldsError  a connection is missing or has impossible fields: when it is read
+    ├── DeclarationError         reads=, writes= or a partition key make no sense: once fields are
+    │                            rendered, and when partitions are recorded on an asset
+    ├── ListenerError            this Spark can have no listener: before the job is submitted, and
+    │                            when a listener is fetched
+    ├── RemoteDriverError        the driver runs where nothing that it writes can be read: before
+    │                            the job is submitted
+    ├── CaptureError             a capture bundle cannot be made, written or read: before the job is
+    │                            submitted, and when its lineage is collected
+    ├── ArchiveError             the archive does not take or give an event in time: after the
+    │                            task's event is made, and when a page or a command asks for it
+    ├── DocumentError            a stored event cannot be shown: on pages and in commands
+    └── UnusableInputError       a command was given nothing that it can use
 
 None of them reaches a user's task: the operator turns them into a warning and a degradation in the
 event, unless ``strict=True``. An argument of the operator that no rendering could mend is refused
@@ -21,9 +27,25 @@ with the DAG that has it.
 
 from __future__ import annotations
 
+from airflow_provider_sparklineage.model.credentials import scrub
+
 
 class SparkLineageError(Exception):
-    """Base of all errors that this package raises."""
+    """Base of all errors that this package raises.
+
+    :param problem: one sentence or more on what is wrong, for people
+    :param fix: what to do about it, likewise; empty where nothing can be done
+
+    Neither shows credentials, whatever they quote. The text of the error is both.
+    """
+
+    def __init__(self, problem: str, fix: str = "") -> None:
+        self.problem = scrub(problem)
+        self.fix = scrub(fix)
+        super().__init__(self.problem, self.fix)
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.fix}".rstrip()
 
 
 class SettingsError(SparkLineageError):

@@ -25,25 +25,26 @@ def check(
     """
     if on_partition_mismatch not in POLICIES:
         said = repr(on_partition_mismatch)
-        msg = f"on_partition_mismatch={said}; it must be 'warn', 'ignore' or 'fail'."
-        raise SettingsError(msg)
+        problem = f"on_partition_mismatch={said}."
+        fix = "It must be 'warn', 'ignore' or 'fail'."
+        raise SettingsError(problem, fix)
     of = check_partitions_of
     chosen = [of] if isinstance(of, str) else of if isinstance(of, Collection) else []
     is_usable = of is None or (chosen and all(isinstance(c, str) and c.strip() for c in chosen))
     slips = [c for c in chosen if c not in _SIDES and _MEANT_AS_SIDE.fullmatch(str(c).strip())]
     if slips or not is_usable:
-        msg = (
-            f"check_partitions_of={of!r}; it must be 'reads', 'writes', a glob of datasets such as "
-            "'*/lake/revenue', or a list of these."
+        problem = f"check_partitions_of={of!r}."
+        fix = (
+            "It must be 'reads', 'writes', a glob of datasets such as '*/lake/revenue', or a list "
+            "of these."
         )
-        raise SettingsError(msg)
+        raise SettingsError(problem, fix)
     if callback is not None and not callable(callback):
-        msg = f"on_partition_mismatch_callback={callback!r}; it must be a function."
-        raise SettingsError(msg)
+        problem = f"on_partition_mismatch_callback={callback!r}."
+        fix = "It must be a function."
+        raise SettingsError(problem, fix)
     key = record_asset_partitions
     if not isinstance(key, bool) and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
-        msg = (
-            f"record_asset_partitions={key!r}; it must be True, False, or a format of keys such as "
-            "'{dt}|{region}'."
-        )
-        raise SettingsError(msg)
+        problem = f"record_asset_partitions={key!r}."
+        fix = "It must be True, False, or a format of keys such as '{dt}|{region}'."
+        raise SettingsError(problem, fix)

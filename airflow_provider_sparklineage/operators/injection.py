@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.submit import (
     class_path,
     distribution,
@@ -108,11 +108,11 @@ def injected(
     jars: list[str] = []
     if own is None:
         jars.append(str(_jar(before, target, settings).absolute()))
-    extensions, problems = class_path.extensions(settings.listener_extensions, own)
+    extensions, errors = class_path.extensions(settings.listener_extensions, own)
     jars += extensions
-    missing = [(DegradationCode.EXTENSION_UNAVAILABLE, problem) for problem in problems]
-    if problems and settings.strict:
-        raise ListenerError(" ".join(problems))
+    missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
+    if errors and settings.strict:
+        raise errors[0]
     observation, problem = _observation(submission, bundle, settings)
     if problem is not None:
         missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))

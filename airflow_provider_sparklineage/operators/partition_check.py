@@ -282,8 +282,9 @@ def partition_key(partition: Partition, key_format: str | bool) -> str:
             key = re.sub(r"\{([^{}]+)\}", lambda m: values[m[1]], key_format)
         except KeyError as error:
             known = ", ".join(values) or "none"
-            msg = f"record_asset_partitions={key_format!r} names {error}; dimensions are: {known}."
-            raise DeclarationError(msg) from error
+            problem = f"record_asset_partitions={key_format!r} names {error}."
+            fix = f"Dimensions are: {known}."
+            raise DeclarationError(problem, fix) from error
     if not key.strip() or len(key) > MAX_KEY_LENGTH:
         msg = f"{key!r} is no partition key: it must have 1 to {MAX_KEY_LENGTH} characters."
         raise DeclarationError(msg)

@@ -120,7 +120,7 @@ class Try:
         except Exception:
             strict = self.is_strict
         if strict:
-            raise SettingsError(reason)
+            raise reason
         log.warning("%s The job runs without lineage.", reason)
         return False
 

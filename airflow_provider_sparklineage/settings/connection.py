@@ -71,7 +71,7 @@ def read(
     """Read the fields of a connection.
 
     :param extra: JSON as text
-    :raise ConnectionFieldsError: if they cannot be meant so; names the connection and the mend
+    :raise ConnectionFieldsError: if they cannot be meant so; names the connection
     """
     if conn_type != CONN_TYPE:
         raise _error(
@@ -192,4 +192,4 @@ def api_key_of(transport: Mapping[str, Any]) -> str | None:
 
 
 def _error(conn_id: str, problem: str, fix: str) -> ConnectionFieldsError:
-    return ConnectionFieldsError(f"Connection {conn_id} {problem}. {fix}")
+    return ConnectionFieldsError(f"Connection {conn_id} {problem}.", fix)

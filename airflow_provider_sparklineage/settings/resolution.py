@@ -86,8 +86,9 @@ class Given(NamedTuple):
         except (ValueError, OverflowError) as error:
             place, kind = self.source.place(self.option.name), self.option.kind
             shown = "***" if self.option.sensitive else repr(self.value)
-            msg = f"{place} is {shown}; it must be {kind.must_be}."
-            raise SettingsError(msg) from error
+            problem = f"{place} is {shown}."
+            fix = f"It must be {kind.must_be}."
+            raise SettingsError(problem, fix) from error
 
 
 _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPTIONS})

@@ -156,4 +156,4 @@ def test_without_spark_submit_the_task_fails_as_the_stock_one_does(
     if lineage:
         facets = task.get_openlineage_facets_on_failure(None).run_facets
         [entry] = facets["sparkLineage_capture"].degradations
-        assert "There is no spark-submit on the worker's PATH; install Spark" in entry.message
+        assert "There is no spark-submit on the worker's PATH. Install Spark" in entry.message

@@ -240,7 +240,7 @@ def test_all_wrong_settings_are_named_at_once(connection, monkeypatch, capsys):
     assert code == 1
     rows = {row["name"]: row for row in json.loads(out)}
     assert rows["observe"]["problem"] in err
-    assert "[sparklineage] max_locations is '-3'; it must be a whole number" in err
+    assert "[sparklineage] max_locations is '-3'. It must be a whole number" in err
 
 
 def test_settings_of_a_connection_that_is_not_there(capsys):

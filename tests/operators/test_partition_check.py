@@ -272,7 +272,7 @@ def test_a_glob_of_no_dataset_is_said(run, caplog):
 )
 def test_a_slip_in_an_argument_is_an_error_of_the_dag(wrong):
     [name] = wrong
-    with pytest.raises(SettingsError, match=f"^{name}=.*it must be"):
+    with pytest.raises(SettingsError, match=f"^{name}=.*It must be"):
         SparkLineageSubmitOperator(task_id="revenue", application="job.py", **wrong)
 
 
@@ -438,5 +438,5 @@ def test_several_values_make_one_key():
     partition = Partition.of([("dt", "1"), ("region", "PL")])
     assert partition_key(partition, key_format=True) == "1|PL"
     assert partition_key(partition, "{region}/{dt}") == "PL/1"
-    with pytest.raises(DeclarationError, match="dimensions are: dt, region"):
+    with pytest.raises(DeclarationError, match="Dimensions are: dt, region"):
         partition_key(partition, "{day}")

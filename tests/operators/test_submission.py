@@ -232,7 +232,7 @@ def test_extensions_go_where_the_listener_goes(spark_submit, execute, tmp_path):
     ("make", "said"),
     [
         (lambda path: path, "does not exist"),
-        (lambda path: listener_jar(path), "is a listener itself; give it as listener_jar"),
+        (lambda path: listener_jar(path), "is a listener itself. Give it as listener_jar"),
         (lambda path: path.write_text("x") and path, "is no readable jar"),
     ],
     ids=["missing", "a listener", "damaged"],
@@ -256,7 +256,7 @@ def test_beside_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, exec
     execute(task)
     assert injected(spark_submit.given)
     assert argument(spark_submit.given, "--jars") is None
-    assert f"take {own} away from there" in degradations(task)["extension_unavailable"]
+    assert f"Take {own} away from there" in degradations(task)["extension_unavailable"]
 
 
 # --- drivers elsewhere ----------------------------------------------------------------------------

@@ -156,12 +156,12 @@ def test_spark_submit_tells_what_its_files_tell(spark, tmp_path):
 
 
 def test_the_java_of_this_machine_will_do_and_an_old_one_will_not(spark, tmp_path):
-    assert java.problem(os.environ, spark.distribution) is None
+    assert java.refusal(os.environ, spark.distribution) is None
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
     old.chmod(0o755)
-    problem = java.problem({"JAVA_HOME": str(tmp_path)}, SparkDistribution(None, "4.0.1", "2.13"))
+    problem = java.refusal({"JAVA_HOME": str(tmp_path)}, SparkDistribution(None, "4.0.1", "2.13"))
     assert "is Java 8, but Spark 4.0.1 needs 17 or later; set JAVA_HOME" in problem
 
 

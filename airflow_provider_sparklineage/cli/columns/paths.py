@@ -86,21 +86,25 @@ class ColumnGraph:
         if found:
             msg = f"{text} may be any of these columns: {_some(map(full_name, found))}."
             raise UnusableInputError(msg)
-        raise UnusableInputError(self._unknown(text))
+        raise self._unknown(text)
 
-    def _unknown(self, text: str) -> str:
+    def _unknown(self, text: str) -> UnusableInputError:
         if ":" not in text:
-            return f"{text} is no column; give it as DATASET:COLUMN, e.g. revenue:amount."
+            problem = f"{text} is no column."
+            return UnusableInputError(problem, "Give it as DATASET:COLUMN, e.g. revenue:amount.")
+        problem = f"There is no column {text}."
         dataset = text.rpartition(":")[0]
         of_it = [
             c for c in self.columns if f"/{c.dataset}".endswith((f"/{dataset}", f".{dataset}"))
         ]
         if of_it:
-            return f"There is no column {text}; there are {_some(map(full_name, of_it))}."
+            return UnusableInputError(problem, f"There are {_some(map(full_name, of_it))}.")
         datasets = {str(c.dataset) for c in self.columns}
         if not datasets:
-            return f"There is no column {text}: the input names no column at all."
-        return f"There is no column {text}; there are columns of {_some(datasets)}."
+            return UnusableInputError(
+                f"There is no column {text}: the input names no column at all."
+            )
+        return UnusableInputError(problem, f"There are columns of {_some(datasets)}.")
 
     def hops(self, column: Column, direction: Direction) -> Iterator[Hop]:
         """Follow a column to its sources, or to what is made of it; depth first."""

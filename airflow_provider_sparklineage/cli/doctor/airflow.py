@@ -16,7 +16,6 @@ from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
-    SettingsError,
     SparkLineageError,
 )
 from airflow_provider_sparklineage.operators.masking import masked_message
@@ -141,11 +140,12 @@ def _switched_off() -> Check | None:
             "[openlineage] disabled is True: Airflow sends no lineage.",
             "Set AIRFLOW__OPENLINEAGE__DISABLED=False, or remove it.",
         )
+    reason = sources.why_not_sent()
     try:
         has_transport = not openlineage.is_disabled()
     except Exception:  # its configuration cannot be read
-        return failed(PROVIDER, SettingsError(sources.why_not_sent()))
-    if has_transport and sources.why_not_sent():
+        return failed(PROVIDER, reason) if reason else None
+    if has_transport and reason:
         return Check(
             PROVIDER,
             Status.FAILED,

@@ -6,13 +6,17 @@ later. Nothing is downloaded, and no JVM is started but for ``java -version``.
 
 from __future__ import annotations
 
-import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    ListenerError,
+    SparkLineageError,
+)
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -85,31 +89,10 @@ def check(
 
 
 def failed(name: str, error: Exception) -> Check:
-    """Make a failed check of an error whose text is a problem and its mend.
-
-    That is ``problem; mend.`` or ``Problem. Mend.``, where the problem may quote anything.
-    """
-    text = str(error)
-    end = _END.match(text)
-    if end is None:
-        return Check(name, Status.FAILED, text)
-    fix = text[end.end() :]
-    return Check(name, Status.FAILED, f"{end['problem']}.", fix[:1].upper() + fix[1:])
-
-
-# Up to the first end of a sentence, or semicolon, that is neither quoted nor in brackets. An
-# apostrophe opens no quotation, and what goes on in lower case no sentence.
-_END = re.compile(
-    r"""
-    (?P<problem>(?:
-        (?<!\w)'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
-        | \((?:[^()]|\([^()]*\))*\) | \[[^\]]*\]
-        | (?!;[ ]|\.[ ](?![a-z])).
-    )+)
-    [;.][ ]
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """Make a failed check of an error."""
+    if isinstance(error, SparkLineageError):
+        return Check(name, Status.FAILED, error.problem, error.fix)
+    return Check(name, Status.FAILED, scrub(str(error)))
 
 
 def _spark(spark: SparkDistribution) -> Check:
@@ -174,8 +157,8 @@ def _java_alone(env: Mapping[str, str]) -> Check:
 
 
 def _java(env: Mapping[str, str], spark: SparkDistribution) -> Check:
-    if problem := java.problem(env, spark):
-        return failed(JAVA, ListenerError(problem))
+    if error := java.refusal(env, spark):
+        return failed(JAVA, error)
     return _java_alone(env)
 
 
@@ -203,8 +186,8 @@ def _listener(
             jar = (str(path.absolute()),)
     except (ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
-    usable, problems = class_path.extensions(settings.listener_extensions, own)
-    checks = [checked, *(failed(EXTENSIONS, ListenerError(text)) for text in problems)]
+    usable, errors = class_path.extensions(settings.listener_extensions, own)
+    checks = [checked, *(failed(EXTENSIONS, error) for error in errors)]
     if checked.status is Status.FAILED:
         return checks, None
     return checks, Machine(spark, spark_binary, defaults, (*jar, *usable))

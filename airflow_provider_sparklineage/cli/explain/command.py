@@ -35,11 +35,12 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         raise UnusableInputError(msg)
     events = events_of([args.of_run])
     if job and (others := {e["job"]["name"] for e in events if e["job"]["name"] != job}):
-        msg = (
+        problem = (
             f"{args.of_run} holds a run of {', '.join(sorted(others))}, and one of {job} is asked "
-            f"for; `sparklineage explain --run {args.of_run}` shows it."
+            "for."
         )
-        raise UnusableInputError(msg)
+        fix = f"`sparklineage explain --run {args.of_run}` shows the former."
+        raise UnusableInputError(problem, fix)
     if args.json:
         documents = [_document_of(event, reading.partition_check(event)) for event in events]
         print(json.dumps(documents, indent=2, ensure_ascii=False))
@@ -124,8 +125,9 @@ def _run_of(args: argparse.Namespace) -> Run:
         msg = "Give --data-interval-start and --data-interval-end together."
         raise UnusableInputError(msg)
     if any(ends) and not args.logical_date:
-        msg = "A run with a data interval has a logical date; give --logical-date as well."
-        raise UnusableInputError(msg)
+        problem = "A run with a data interval has a logical date."
+        fix = "Give --logical-date as well."
+        raise UnusableInputError(problem, fix)
     if not args.logical_date and not args.partition_key:
         msg = "Give --logical-date, or --partition-key for the run of a partition."
         raise UnusableInputError(msg)

@@ -109,8 +109,9 @@ def timestamp(text: str) -> datetime:
     try:
         parsed: object = pendulum.parse(text, tz="UTC", exact=False)
     except (ValueError, TypeError) as error:
-        msg = f"{text!r} is no date or time; write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
-        raise UnusableInputError(msg) from error
+        problem = f"{text!r} is no date or time."
+        fix = "Write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
+        raise UnusableInputError(problem, fix) from error
     if not isinstance(parsed, datetime):
         msg = f"{text!r} is a span of time, and a single time is needed."
         raise UnusableInputError(msg)
@@ -127,8 +128,8 @@ def trace_text(text: str, number: int, run: Run) -> list[TracedText]:
     try:
         rendered = environment.from_string(text).render(context)
     except Exception as error:
-        msg = f"{text!r} cannot be rendered: {error}.{_hint(error)}"
-        raise UnusableInputError(msg) from error
+        problem = f"{text!r} cannot be rendered: {error}."
+        raise UnusableInputError(problem, _hint(error)) from error
     return trace_all(f"text[{number}]", text, rendered, environment, context)
 
 
@@ -165,20 +166,23 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
     try:
         dag = _quietly(lambda: get_bagged_dag(None, dag_id))
     except AirflowException as error:
-        msg = f"{error} `airflow dags list-import-errors` says why one failed."
-        raise UnusableInputError(msg) from error
+        problem = str(error)
+        fix = "`airflow dags list-import-errors` says why one failed."
+        raise UnusableInputError(problem, fix) from error
     except SQLAlchemyError as error:  # whose text may hold its URL
-        msg = (
+        problem = (
             "Airflow's database, by which it finds the DAG of an id, cannot be used "
-            f"({type(error).__name__}). `airflow db check` says why."
+            f"({type(error).__name__})."
         )
-        raise UnusableInputError(msg) from error
+        fix = "`airflow db check` says why."
+        raise UnusableInputError(problem, fix) from error
     try:
         task = dag.get_task(task_id)
     except AirflowException as error:
         known = ", ".join(sorted(dag.task_ids))
-        msg = f"There is no task {task_id} in {dag_id}; there are: {known}."
-        raise UnusableInputError(msg) from error
+        problem = f"There is no task {task_id} in {dag_id}."
+        fix = f"There are: {known}."
+        raise UnusableInputError(problem, fix) from error
     operator_class: Any = getattr(task, "operator_class", type(task))
     if not issubclass(operator_class, SparkLineageMixin):
         msg = f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage."
@@ -193,8 +197,8 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
     try:
         _quietly(lambda: copy.render_template_fields(context))
     except Exception as error:
-        msg = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.{_hint(error)}"
-        raise UnusableInputError(msg) from error
+        problem = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}."
+        raise UnusableInputError(problem, _hint(error)) from error
     operator: Any = context["task"]
     current = operator.lineage_try
     texts = tuple(map(_masked, current.traces or ()))

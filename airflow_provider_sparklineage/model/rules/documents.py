@@ -55,15 +55,15 @@ class _Reading:
 
     def rules(self, documents: object) -> tuple[CheckedRule, ...]:
         if not isinstance(documents, (list, tuple)):
-            raise self._error((), 'the rules are no list. Begin each of them with "- dataset: "')
+            raise self._error((), "the rules are no list", 'Begin each of them with "- dataset: "')
         return tuple(self._rule(document, (n,)) for n, document in enumerate(documents))
 
     def _rule(self, document: object, at: Keys) -> CheckedRule:
         found = self._mapping(document, at, _RULE_KEYS)
         if "dataset" not in found:
-            raise self._error(at, "the key 'dataset' is missing. Add it")
+            raise self._error(at, "the key 'dataset' is missing", "Add it")
         if "dimensions" not in found and "layout" not in found:
-            raise self._error(at, "the key 'dimensions' is missing. Add it, or a layout")
+            raise self._error(at, "the key 'dimensions' is missing", "Add it, or a layout")
         globs = self._texts(found["dataset"], (*at, "dataset"))
         datasets = tuple(
             self._glob(glob, (*at, "dataset") if len(globs) == 1 else (*at, "dataset", n))
@@ -83,7 +83,8 @@ class _Reading:
                 raise self._error(
                     (*at, "dataset"),
                     "with ** it is open where a dataset ends and its layout begins, because the "
-                    "layout's first folder may have any name. Write a * for each folder",
+                    "layout's first folder may have any name",
+                    "Write a * for each folder",
                 )
         description = ""
         if "description" in found:
@@ -92,15 +93,15 @@ class _Reading:
 
     def _glob(self, glob: str, at: Keys) -> str:
         if glob.strip("/") == "*":
-            raise self._error(at, f"{glob!r} is one folder. Write ** for all datasets")
+            raise self._error(at, f"{glob!r} is one folder", "Write ** for all datasets")
         named = untrimmed(glob)  # s3a://… and file:///… are printed otherwise
         if named is not None:
             return str(named)
         if "://" not in glob and not glob.startswith("*"):
             raise self._error(
                 at,
-                f"no dataset's name is like {glob!r}. Begin with a scheme (s3://bucket/…), with / "
-                "or with **/",
+                f"no dataset's name is like {glob!r}",
+                "Begin with a scheme (s3://bucket/…), with / or with **/",
             )
         return glob
 
@@ -111,8 +112,8 @@ class _Reading:
         labels = [d.label for d in dimensions]
         for n, label in enumerate(labels):
             if label in labels[:n]:
-                problem = f"there are two dimensions {label!r}. Give one of them another name"
-                raise self._error((*at, n), problem)
+                problem = f"there are two dimensions {label!r}"
+                raise self._error((*at, n), problem, "Give one of them another name")
         return dimensions
 
     def _dimension(self, given: object, at: Keys) -> Dimension:
@@ -150,7 +151,7 @@ class _Reading:
         for label in layout.labels:
             if labels and label not in labels:
                 problem = f"the field {label!r} is no dimension of the rule ({', '.join(labels)})"
-                raise self._error(at, f"{problem}. Add it to the dimensions, or rename it")
+                raise self._error(at, problem, "Add it to the dimensions, or rename it")
         return layout
 
     def _mapping(self, given: object, at: Keys, known: Collection[str]) -> dict[str, object]:
@@ -160,8 +161,8 @@ class _Reading:
             if key not in known:
                 near = get_close_matches(str(key), known, 1)
                 problem = f"the key {key!r} is not known"
-                fix = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-                raise self._error((*at, str(key)), f"{problem}; {fix}")
+                fix = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}"
+                raise self._error((*at, str(key)), problem, fix)
         return given
 
     def _texts(self, given: object, at: Keys) -> tuple[str, ...]:
@@ -173,7 +174,7 @@ class _Reading:
 
     def _text(self, given: object, at: Keys) -> str:
         if not isinstance(given, str) or not given.strip():
-            raise self._error(at, "it must be a text that is not empty; put it in quotes")
+            raise self._error(at, "it must be a text that is not empty", "Put it in quotes")
         return given.strip()
 
 

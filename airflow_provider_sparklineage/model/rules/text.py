@@ -30,16 +30,16 @@ class Source:
     name: str = ""
     lines: Mapping[Keys, int] = field(default_factory=dict)
 
-    def error(self, keys: Keys, problem: str) -> RulesError:
-        """Make the error of a wrong value."""
+    def error(self, keys: Keys, problem: str, fix: str = "") -> RulesError:
+        """Make the error of a wrong value; problem and fix are sentences without a full stop."""
         place = [self.name] if self.name else []
         known = next((keys[:n] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
         if known is not None:
             place.append(f"line {self.lines[known]}")
         if keys:
             place.append(_dotted(keys))
-        text = f"Partitioning rules, {', '.join(place) or 'as given'}: {problem}"
-        return RulesError(text if problem.endswith("?") else f"{text}.")
+        text = f"Partitioning rules, {', '.join(place) or 'as given'}: {problem}."
+        return RulesError(text, fix if not fix or fix.endswith("?") else f"{fix}.")
 
 
 def _dotted(keys: Keys) -> str:
@@ -60,9 +60,9 @@ def read(text: str, name: str) -> tuple[object, Source]:
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         source = Source(name, {(): mark.line + 1} if mark else {})
-        raise source.error((), f"this is no YAML ({e.problem}). {_HINT}") from e
+        raise source.error((), f"this is no YAML ({e.problem})", _HINT) from e
     except (yaml.YAMLError, RecursionError) as e:
-        raise Source(name).error((), f"this is no YAML ({e}). {_HINT}") from e
+        raise Source(name).error((), f"this is no YAML ({e})", _HINT) from e
     if node is None:
         return None, Source(name)
     plain = _Plain(name)
@@ -84,8 +84,8 @@ def content(text_or_path: str | Path) -> tuple[str, str]:
     try:
         return path.read_text(encoding="utf-8"), str(path)
     except (OSError, ValueError) as e:
-        problem = f"the file cannot be read ({e}). Give a readable file in UTF-8, or the rules"
-        raise Source(str(path)).error((), f"{problem} themselves, as a YAML list") from e
+        fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
+        raise Source(str(path)).error((), f"the file cannot be read ({e})", fix) from e
 
 
 class _Plain:
@@ -99,7 +99,7 @@ class _Plain:
     def value(self, node: yaml.Node, keys: Keys) -> object:
         self.lines.setdefault(keys, node.start_mark.line + 1)
         if id(node) in self._seen:
-            raise self._error(keys, "anchors (&) and aliases (*) are not read. Write it out")
+            raise self._error(keys, "anchors (&) and aliases (*) are not read", "Write it out")
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, keys)
@@ -108,25 +108,25 @@ class _Plain:
         kind = node.tag.rpartition(":")[2]
         if kind == "null":
             raise self._error(
-                keys, "there is no value. Give one; a text with braces has to be in quotes"
+                keys, "there is no value", "Give one; a text with braces has to be in quotes"
             )
         if kind != "str":
-            raise self._error(keys, f"{node.value} is of YAML's type {kind}. Put it in quotes")
+            raise self._error(keys, f"{node.value} is of YAML's type {kind}", "Put it in quotes")
         return str(node.value)
 
     def _mapping(self, node: yaml.MappingNode, keys: Keys) -> dict[str, object]:
         found: dict[str, object] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._error(keys, "a key is no text. Put layouts in quotes")
+                raise self._error(keys, "a key is no text", "Put layouts in quotes")
             name = str(key.value)
             below = (*keys, name)
             if name in found:
                 self.lines[below] = key.start_mark.line + 1
-                raise self._error(below, f"the key {name!r} is there twice. Keep one")
+                raise self._error(below, f"the key {name!r} is there twice", "Keep one")
             self.lines[below] = key.start_mark.line + 1
             found[name] = self.value(value, below)
         return found
 
-    def _error(self, keys: Keys, problem: str) -> RulesError:
-        return Source(self._name, self.lines).error(keys, problem)
+    def _error(self, keys: Keys, problem: str, fix: str) -> RulesError:
+        return Source(self._name, self.lines).error(keys, problem, fix)

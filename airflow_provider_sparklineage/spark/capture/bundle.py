@@ -266,11 +266,9 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             prefix = f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try{task.try_number}-"
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
     except OSError as error:
-        msg = (
-            f"No capture bundle can be made in {location}: {error}. Set [sparklineage] "
-            "capture_location to a directory that the worker can write to."
-        )
-        raise CaptureError(msg) from error
+        problem = f"No capture bundle can be made in {location}: {error}."
+        fix = "Set [sparklineage] capture_location to a directory that the worker can write to."
+        raise CaptureError(problem, fix) from error
     lock = None
     with suppress(OSError):  # no other try works here, and where there are no locks nothing sweeps
         lock = locks.acquire(path)
@@ -319,11 +317,12 @@ def _require_private(location: Path) -> None:
     sticky = status.st_mode & stat.S_ISVTX
     owners = {status.st_uid, location.lstat().st_uid}  # of a link, who says where it leads
     if owners - {os.getuid(), 0} or (status.st_mode & 0o022 and not sticky):
-        msg = (
-            f"{location} belongs to another user or is writable for others. Set [sparklineage] "
-            "capture_location to a directory of the worker's own user with mode 0700."
+        problem = f"{location} belongs to another user or is writable for others."
+        fix = (
+            "Set [sparklineage] capture_location to a directory of the worker's own user with "
+            "mode 0700."
         )
-        raise CaptureError(msg)
+        raise CaptureError(problem, fix)
 
 
 def _slug(text: str) -> str:

@@ -75,12 +75,13 @@ def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterato
     directories = [p for p in paths if Path(p).is_dir()]
     if directories:
         if len(paths) > 1:
-            msg = f"{directories[0]} is a capture bundle; give one bundle, or event files only."
-            raise UnusableInputError(msg)
+            problem = f"{directories[0]} is a capture bundle."
+            fix = "Give one bundle, or event files only."
+            raise UnusableInputError(problem, fix)
         try:
             yield capture.load(Path(directories[0]))
         except CaptureError as error:
-            raise UnusableInputError(str(error)) from error
+            raise UnusableInputError(error.problem, error.fix) from error
         return
     files = tuple(map(Path, paths))
     bundle = EventFiles(None, Manifest(application_run_id=""), files=files)
@@ -106,15 +107,16 @@ def _application(files: EventFiles, wanted: str | None) -> str:
         raise UnusableInputError(msg)
     if wanted is not None:
         if wanted not in found:
-            msg = f"There is no application {wanted} in the input; there are: {', '.join(found)}."
-            raise UnusableInputError(msg)
+            problem = f"There is no application {wanted} in the input."
+            fix = f"There are: {', '.join(found)}."
+            raise UnusableInputError(problem, fix)
         return wanted
     if len(found) > 1:
-        msg = (
-            f"The input holds events of {len(found)} applications ({', '.join(list(found)[:5])}); "
-            "choose one with --application RUN_ID."
+        problem = (
+            f"The input holds events of {len(found)} applications ({', '.join(list(found)[:5])})."
         )
-        raise UnusableInputError(msg)
+        fix = "Choose one with --application RUN_ID."
+        raise UnusableInputError(problem, fix)
     return next(iter(found))
 
 

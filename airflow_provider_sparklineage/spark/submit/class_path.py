@@ -89,19 +89,23 @@ def the_one(
         return None
     if len(found) > 1:
         named = " and ".join(f"{entry.name} ({entry.place})" for entry in found)
-        msg = (
+        problem = (
             f"The job has {len(found)} OpenLineage listeners, {named}, and its SparkContext could "
-            "end for that; leave one, or none, and this package adds its own."
+            "end for that."
         )
-        raise ListenerError(msg)
+        fix = "Leave one, or none, and this package adds its own."
+        raise ListenerError(problem, fix)
     [only] = found
     if only.place.is_systems and (connectors := _connectors(submission)):
-        msg = (
+        problem = (
             f"The listener {only.name} is on {only.place} and would not see {connectors[0]} in "
-            "--jars or --packages: its datasets would be missing without a word. Put both in the "
-            "same place, or take the listener away and this package adds its own to --jars."
+            "--jars or --packages: its datasets would be missing without a word."
         )
-        raise ListenerError(msg)
+        fix = (
+            "Put both in the same place, or take the listener away and this package adds its own "
+            "to --jars."
+        )
+        raise ListenerError(problem, fix)
     identity = only.identity
     if only.path is not None:
         identity = jars.read(only.path).identity
@@ -114,42 +118,45 @@ def require_fit(name: str, identity: Identity, distribution: SparkDistribution) 
 
     :raise ListenerError: naming the mend
     """
-    problem = listener.misfit(identity, distribution.version, distribution.scala)
-    if problem is not None:
-        msg = f"The listener {name} {problem}."
-        raise ListenerError(msg)
+    error = listener.misfit(name, identity, distribution.version, distribution.scala)
+    if error is not None:
+        raise error
 
 
-def extensions(given: Iterable[str], own: Found | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def extensions(
+    given: Iterable[str], own: Found | None
+) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Tell which jars that extend the listener can be added to ``--jars``.
 
     A jar that is not there would end the job, and one that is a listener would be a second one.
 
-    :param given: paths on this machine, or addresses that Spark knows
+    :param given: paths on this machine, or URLs that Spark knows
     :param own: the job's own listener, if it has one
-    :return: those that can, and for each of the others a sentence with the mend
+    :return: those that can, and for each of the others an error
     """
-    usable, problems = [], []
+    usable, errors = [], []
     for name in given:
-        problem = _extension_problem(name, own)
-        if problem is None:
+        found = _extension_problem(name, own)
+        if found is None:
             usable.append(name)
         else:
-            problems.append(f"The listener's extension {name} {problem}.")
-    return tuple(usable), tuple(problems)
+            problem, fix = found
+            errors.append(ListenerError(f"The listener's extension {name} {problem}.", fix))
+    return tuple(usable), tuple(errors)
 
 
-def _extension_problem(name: str, own: Found | None) -> str | None:
+def _extension_problem(name: str, own: Found | None) -> tuple[str, str] | None:
     if own is not None and own.place.is_systems:
-        return f"would not be seen by a listener on {own.place}; take {own.name} away from there"
+        problem = f"would not be seen by a listener on {own.place}"
+        return problem, f"Take {own.name} away from there."
     path = local_path(name)
     if path is None:
         is_remote = urlsplit(name).scheme not in ("", "file", "local")
-        return None if is_remote else "does not exist; correct listener_extensions"
+        return None if is_remote else ("does not exist", "Correct listener_extensions.")
     if jars.holds_listener(path):
-        return "is a listener itself; give it as listener_jar"
+        return "is a listener itself", "Give it as listener_jar."
     if not zipfile.is_zipfile(path):
-        return "is no readable jar; build it again"
+        return "is no readable jar", "Build it again."
     return None
 
 

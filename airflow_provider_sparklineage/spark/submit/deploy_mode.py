@@ -59,13 +59,16 @@ def require_reachable(place: Place, *, shared: bool) -> None:
     :raise DriverElsewhereError: naming what was not captured, and the mend
     """
     if place.is_remote and not shared:
-        msg = (
+        problem = (
             f"The driver runs in {place} and not on this worker, so neither the datasets, the "
-            "columns nor the partitions that it touches could be captured. Use "
-            "deploy_mode='client' where lineage is wanted, or put [sparklineage] capture_location "
-            "on a mount that the driver has at the same path, and set capture_location_shared."
+            "columns nor the partitions that it touches could be captured."
         )
-        raise RemoteDriverError(msg)
+        fix = (
+            "Use deploy_mode='client' where lineage is wanted, or put [sparklineage] "
+            "capture_location on a mount that the driver has at the same path, and set "
+            "capture_location_shared."
+        )
+        raise RemoteDriverError(problem, fix)
 
 
 def reachable(place: Place, jar: str, share: Path) -> str:

@@ -55,12 +55,15 @@ class SparkDistribution:
         """
         folder = env.get("SPARK_CONF_DIR") or (self.home and self.home / "conf")
         if not folder:
-            msg = (
+            problem = (
                 "It cannot be told which spark-defaults.conf spark-submit reads, and what stands "
-                "there must not be overridden; set SPARK_HOME or SPARK_CONF_DIR on the worker, or "
-                "give the task a properties_file."
+                "there must not be overridden."
             )
-            raise ListenerError(msg)
+            fix = (
+                "Set SPARK_HOME or SPARK_CONF_DIR on the worker, or give the task a "
+                "properties_file."
+            )
+            raise ListenerError(problem, fix)
         return read_properties(Path(folder) / "spark-defaults.conf")
 
 

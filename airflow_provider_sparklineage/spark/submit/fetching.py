@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.capture import locks
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
@@ -83,8 +82,9 @@ def fetch(
         the cache cannot be written
     """
     if scala not in PINS:
-        msg = f"There is no listener for Scala {scala}; there are those for {' and '.join(PINS)}."
-        raise ListenerError(msg)
+        problem = f"There is no listener for Scala {scala}."
+        fix = f"There are listeners for {' and '.join(PINS)}."
+        raise ListenerError(problem, fix)
     jar = cached(scala, env)
     if is_cached(scala, env):
         return jar
@@ -94,19 +94,18 @@ def fetch(
             if is_cached(scala, env):  # another process has brought it
                 return jar
             if has_waited:
-                msg = (
-                    "Another process has just failed to fetch the listener, and says why; run "
-                    "`sparklineage fetch-listener`."
-                )
-                raise ListenerError(msg)
+                problem = "Another process has just failed to fetch the listener, and says why."
+                raise ListenerError(problem, "Run `sparklineage fetch-listener`.")
             _fill(jar, scala, fetcher, progress)
     except OSError as error:
-        msg = (
-            f"The listener cannot be put into the cache {jar.parent} ({error.strerror or error}). "
-            "Make it writable, set XDG_CACHE_HOME to a folder that is, or put the jar anywhere "
-            "on the worker and set [sparklineage] listener_jar to its path."
+        problem = (
+            f"The listener cannot be put into the cache {jar.parent} ({error.strerror or error})."
         )
-        raise ListenerError(msg) from error
+        fix = (
+            "Make it writable, set XDG_CACHE_HOME to a folder that is, or put the jar anywhere on "
+            "the worker and set [sparklineage] listener_jar to its path."
+        )
+        raise ListenerError(problem, fix) from error
     return jar
 
 
@@ -115,11 +114,9 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
         fetched = fetcher(Path(work))
         progress(f"Checking the digest of {fetched.stat().st_size / 1e6:.0f} MB …")
         if problem := digest_problem(fetched, scala):
-            msg = (
-                f"The fetched {problem}; it is not used. A repository or a proxy gave another "
-                f"file than {artifact(scala)} {VERSION}."
-            )
-            raise ListenerError(msg)
+            problem = f"The fetched {problem}; it is not used."
+            fix = f"A repository or a proxy gave another file than {artifact(scala)} {VERSION}."
+            raise ListenerError(problem, fix)
         fetched.replace(jar)
 
 
@@ -135,11 +132,10 @@ def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
         progress("Another process is filling the cache; waiting for it …")
         lock = locks.acquire(folder, WAIT_S)
     if lock is None:
-        msg = (
-            f"Another process has been filling the cache {folder} for {WAIT_S / 60:.0f} minutes. "
-            "If it hangs, end it, and run `sparklineage fetch-listener`."
+        problem = (
+            f"Another process has been filling the cache {folder} for {WAIT_S / 60:.0f} minutes."
         )
-        raise ListenerError(msg)
+        raise ListenerError(problem, "If it hangs, end it, and run `sparklineage fetch-listener`.")
     try:
         yield has_waited
     finally:
@@ -160,8 +156,8 @@ def from_location(location: str, progress: Progress = lambda _: None) -> Fetcher
             return target
         path = Path(unquote(urlsplit(location).path) if scheme == "file" else location).expanduser()
         if not path.is_file():
-            msg = f"There is no file {path}; give the path or the URL of the listener jar."
-            raise ListenerError(msg)
+            problem = f"There is no file {path}."
+            raise ListenerError(problem, "Give the path or the URL of the listener jar.")
         shutil.copyfile(path, target)
         return target
 
@@ -191,11 +187,12 @@ def _download(url: str, target: Path, progress: Progress) -> None:
                     tenths = done * 10 // total
                     progress(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
     except (requests.RequestException, ValueError) as error:
-        msg = (
-            f"{url} could not be fetched ({_reason(error)}). Check the URL and HTTPS_PROXY, or "
-            "download the jar on another machine and give its path to --from."
+        fix = (
+            "Check the URL and HTTPS_PROXY, or download the jar on another machine and give its "
+            "path to --from."
         )
-        raise ListenerError(scrub(msg)) from error
+        problem = f"{url} could not be fetched ({_reason(error)})."
+        raise ListenerError(problem, fix) from error
 
 
 def _reason(error: BaseException) -> str:

@@ -118,12 +118,12 @@ def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) 
     remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
     mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
     if remote or mode.lower() == "connect" or master.startswith("sc://"):
-        msg = (
+        problem = (
             "The job uses Spark Connect, where the listener belongs to the server; it runs "
-            "without lineage. Set spark.api.mode=classic, or configure the listener on the "
-            "Connect server."
+            "without lineage."
         )
-        raise ListenerError(msg)
+        fix = "Set spark.api.mode=classic, or configure the listener on the Connect server."
+        raise ListenerError(problem, fix)
 
 
 def _with_listener(submission: Submission) -> Submission:

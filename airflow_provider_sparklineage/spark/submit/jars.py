@@ -50,20 +50,22 @@ def read(path: Path) -> ListenerJar:
     :raise ListenerError: if it is missing, damaged or not a listener; names the mend
     """
     if not path.is_file():
-        msg = (
-            f"The listener jar {path} does not exist; correct [sparklineage] listener_jar, or run "
-            "`sparklineage fetch-listener` and leave it empty."
+        problem = f"The listener jar {path} does not exist."
+        fix = (
+            "Correct [sparklineage] listener_jar, or run `sparklineage fetch-listener` and leave "
+            "it empty."
         )
-        raise ListenerError(msg)
+        raise ListenerError(problem, fix)
     try:
         entries = _entries(path, (_LISTENER, _VERSION, _SCALA))
         entries[_LISTENER]  # it may be another jar
     except (OSError, zipfile.BadZipFile, zlib.error, struct.error, KeyError) as error:
-        msg = (
-            f"{path} is not a readable OpenLineage listener jar ({type(error).__name__}); fetch it "
-            "again with `sparklineage fetch-listener`, or correct [sparklineage] listener_jar."
+        problem = f"{path} is not a readable OpenLineage listener jar ({type(error).__name__})."
+        fix = (
+            "Fetch it again with `sparklineage fetch-listener`, or correct [sparklineage] "
+            "listener_jar."
         )
-        raise ListenerError(msg) from error
+        raise ListenerError(problem, fix) from error
     named = of_name(path.name) or Identity(None, None)
     return ListenerJar(
         path,

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.listener import numbers
 
 if TYPE_CHECKING:
@@ -52,21 +53,25 @@ def oldest_for(spark: str) -> int:
     return 17 if numbers(spark) >= (4,) else 8
 
 
-def problem(env: Mapping[str, str], distribution: SparkDistribution) -> str | None:
-    """Tell what is wrong with the Java that a Spark would be started with; None if it will do."""
+def refusal(env: Mapping[str, str], distribution: SparkDistribution) -> ListenerError | None:
+    """Give what is wrong with the Java that a Spark would be started with; None if it will do."""
     java = find(env)
     if java is None:
         where = f"JAVA_HOME is {env['JAVA_HOME']}" if env.get("JAVA_HOME") else "none is on PATH"
-        return (
-            f"There is no Java to run Spark with ({where}); install Java "
-            f"{oldest_for(distribution.version)} or later and set JAVA_HOME to it."
+        oldest = oldest_for(distribution.version)
+        return ListenerError(
+            f"There is no Java to run Spark with ({where}).",
+            f"Install Java {oldest} or later and set JAVA_HOME to it.",
         )
     version = feature_version(java)
     if version is None:
-        return f"{java} does not run, or is no Java; set JAVA_HOME to an installed Java."
+        return ListenerError(
+            f"{java} does not run, or is no Java.", "Set JAVA_HOME to an installed Java."
+        )
     if version < oldest_for(distribution.version):
-        return (
+        return ListenerError(
             f"{java} is Java {version}, but Spark {distribution.version} needs "
-            f"{oldest_for(distribution.version)} or later; set JAVA_HOME to such a one."
+            f"{oldest_for(distribution.version)} or later.",
+            "Set JAVA_HOME to such a one.",
         )
     return None

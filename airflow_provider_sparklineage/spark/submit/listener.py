@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+
 LISTENER_CLASS = "io.openlineage.spark.agent.OpenLineageSparkListener"
 GROUP = "io.openlineage"
 VERSION = "1.53.0"
@@ -77,26 +79,32 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in match.group().split(".")) if match else ()
 
 
-def misfit(found: Identity, spark: str, scala: str) -> str | None:
-    """Tell why a listener would end the SparkContext of a Spark; None if it fits.
+def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError | None:
+    """Give the error of a listener that would end the SparkContext of a Spark; None if it fits.
 
+    :param name: of the listener, for people
     :param spark: version of Spark, e.g. ``4.0.1``
     :param scala: Scala's binary version that it runs on, e.g. ``2.13``
     """
     if found.scala is not None and found.scala != scala:
-        return (
-            f"is for Scala {found.scala}, but Spark {spark} runs on Scala {scala} and would not "
-            f"start with it; use {artifact(scala)}"
+        return ListenerError(
+            f"The listener {name} is for Scala {found.scala}, but Spark {spark} runs on Scala "
+            f"{scala} and would not start with it.",
+            f"Use {artifact(scala)}.",
         )
     if numbers(spark) < _FIRST_SPARK:
-        return f"does not work with Spark {spark}; the first that it works with is 3.2"
+        return ListenerError(
+            f"The listener {name} does not work with Spark {spark}.",
+            "The first that it works with is 3.2.",
+        )
     for since, first in _FIRST_LISTENERS:
         if numbers(spark) < since:
             continue
         if found.version is not None and numbers(found.version) < numbers(first):
-            return (
-                f"is OpenLineage {found.version}, with which Spark {spark} would not start; use "
-                f"{first} or later (`sparklineage fetch-listener` brings {VERSION})"
+            return ListenerError(
+                f"The listener {name} is OpenLineage {found.version}, with which Spark {spark} "
+                "would not start.",
+                f"Use {first} or later (`sparklineage fetch-listener` brings {VERSION}).",
             )
         break
     return None

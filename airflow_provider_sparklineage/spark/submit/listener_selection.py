@@ -29,11 +29,12 @@ def spark_of(
         return SparkDistribution(by_files.home if by_files else None, *declared)
     found = by_files or _asked(spark_binary, env)
     if found is None:
-        msg = (
-            f"There is no {spark_binary} on the worker's PATH; install Spark there (`pip install "
-            "'airflow-provider-sparklineage[pyspark]'` brings one), or set SPARK_HOME and PATH."
+        problem = f"There is no {spark_binary} on the worker's PATH."
+        fix = (
+            "Install Spark there (`pip install 'airflow-provider-sparklineage[pyspark]'` brings "
+            "one), or set SPARK_HOME and PATH."
         )
-        raise ListenerError(msg)
+        raise ListenerError(problem, fix)
     return found
 
 
@@ -53,12 +54,12 @@ def jar_for(
     :raise ListenerError: if there is none, or none that works; names the mend
     """
     if configured is None and not fetching.is_cached(spark.scala, env):
-        msg = (
+        problem = (
             f"There is no OpenLineage listener for Spark {spark.version} (Scala {spark.scala}) in "
-            f"the cache {fetching.cache_folder(env)}; run `sparklineage fetch-listener` on the "
-            "worker, or set [sparklineage] listener_jar."
+            f"the cache {fetching.cache_folder(env)}."
         )
-        raise ListenerError(msg)
+        fix = "Run `sparklineage fetch-listener` on the worker, or set [sparklineage] listener_jar."
+        raise ListenerError(problem, fix)
     jar = configured if configured is not None else fetching.cached(spark.scala, env)
     class_path.require_fit(jar.name, jars.read(jar).identity, spark)
     return jar
@@ -91,9 +92,9 @@ def fetch_for(
         given = fetching.from_location(location, progress)
         return fetching.fetch(spark.scala, given, env, progress)
     here = spark_of(spark_binary, env)
-    if problem := java.problem(env, here):
-        msg = f"The listener cannot be fetched with Spark's resolver. {problem}"
-        raise ListenerError(msg)
+    if refusal := java.refusal(env, here):
+        problem = f"The listener cannot be fetched with Spark's resolver. {refusal.problem}"
+        raise ListenerError(problem, refusal.fix)
     fetcher = resolver.from_spark(
         spark.scala,
         _command(here, spark_binary),

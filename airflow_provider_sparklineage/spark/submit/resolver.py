@@ -78,13 +78,14 @@ def from_spark(
         name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
         jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
         if not jar.is_file():
-            msg = (
-                f"{coordinate(scala)} could not be fetched ({_cause(output)}). Check that this "
-                "machine reaches a Maven repository: name a mirror with --repositories, set "
-                "JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… behind a proxy, or "
-                "download the jar elsewhere and give it to `sparklineage fetch-listener --from`."
+            problem = f"{coordinate(scala)} could not be fetched ({_cause(output)})."
+            fix = (
+                "Check that this machine reaches a Maven repository: name a mirror with "
+                "--repositories, set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… "
+                "behind a proxy, or download the jar elsewhere and give it to `sparklineage "
+                "fetch-listener --from`."
             )
-            raise ListenerError(msg)
+            raise ListenerError(problem, fix)
         brought = work / name
         brought.write_bytes(jar.read_bytes())  # it may be in an Ivy cache of the user's
         return brought
@@ -113,11 +114,9 @@ def _run(command: list[str], env: Mapping[str, str], progress: Progress) -> str:
             start_new_session=True,  # so that it is ended with the JVM below it
         )
     except OSError as error:
-        msg = (
-            f"{command[0]} cannot be started ({error.strerror}); put spark-submit on PATH, or give "
-            "the jar to `sparklineage fetch-listener --from`."
-        )
-        raise ListenerError(msg) from error
+        problem = f"{command[0]} cannot be started ({error.strerror})."
+        fix = "Put spark-submit on PATH, or give the jar to `sparklineage fetch-listener --from`."
+        raise ListenerError(problem, fix) from error
     lines = []
     with process, _ended_after(TIMEOUT_S, process) as too_late:
         for line in process.stdout or ():

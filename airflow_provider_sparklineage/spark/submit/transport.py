@@ -66,13 +66,15 @@ def with_collecting(
         return submission.with_conf(children)
     suffixes = {key.removeprefix(TRANSPORT): str(submission.value(key)) for key in sorted(user)}
     if not _can_be_composed(kind, suffixes):
-        msg = (
+        problem = (
             f"The job's own OpenLineage transport ({kind}) cannot be combined with collecting its "
-            "events, so it stays alone and nothing is collected. Leave out "
-            "spark.openlineage.transport.*, or set [sparklineage] existing_transport = "
+            "events, so it stays alone and nothing is collected."
+        )
+        fix = (
+            "Leave out spark.openlineage.transport.*, or set [sparklineage] existing_transport = "
             "collect_only: the task's own event carries the lineage."
         )
-        raise ListenerError(msg)
+        raise ListenerError(problem, fix)
     if kind == "composite":
         return without_secrets(submission.with_conf(children))
     renamed = {f"{TRANSPORT}transports.{USER_TRANSPORT}.{k}": v for k, v in suffixes.items()}

@@ -64,12 +64,11 @@ def parse(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
     spark, scala = _SPARK.search(output), _SCALA.search(output)
     if spark is None or scala is None:
         lines = [line.strip() for line in output.splitlines() if line.strip()]
-        msg = (
+        problem = (
             f"`{spark_binary} --version` does not tell which Spark it is "
-            f"({lines[-1][:200] if lines else 'it prints nothing'}); set [sparklineage] "
-            "spark_version."
+            f"({lines[-1][:200] if lines else 'it prints nothing'})."
         )
-        raise ListenerError(msg)
+        raise ListenerError(problem, "Set [sparklineage] spark_version.")
     return spark[1], scala[1]
 
 
@@ -86,9 +85,6 @@ def _output(binary: str, env: Mapping[str, str]) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        msg = (
-            f"`{binary} --version` gives no answer ({type(error).__name__}); set [sparklineage] "
-            "spark_version."
-        )
-        raise ListenerError(msg) from error
+        problem = f"`{binary} --version` gives no answer ({type(error).__name__})."
+        raise ListenerError(problem, "Set [sparklineage] spark_version.") from error
     return done.stdout + done.stderr

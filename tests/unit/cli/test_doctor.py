@@ -16,7 +16,6 @@ from airflow_provider_sparklineage.cli.doctor import report, spark, trial
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
-    SettingsError,
 )
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.resolution import Origin, Source, resolve
@@ -168,8 +167,8 @@ def with_a_capture_location_for_everybody(machine):
 @pytest.mark.parametrize(
     ("broken", "name", "message", "fix"),
     [
-        (without_java, spark.JAVA, "no Java to run Spark with", "nstall Java 17"),
-        (with_old_java, spark.JAVA, "is Java 11, but Spark 4.0.1 needs 17", "et JAVA_HOME"),
+        (without_java, spark.JAVA, "no Java to run Spark with", "Install Java 17"),
+        (with_old_java, spark.JAVA, "is Java 11, but Spark 4.0.1 needs 17", "Set JAVA_HOME"),
         (with_something_else_as_java, spark.JAVA, "is no Java", "Set JAVA_HOME"),
         (without_spark, spark.SPARK, "no spark-submit on the worker's PATH", "SPARK_HOME"),
         (without_listener, spark.LISTENER, "is no OpenLineage listener", "fetch-listener"),
@@ -178,16 +177,16 @@ def with_a_capture_location_for_everybody(machine):
         (with_another_jar, spark.LISTENER, "not a readable OpenLineage", "fetch-listener"),
         (with_another_digest, spark.LISTENER, "not the jar that was published", "Delete"),
         (with_the_other_scala, spark.LISTENER, "is for Scala 2.12", "openlineage-spark_2.13"),
-        (with_two_listeners, spark.LISTENER, "has 2 OpenLineage listeners", "eave one, or none"),
+        (with_two_listeners, spark.LISTENER, "has 2 OpenLineage listeners", "Leave one, or none"),
         (with_connect, spark.LISTENER, "uses Spark Connect", "spark.api.mode=classic"),
         (with_defaults_that_cannot_be_read, spark.DEFAULTS, "directory", "properties file"),
-        (with_a_missing_extension, spark.EXTENSIONS, "does not exist", "orrect listener_ext"),
+        (with_a_missing_extension, spark.EXTENSIONS, "does not exist", "Correct listener_ext"),
         (with_a_file_as_capture_location, spark.CAPTURES, "No capture bundle", "capture_location"),
         (with_a_capture_location_for_everybody, spark.CAPTURES, "writable for others", "0700"),
     ],
     ids=lambda value: value.__name__ if callable(value) else None,
 )
-def test_what_is_broken_is_told_with_its_mend(machine, broken, name, message, fix):
+def test_what_is_broken_is_reported_with_its_fix(machine, broken, name, message, fix):
     broken(machine)
     found = machine.found(name)
     assert found.status is Status.FAILED
@@ -272,37 +271,13 @@ def test_nothing_is_left_behind(machine):
 @pytest.mark.parametrize(
     ("error", "message", "fix"),
     [
-        (ListenerError("It is old; use a new one."), "It is old.", "Use a new one."),
-        (CaptureError("It is full. Empty it. Soon."), "It is full.", "Empty it. Soon."),
+        (ListenerError("It is old.", "Use a new one."), "It is old.", "Use a new one."),
+        (CaptureError("It is full."), "It is full.", ""),
         (OSError("disk"), "disk", ""),
-        (
-            SettingsError("observe in the extra of a is 'no. Really; no'; it must be b."),
-            "observe in the extra of a is 'no. Really; no'.",
-            "It must be b.",
-        ),
-        (
-            ListenerError("`s --version` does not tell (it says; Stop. Now (a. B)); set [a; b] c."),
-            "`s --version` does not tell (it says; Stop. Now (a. B)).",
-            "Set [a; b] c.",
-        ),
-        (
-            SettingsError("Airflow's provider is disabled. Set a, or b; c is the task without."),
-            "Airflow's provider is disabled.",
-            "Set a, or b; c is the task without.",
-        ),
-        (
-            ListenerError("/a b. c/d.jar is not Spark's. Give it as `listener_jar`."),
-            "/a b. c/d.jar is not Spark's.",
-            "Give it as `listener_jar`.",
-        ),
-        (
-            CaptureError("No bundle can be made: [Errno 20] Not one: '/a. B'. Set [s] x to y."),
-            "No bundle can be made: [Errno 20] Not one: '/a. B'.",
-            "Set [s] x to y.",
-        ),
+        (OSError("https://u:p@ss@h is away"), "https://h is away", ""),
     ],
 )
-def test_an_error_is_taken_apart_into_problem_and_mend(error, message, fix):
+def test_a_failed_check_has_the_problem_and_the_fix_of_its_error(error, message, fix):
     assert spark.failed("x", error) == Check("x", Status.FAILED, message, fix)
 
 

@@ -166,12 +166,12 @@ def test_a_full_name_is_not_ambiguous_because_others_end_alike():
         ),
         pytest.param(
             "shop/revenue:total",
-            "there are s3://lake/shop/revenue:amount, s3://lake/shop/revenue:note",
+            "There are s3://lake/shop/revenue:amount, s3://lake/shop/revenue:note",
             id="no such column",
         ),
         pytest.param("nothing:total", "columns of s3://lake/old/revenue, s3", id="no such dataset"),
         pytest.param("enue:amount", "columns of s3://lake/old/revenue, s3", id="half a name"),
-        pytest.param("amount", "give it as DATASET:COLUMN", id="no dataset"),
+        pytest.param("amount", "Give it as DATASET:COLUMN", id="no dataset"),
     ],
 )
 def test_what_is_not_one_column_is_told_with_those_that_there_are(text, told):
@@ -261,7 +261,7 @@ def test_bundles_and_merged_events_are_taken_together(run, tmp_path):
 def test_a_wrong_column_is_exit_code_2(run, tasks):
     done = run("columns", tasks, "--column", "revenue:x")
     assert (done.code, done.out) == (2, "")
-    assert "there are s3://lake/shop/revenue:amount" in done.err
+    assert "There are s3://lake/shop/revenue:amount" in done.err
 
 
 def test_one_direction_at_a_time(run, tasks):

@@ -60,6 +60,7 @@ IN_URLS = {
         "jdbc:snowflake://h/?db=x&private_key_pwd=s&authenticator=a",
         "jdbc:snowflake://h/?db=x&authenticator=a",
     ),
+    "at the end of a sentence": ("Is (https://h/x?token=s) away?", "Is (https://h/x) away?"),
     "a parameter that is a URL": ("https://h?to=s3a://k:s@b&password=q", "https://h?to=s3a://b"),
 }
 IN_WORDS = {

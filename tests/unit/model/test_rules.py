@@ -174,7 +174,7 @@ def rule(**changes):
     [
         pytest.param(
             "- dataset: /t/*\n  dimensions: [dt]\n  layuot: x",
-            "line 3, rule 1, key layuot: the key 'layuot' is not known; did you mean 'layout'?",
+            "line 3, rule 1, key layuot: the key 'layuot' is not known. Did you mean 'layout'?",
             id="unknown key",
         ),
         pytest.param(
@@ -299,7 +299,7 @@ def test_an_error_names_the_file(tmp_path):
         load(path)
     assert str(error.value) == (
         f"Partitioning rules, {path}, line 3, rule 1, key dimension: the key 'dimension' is not "
-        "known; did you mean 'dimensions'?"
+        "known. Did you mean 'dimensions'?"
     )
 
 

@@ -167,7 +167,7 @@ def test_a_filled_cache_needs_not_be_written(env, given, monkeypatch):
 
 
 def test_there_is_no_listener_for_every_scala(env, given):
-    with pytest.raises(ListenerError, match=r"no listener for Scala 2\.11; there are those for"):
+    with pytest.raises(ListenerError, match=r"no listener for Scala 2\.11\. There are"):
         fetching.fetch("2.11", fetching.from_location(str(given)), env)
 
 

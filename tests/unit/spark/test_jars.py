@@ -34,7 +34,7 @@ def test_a_jar_tells_which_listener_it_is(tmp_path, name, scala, version, expect
 
 
 def test_a_missing_jar_is_told_with_the_mend(tmp_path):
-    with pytest.raises(ListenerError, match=r"does not exist; correct \[sparklineage\]"):
+    with pytest.raises(ListenerError, match=r"does not exist\. Correct \[sparklineage\]"):
         jars.read(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
 
 
@@ -43,7 +43,7 @@ def test_a_jar_that_was_cut_is_refused(tmp_path, kept):
     jar = listener_jar(tmp_path / "cut.jar")
     content = jar.read_bytes()
     jar.write_bytes(content[: int(len(content) * kept)])
-    with pytest.raises(ListenerError, match=r"not a readable .* fetch it again"):
+    with pytest.raises(ListenerError, match=r"not a readable .* Fetch it again"):
         jars.read(jar)
 
 

@@ -110,7 +110,7 @@ def test_the_output_of_spark_submit_tells_version_and_scala():
     ("output", "quoted"), [("", "prints nothing"), ("JAVA_HOME is not set\n", "JAVA_HOME")]
 )
 def test_a_spark_submit_that_does_not_tell_is_quoted(output, quoted):
-    with pytest.raises(ListenerError, match=rf"{quoted}.*set \[sparklineage\] spark_version"):
+    with pytest.raises(ListenerError, match=rf"{quoted}.*Set \[sparklineage\] spark_version"):
         version_output.parse(output)
 
 
@@ -128,7 +128,7 @@ def test_what_spark_submit_said_is_remembered_until_it_changes(tmp_path, monkeyp
 
 
 def test_without_spark_submit_there_is_no_spark():
-    with pytest.raises(ListenerError, match=r"no shop-submit on the worker's PATH; install Spark"):
+    with pytest.raises(ListenerError, match=r"no shop-submit on the worker's PATH\. Install Spark"):
         listener_selection.spark_of("shop-submit", {"PATH": "/nowhere"})
 
 
@@ -156,7 +156,7 @@ def test_the_conf_folder_of_the_environment_wins(spark, tmp_path):
 
 
 def test_where_spark_defaults_are_unknown_they_are_not_overridden():
-    with pytest.raises(ListenerError, match="set SPARK_HOME or SPARK_CONF_DIR"):
+    with pytest.raises(ListenerError, match="Set SPARK_HOME or SPARK_CONF_DIR"):
         SparkDistribution(None, "3.5.6", "2.12").defaults({})
 
 
@@ -181,26 +181,26 @@ def test_properties_are_utf8_and_keep_line_ends(spark):
     ],
 )
 def test_listeners_that_fit(found, spark, scala):
-    assert listener.misfit(found, spark, scala) is None
+    assert listener.misfit("a.jar", found, spark, scala) is None
 
 
 @pytest.mark.parametrize(
     ("found", "spark", "scala", "said"),
     [
         pytest.param(
-            Identity("1.53.0", "2.12"), "4.0.1", "2.13", "use openlineage-spark_2.13", id="scala"
+            Identity("1.53.0", "2.12"), "4.0.1", "2.13", "Use openlineage-spark_2.13", id="scala"
         ),
         pytest.param(
-            Identity("1.37.0", "2.13"), "4.2.0", "2.13", "use 1.53.0 or later", id="too old for 4.2"
+            Identity("1.37.0", "2.13"), "4.2.0", "2.13", "Use 1.53.0 or later", id="too old for 4.2"
         ),
         pytest.param(
-            Identity("1.36.0", "2.13"), "4.0.0", "2.13", "use 1.37.0 or later", id="too old for 4"
+            Identity("1.36.0", "2.13"), "4.0.0", "2.13", "Use 1.37.0 or later", id="too old for 4"
         ),
         pytest.param(Identity("1.53.0", "2.12"), "2.4.8", "2.12", "does not work", id="Spark 2"),
     ],
 )
 def test_listeners_that_would_end_the_context(found, spark, scala, said):
-    assert said in listener.misfit(found, spark, scala)
+    assert said in str(listener.misfit("a.jar", found, spark, scala))
 
 
 def test_every_pin_is_a_digest_and_a_size():
@@ -233,7 +233,7 @@ def test_then_the_cache(spark, cache):
 def test_no_jar_is_told_with_the_command_that_brings_one(spark, cache, content):
     jar = fetching.cached("2.13", cache)
     jar.write_bytes(content) if content else jar.unlink()
-    with pytest.raises(ListenerError, match="run `sparklineage fetch-listener`"):
+    with pytest.raises(ListenerError, match="Run `sparklineage fetch-listener`"):
         listener_selection.jar_for(spark, None, cache)
 
 
@@ -292,7 +292,7 @@ def test_the_same_jar_given_twice_is_one(spark, tmp_path):
 
 def test_a_second_listener_is_refused(spark, tmp_path):
     jar = listener_jar(tmp_path / JAR)
-    with pytest.raises(ListenerError, match=r"2 OpenLineage listeners, .* leave one, or none"):
+    with pytest.raises(ListenerError, match=r"2 OpenLineage listeners, .* Leave one, or none"):
         the_one(Submission(jars=str(jar), packages=PACKAGE), spark)
 
 
@@ -300,7 +300,7 @@ def test_a_second_listener_is_refused(spark, tmp_path):
     ("submission", "said"),
     [
         (Submission(packages=f"{COORDINATE}_2.12:1.53.0"), r"is for Scala 2\.12"),
-        (Submission(packages=f"{COORDINATE}_2.13:1.36.0"), r"use 1\.37\.0"),
+        (Submission(packages=f"{COORDINATE}_2.13:1.36.0"), r"Use 1\.37\.0"),
         (Submission(packages=f"{COORDINATE}:1.8.0"), r"is for Scala 2\.12"),
         (Submission(jars="s3a://jars/openlineage-spark_2.12-1.53.0.jar"), r"is for Scala 2\.12"),
     ],
@@ -353,9 +353,9 @@ def test_the_oldest_java_of_a_spark(spark, oldest):
     ],
 )
 def test_no_java_is_told_with_the_one_that_is_needed(spark, env, said):
-    problem = java.problem(env, spark)
-    assert said in problem
-    assert "install Java 17 or later and set JAVA_HOME" in problem
+    error = java.refusal(env, spark)
+    assert said in error.problem
+    assert "Install Java 17 or later and set JAVA_HOME" in error.fix
 
 
 @pytest.mark.parametrize(
@@ -365,8 +365,8 @@ def test_no_java_is_told_with_the_one_that_is_needed(spark, env, said):
 def test_a_java_that_is_too_old_is_told(spark, tmp_path, monkeypatch, version, said):
     script(tmp_path / "bin" / "java")
     monkeypatch.setattr(java, "feature_version", lambda _: version)
-    problem = java.problem({"JAVA_HOME": str(tmp_path)}, spark)
-    assert problem is None if said is None else said in problem
+    error = java.refusal({"JAVA_HOME": str(tmp_path)}, spark)
+    assert error is None if said is None else said in error.problem
 
 
 def test_answers_are_kept_as_json(tmp_path, monkeypatch):
