@@ -1,0 +1,90 @@
+"""Which of an application's datasets a path or table that the observer saw is.
+
+The observer and the listener know nothing of each other. Evidence binds them: the path that was
+read or written, located as the listener names it; else the table's identifier, through symlinks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.lineage.application.observed_folders import values_between
+from airflow_provider_sparklineage.model.datasets import DatasetName
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from airflow_provider_sparklineage.model.locations import Locator
+
+
+class DatasetIndex:
+    """Finds datasets by path and table; keeps what was asked for and is none of them.
+
+    :param identities: the application's datasets, each with its symlinks
+    """
+
+    def __init__(
+        self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
+    ) -> None:
+        self._locator = locator
+        self._names = set(identities)
+        self._aliases: dict[DatasetName, DatasetName] = {}
+        self._by_table: dict[str, set[DatasetName]] = defaultdict(set)
+        for name, links in identities.items():
+            for link in links:
+                self._aliases.setdefault(link, name)
+                self._by_table[link.name].add(name)
+        self.unmatched: set[str] = set()
+        """Paths or tables that are no dataset of the application."""
+        self.tables: dict[DatasetName, set[str]] = defaultdict(set)
+        """Identifiers by which datasets were found."""
+
+    def find(self, path: str, table: str | None) -> DatasetName | None:
+        """Find the dataset of a path or table; what is none is noted."""
+        found = self._find(path, table)
+        if found is not None and table:
+            self.tables[found].add(table)
+        return found
+
+    def find_relation(self, path: str, table: str | None) -> DatasetName | None:
+        """Find the dataset of a relation, whose path the observer gives without partition folders.
+
+        Where those are not trimmed, it is the one dataset that is such a folder of it.
+        """
+        location = self._locator.locate(path)
+        if location is None or location.dataset in self._names:
+            return self.find(path, table)
+        above = location.folder
+        folders = [
+            name
+            for name in self._names
+            if name.namespace == above.namespace and values_between(above.name, name.name)
+        ]
+        if not folders:
+            return self.find(path, table)
+        return folders[0] if len(folders) == 1 else None
+
+    def _find(self, path: str, table: str | None) -> DatasetName | None:
+        location = self._locator.locate(path)
+        named = location.dataset if location else None
+        if named in self._names:
+            return named
+        if named in self._aliases:
+            return self._aliases[named]
+        parts = (table or "").split(".")
+        for end in (".".join(parts[-2:]), parts[-1]):
+            candidates = self._by_table.get(end, set()) if end else set()
+            if len(candidates) == 1:
+                return next(iter(candidates))
+        # Inferring a schema reads single files of a dataset by their own names.
+        if location is None or not self._is_inside(location.folder):
+            self.unmatched.add(str(named) if named else table or path)
+        return None
+
+    def _is_inside(self, folder: DatasetName) -> bool:
+        while above := folder.name.rpartition("/")[0]:
+            folder = DatasetName(folder.namespace, above)
+            if self._locator.locate_name(folder).dataset in self._names:
+                return True
+        return False

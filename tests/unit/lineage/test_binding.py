@@ -1,0 +1,172 @@
+"""The observer's records bound to the datasets that the listener names, only by evidence."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sparklineage.lineage.application.accesses import Scope
+from airflow_provider_sparklineage.lineage.application.binding import bind
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.spark.capture.observations import (
+    ObservationRecord,
+    ObservationReport,
+    read_observations,
+)
+
+ORDERS = DatasetName("file", "/lake/orders")
+SALES = DatasetName("file", "/lake/warehouse/sales")
+LINK = DatasetName("file:/lake/warehouse", "default.sales")
+DT = {"field": "dt", "transform": "identity", "type": "date"}
+REGION = {"field": "region", "transform": "identity", "type": "string"}
+
+
+def layout(base, partitions, *dimensions):
+    return {"base": base, "dimensions": list(dimensions), "partitions": partitions}
+
+
+def scan(*layouts, **more):
+    return {"node": "FileSourceScanExec", "layouts": list(layouts), **more}
+
+
+def write(path, mode, partitions, *dimensions, **more):
+    found = {"node": "x", "path": path, "mode": mode, "how": "exact"}
+    return found | {"layouts": [layout(path, partitions, *dimensions)]} | more
+
+
+def decoded(*, reads=(), writes=()):
+    query = {"kind": "query", "started": 1000, "ended": 2000}
+    line = json.dumps(query | {"reads": list(reads), "writes": list(writes)}).encode()
+    return list(read_observations([line + b"\n"], ObservationReport()))
+
+
+def bound(datasets=((ORDERS, ()), (SALES, (LINK,))), **record):
+    return bind(decoded(**record), dict(datasets))
+
+
+def p(**values):
+    return Partition.of(values.items())
+
+
+@pytest.mark.parametrize(
+    ("base", "dimensions", "values", "partition"),
+    [
+        pytest.param(
+            "file:/lake/orders", [DT, REGION], ["1", None], p(dt="1", region=None), id="root"
+        ),
+        pytest.param("file:///lake/orders", [DT], ["1"], p(dt="1"), id="three slashes"),
+        pytest.param("/lake/orders/", [DT], ["1"], p(dt="1"), id="bare path"),
+        pytest.param(
+            "file:/lake/orders/dt=1", [REGION], ["us"], p(dt="1", region="us"), id="below"
+        ),
+        pytest.param("file:/lake/orders/dt=a%2Fb", [], [], p(dt="a/b"), id="partition folder"),
+        pytest.param("file:/lake/orders", [], [], Partition(), id="unpartitioned"),
+    ],
+)
+def test_partitions_are_completed_from_the_path(base, dimensions, values, partition):
+    [read] = bound(reads=[scan(layout(base, [values], *dimensions))]).reads[ORDERS]
+    assert read.scope.partitions == {partition}
+    assert read.started == datetime.fromtimestamp(1, UTC)
+
+
+def test_date_folders_without_a_column_are_not_guessed():
+    [read] = bound(reads=[scan(layout("file:/lake/orders/2024-05-06", [[]]))]).reads[ORDERS]
+    assert read.scope.partitions is None
+
+
+def test_a_transform_goes_by_its_own_name():
+    day = {"field": "ts", "transform": "day", "name": "ts_day", "type": "date"}
+    [read] = bound(reads=[scan(layout("file:/lake/orders", [["2024-05-06"]], day))]).reads[ORDERS]
+    assert read.dimensions == (Dimension.of("ts", "day", "ts_day"),)
+    assert read.scope.partitions == {p(ts_day="2024-05-06")}
+
+
+@pytest.mark.parametrize("table", ["spark_catalog.default.sales", "default.sales"])
+def test_a_table_of_another_path_is_found_by_its_symlink(table):
+    observed = bound(reads=[scan(layout("file:/moved/x", [["1"]], DT), table=table)])
+    assert list(observed.reads) == [SALES]
+
+
+def test_a_table_name_that_two_datasets_have_is_bound_to_none():
+    other = DatasetName("file", "/elsewhere/sales")
+    both = ((SALES, (LINK,)), (other, (DatasetName("x", "default.sales"),)))
+    observed = bound(
+        both, reads=[scan(layout("file:/moved/x", [["1"]], DT), table="default.sales")]
+    )
+    assert observed.reads == {}
+    assert observed.unmatched == ("/moved/x",)
+
+
+def test_files_that_are_read_for_their_schema_are_not_unbound():
+    observed = bound(reads=[scan(layout("file:/lake/orders/dt=1/part-0.csv", [[]]))])
+    assert (observed.reads, observed.unmatched) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("more", "base", "whole"),
+    [
+        pytest.param({"roots": ["file:/lake/orders"]}, "file:///lake/orders", True, id="all"),
+        pytest.param(
+            {"roots": ["file:/lake/orders"], "partition_filters": ["dt = 1"]},
+            "file:/lake/orders",
+            False,
+            id="filtered",
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders"], "pushed_filters": ["dt = 1"]},
+            "file:/lake/orders",
+            False,
+            id="pushed down",
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders/dt=1"]}, "file:/lake/orders", False, id="basePath"
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders/dt=1"]}, "file:/lake/orders/dt=1", False, id="folder"
+        ),
+    ],
+)
+def test_a_read_is_whole_only_if_nothing_restricts_it(more, base, whole):
+    [read] = bound(reads=[scan(layout(base, [["1"]], REGION), **more)]).reads[ORDERS]
+    assert read.scope.full is whole
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "owned"),
+    [
+        pytest.param("dynamic", {}, {p(dt="1"), p(dt="2")}, id="replaced"),
+        pytest.param("whole", {}, {p(dt="1"), p(dt="2")}, id="all of it replaced"),
+        pytest.param("append", {"shared": [["2"]]}, {p(dt="1")}, id="what others had is not ours"),
+        pytest.param("append", {}, set(), id="append that was not listed"),
+        pytest.param("rows", {}, set(), id="rows"),
+        pytest.param("dynamic", {"how": "unknown"}, set(), id="unknown"),
+    ],
+)
+def test_what_a_write_owns(mode, more, owned):
+    wrote = write("file:/lake/orders", mode, [["1"], ["2"]], DT, **more)
+    [access] = bound(writes=[wrote]).writes[ORDERS]
+    assert access.owned == Scope(mode == "whole", frozenset(owned))
+    assert (access.scope.partitions is None) == (more.get("how") == "unknown")
+
+
+def test_overwriting_a_partition_folder_is_no_full_overwrite():
+    [access] = bound(writes=[write("file:/lake/orders/dt=1", "whole", [[]])]).writes[ORDERS]
+    assert access.scope.partitions == {p(dt="1")}
+    assert access.owned == Scope(full=False, partitions=frozenset({p(dt="1")}))
+
+
+def test_a_commit_has_its_own_time():
+    wrote = write("/lake/orders", "append", [["1"]], DT, time=5000)
+    [access] = bound(writes=[wrote]).writes[ORDERS]
+    assert access.started == access.ended == datetime.fromtimestamp(5, UTC)
+
+
+def test_a_read_that_was_not_finished_has_its_reason():
+    read = {"node": "x", "roots": ["file:/lake/orders"], "cut": "too many"}
+    [access] = bound(reads=[read]).reads[ORDERS]
+    assert (access.scope.partitions, access.why_unknown) == (None, "too many")
+
+
+def test_an_empty_record_is_bound_to_nothing():
+    assert bind([ObservationRecord()], {}).unmatched == ()
