@@ -1,7 +1,7 @@
 """Airflow's own transport for Spark: what ``openlineage_inject_transport_info`` asks for.
 
 The operator would pass it by ``--conf``, where every user of the machine reads its key. So it is
-taken from the provider here, mended, and goes the way of a transport of the user's own.
+taken from the provider here, corrected, and goes the way of a transport of the user's own.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ _ASKED = "_openlineage_inject_transport_info"
 
 
 def properties(operator: Any, context: Context) -> dict[str, str]:
-    """Give the transport's Spark properties if the operator is to inject them, and tell it not to.
+    """Give the transport's Spark properties if the operator would inject them, and keep it from it.
 
-    :param operator: a SparkSubmitOperator, which is told so until its execution has ended
+    :param operator: a SparkSubmitOperator; its flag is off until its execution has ended
     """
     if not getattr(operator, _ASKED, False):
         return {}
     setattr(operator, _ASKED, False)
     given: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
-    return mended(given)
+    return corrected(given)
 
 
-def mended(given: Mapping[str, Any]) -> dict[str, str]:
-    """Mend what the listener would misread in the provider's properties.
+def corrected(given: Mapping[str, Any]) -> dict[str, str]:
+    """Correct what the listener would misread in the provider's properties.
 
     The listener puts ``Bearer`` before a key itself, and takes a time of 0, to which times below a
-    second are cut, as no time at all.
+    second are truncated, as no time at all.
     """
-    told = {}
+    properties = {}
     for key, value in given.items():
         if value is None or (key.endswith(".timeoutInMillis") and str(value) == "0"):
             continue
-        told[key] = str(value)
+        properties[key] = str(value)
         if key.endswith(".auth.apiKey"):
-            told[key] = told[key].removeprefix("Bearer ")
-    return told
+            properties[key] = properties[key].removeprefix("Bearer ")
+    return properties

@@ -9,8 +9,8 @@ from airflow_provider_sparklineage.model.exceptions import SettingsError
 
 POLICIES = ("warn", "ignore", "fail")
 _SIDES = ("reads", "writes")
-# A person who writes one of these means a side, and a glob of that name would match nothing.
-_MEANT_AS_SIDE = re.compile(r"(read|write|input|output)s?", re.IGNORECASE)
+# Who writes one of these wants a side, and a glob of that name would match nothing.
+_LIKE_SIDE = re.compile(r"(read|write|input|output)s?", re.IGNORECASE)
 
 
 def check(
@@ -19,20 +19,19 @@ def check(
     callback: object,
     record_asset_partitions: object,
 ) -> None:
-    """Refuse what could only be a slip of the pen, where the author of the DAG sees it.
+    """Refuse what can only be a mistake, where the author of the DAG sees it.
 
     :raise SettingsError: naming the argument and what it may be
     """
     if on_partition_mismatch not in POLICIES:
-        said = repr(on_partition_mismatch)
-        problem = f"on_partition_mismatch={said}."
+        problem = f"on_partition_mismatch={on_partition_mismatch!r}."
         fix = "It must be 'warn', 'ignore' or 'fail'."
         raise SettingsError(problem, fix)
     of = check_partitions_of
     chosen = [of] if isinstance(of, str) else of if isinstance(of, Collection) else []
     is_usable = of is None or (chosen and all(isinstance(c, str) and c.strip() for c in chosen))
-    slips = [c for c in chosen if c not in _SIDES and _MEANT_AS_SIDE.fullmatch(str(c).strip())]
-    if slips or not is_usable:
+    mistakes = [c for c in chosen if c not in _SIDES and _LIKE_SIDE.fullmatch(str(c).strip())]
+    if mistakes or not is_usable:
         problem = f"check_partitions_of={of!r}."
         fix = (
             "It must be 'reads', 'writes', a glob of datasets such as '*/lake/revenue', or a list "

@@ -157,7 +157,7 @@ class _Collecting:
 
 
 def _reason(error: BaseException) -> tuple[DegradationCode, str]:
-    """Say why collecting failed, and what to do."""
+    """Give the reason why collecting failed, and what to do."""
     if isinstance(error, AirflowTaskTimeout):
         return (
             DegradationCode.COLLECTION_CUT,
@@ -174,7 +174,7 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
 
 
 def _clean_up(capture: TryCapture, lineage: TaskLineage, *, is_killed: bool) -> None:
-    """Keep or remove the bundle, and say once what needs a person's attention."""
+    """Keep or remove the bundle, and warn once of what needs a person's attention."""
     capture.remove_properties_file()
     settings, bundle = capture.settings, capture.bundle
     serious = [d.message for d in lineage.degradations if d.code.needs_attention]

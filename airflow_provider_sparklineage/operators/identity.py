@@ -32,7 +32,7 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
     namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
     map_index = getattr(ti, "map_index", None)
     return Manifest(
-        # The same try always gets the same application run id, so that a replay is known as one.
+        # The same try always gets the same application run id, so that a replay is recognised.
         application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
         task=TaskIdentity(
             dag_id=ti.dag_id,
@@ -61,8 +61,8 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
 
 
 def _versions() -> dict[str, str]:
-    # Of Airflow's packages as their modules say it: to look it up in what is installed takes as
-    # long as all else that is done for a manifest.
+    # Of Airflow's packages from their modules: to look it up in what is installed takes as long
+    # as all else that is done for a manifest.
     return {
         DISTRIBUTION: version(),
         "apache-airflow": airflow.__version__,

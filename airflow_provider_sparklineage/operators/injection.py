@@ -13,11 +13,11 @@ from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.submit import (
     class_path,
+    deploy_mode,
     distribution,
     listener_selection,
     observer_zip,
 )
-from airflow_provider_sparklineage.spark.submit import deploy_mode as driver_place
 from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
     Observation,
@@ -55,8 +55,8 @@ class SubmitTarget(NamedTuple):
         return "yarn" not in self.master and "k8s" not in self.master
 
 
-class Read(NamedTuple):
-    """A submission with all that is known of it before anything is added."""
+class ResolvedSubmission(NamedTuple):
+    """A submission with the Spark and the properties that it meets, before anything is added."""
 
     submission: Submission
     spark: SparkDistribution
@@ -70,25 +70,27 @@ class Injected(NamedTuple):
     degradations: tuple[tuple[DegradationCode, str], ...]
 
 
-def read(submission: Submission, target: SubmitTarget, settings: Settings) -> Read:
+def resolved(
+    submission: Submission, target: SubmitTarget, settings: Settings
+) -> ResolvedSubmission:
     """Find the Spark that will run, and the properties that a submission has from a file.
 
-    :raise ListenerError: if there is no Spark, or it cannot be told what stands in which file
+    :raise ListenerError: if there is no Spark, or its properties file cannot be found
     """
     env = distribution.environment(submission.env_vars)
     spark = listener_selection.spark_of(target.spark_binary, env, settings.spark_version)
     if target.properties_file:
-        said = distribution.read_properties(Path(target.properties_file))
+        properties = distribution.read_properties(Path(target.properties_file))
     else:
-        said = spark.defaults(env)
-    found = replace(submission, file_properties=said)
+        properties = spark.defaults(env)
+    found = replace(submission, file_properties=properties)
     if not any(key.startswith("spark.openlineage.transport") for key in found.keys()):  # noqa: SIM118  (method)
         found = found.with_conf(target.transport)
-    return Read(found, spark, env)
+    return ResolvedSubmission(found, spark, env)
 
 
 def injected(
-    before: Read,
+    before: ResolvedSubmission,
     target: SubmitTarget,
     bundle: CaptureBundle,
     settings: Settings,
@@ -97,14 +99,14 @@ def injected(
     """Add the listener, what extends it, and the observer, as far as they can be.
 
     :param defaults: of the listener's properties
-    :raise DriverElsewhereError: if nothing can be collected where the driver will run
-    :raise ListenerError: if the job cannot carry the listener; names the mend
+    :raise RemoteDriverError: if nothing can be collected where the driver will run
+    :raise ListenerError: if the job cannot carry the listener; names the fix
     """
     submission, spark, env = before
-    place = driver_place.place_of(submission, target.master, target.deploy_mode, env)
-    driver_place.require_reachable(place, shared=settings.capture_location_shared)
+    host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
+    deploy_mode.require_reachable(host, shared=settings.capture_location_shared)
     refuse_connect(submission, target.master, env)
-    own = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
+    own = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
     jars: list[str] = []
     if own is None:
         jars.append(str(_jar(before, target, settings).absolute()))
@@ -116,11 +118,11 @@ def injected(
     observation, problem = _observation(submission, bundle, settings)
     if problem is not None:
         missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
-    if place.is_remote:
+    if host.is_remote:
         share = settings.capture_location / "jars"
-        jars = [driver_place.reachable(place, jar, share) for jar in jars]
+        jars = [deploy_mode.reachable(host, jar, share) for jar in jars]
     submit_opts = None
-    if target.environment_is_private and not place.is_remote:
+    if target.environment_is_private and not host.is_remote:
         submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
     injection = Injection(
         jars=tuple(jars),
@@ -134,7 +136,7 @@ def injected(
     return Injected(inject(submission, injection), tuple(missing))
 
 
-def _jar(before: Read, target: SubmitTarget, settings: Settings) -> Path:
+def _jar(before: ResolvedSubmission, target: SubmitTarget, settings: Settings) -> Path:
     """Find the listener jar, or fetch it if the task may."""
     if settings.fetch_listener and settings.listener_jar is None:
         listener_selection.fetch_for(

@@ -48,8 +48,8 @@ class PartitionCheck:
     """Expected against observed partitions of one dataset on one side; what a callback gets.
 
     :param side: ``read`` or ``write``
-    :param is_exact: whether Spark was seen to touch these partitions, and a declaration or a path
-        says otherwise: then ``fail`` fails
+    :param is_exact: whether Spark was observed to access these partitions, and a declaration or a
+        path names others: then ``fail`` fails
     """
 
     side: Side
@@ -63,7 +63,7 @@ class PartitionCheck:
 
     @property
     def message(self) -> str:
-        """Say a mismatch in a sentence, with where the expectation comes from."""
+        """Describe a mismatch in a sentence, with where the expectation comes from."""
         expected, check = self.dataset.expected, self.check
         verb = "read" if self.side is Side.READ else "wrote"
         parts = []
@@ -73,9 +73,9 @@ class PartitionCheck:
             parts.append(f"did not {self.side} {extent(check.missing).summary}")
         sources = [s for s in (expected.sources if expected else ()) if s.kind is not Kind.INFERRED]
         because = "; ".join(dict.fromkeys(f"{s.template} in {s.field}" for s in sources[:3]))
-        said = f" ({because})" if because else ""
+        source = f" ({because})" if because else ""
         what = wanted(expected) if expected else "nothing"
-        return f"{self.dataset.name}: {' and '.join(parts)}; expected {what}{said}."
+        return f"{self.dataset.name}: {' and '.join(parts)}; expected {what}{source}."
 
 
 def follow_up(
@@ -91,11 +91,11 @@ def follow_up(
     try:
         found = checks(lineage, of)
         failing += failures(found, policy)
-        tell(found, policy, operator.on_partition_mismatch_callback)
+        report(found, policy, operator.on_partition_mismatch_callback)
         for glob in unmatched_globs(lineage, of):
             log.warning(
-                "check_partitions_of names %r, and the job touched no such dataset, so nothing was "
-                "checked for it.", glob,
+                "check_partitions_of names %r, and the job accessed no such dataset, so nothing "
+                "was checked for it.", glob,
             )  # fmt: skip
         if operator.record_asset_partitions and not failing:
             record_asset_partitions(
@@ -150,21 +150,21 @@ def failures(found: Iterable[PartitionCheck], policy: str) -> list[AirflowFailEx
     if policy != "fail" or not failing:
         return []
     msg = (
-        "The job ran, and touched other partitions than this run was meant to: "
-        f"{' '.join(entry.message for entry in failing)} Nothing was undone; the task fails "
+        "The job ran, and accessed other partitions than expected: "
+        f"{' '.join(entry.message for entry in failing)} Nothing was rolled back; the task fails "
         "because of on_partition_mismatch='fail', and is not retried."
     )
     return [AirflowFailException(msg)]
 
 
-def tell(
+def report(
     found: Iterable[PartitionCheck],
     policy: str,
     callback: Callable[[list[PartitionCheck]], object] | None,
 ) -> None:
-    """Count the statuses in Airflow's metrics, and tell people of mismatches.
+    """Count the statuses in Airflow's metrics, and warn of mismatches.
 
-    :param policy: of ``ignore`` nobody is told; what ``fail`` fails is told by the failure
+    :param policy: ``ignore`` warns of nothing; with ``fail`` the failure has the message
     :param callback: called with the mismatches; whatever it does, it costs no task
     """
     found = list(found)
@@ -174,7 +174,7 @@ def tell(
         return
     if policy != "fail" or not any(entry.is_exact for entry in mismatches):
         log.warning(
-            "The job touched other partitions than this run was meant to: %s",
+            "The job accessed other partitions than expected: %s",
             " ".join(entry.message for entry in mismatches),
         )
     if callback is not None:

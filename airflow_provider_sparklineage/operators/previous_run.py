@@ -33,7 +33,7 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> La
     """Find what the last successful run of a task read and wrote; never raises.
 
     The nearest run before this one is asked first, by logical date, or by time where runs have
-    none. A backfill of dates before all others has no run before it, and is told the latest.
+    none. A backfill of dates before all others has no run before it, and gets the latest.
 
     :param ti: the task instance that runs
     :param is_dated: whether its run has a logical date
@@ -60,7 +60,7 @@ def _events(
             ti.xcom_pull(task_ids=ti.task_id, key=xcom.KEY, map_indexes=map_index, **of_run)
         )
 
-    if not is_dated:  # of such runs Airflow cannot say which was before which, but of their XComs
+    if not is_dated:  # Airflow has no order of such runs, but of their XComs
         yield from _tried(partial(pulled, include_prior_dates=True))
     asked = {ti.run_id}
     for before in (None, _LATEST):  # None: before this run

@@ -1,8 +1,8 @@
-"""What Airflow's OpenLineage provider is told where nothing was collected (yet), and when nothing.
+"""What Airflow's OpenLineage provider gets where nothing was collected (yet), and when nothing.
 
 START has the inputs and outputs of the last successful run, with what is declared of this one. An
 event without datasets would make a backend that shows the latest run show nothing, until the end of
-this one or, if it fails, of the next. The same is said at the end of a try whose job did not run.
+this one or, if it fails, of the next. So does the event at the end of a try whose job did not run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     """
     try:
         resolved = resolve()
-    except SettingsError:  # execute() says so
+    except SettingsError:  # execute() reports it
         resolved = settings.resolve()
     sources.ready_client()
     ti = context.get("ti")
@@ -74,7 +74,7 @@ def _archive(url: str) -> Archive | None:
 
 
 class TryEndedError(BaseException):
-    """Raised in an OpenLineage hook to send no event: Airflow has ended the try, and has said so.
+    """Raised in an OpenLineage hook to send no event: Airflow has ended the try and sent one.
 
     Not an ``Exception``: for those the provider sends the event without datasets.
     """
@@ -83,7 +83,7 @@ class TryEndedError(BaseException):
 def expected(
     declared: Declared, prepared: Prepared, *, has_ended: bool = False
 ) -> OpenLineageParts:
-    """Say what a try is going to read and write, as far as that is known.
+    """Report what a try is going to read and write, as far as that is known.
 
     :param has_ended: whether the try is over, without its job having run
     """
@@ -123,10 +123,10 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed"})
 
 
 def ended_as(ti: Any) -> str | None:
-    """Tell how Airflow has ended a try while its job ran, if it has; never raises.
+    """Find out how Airflow has ended a try while its job ran, if it has; never raises.
 
     A person may have marked the task. The API server sends an event of that, and the worker learns
-    it by being stopped, which looks like a failure of the job. Airflow's task runner tells a
+    it by being stopped, which looks like a failure of the job. Airflow's task runner reports a
     failure of its own only after ``execute()``.
     """
     map_index = None if ti.map_index in (None, -1) else ti.map_index

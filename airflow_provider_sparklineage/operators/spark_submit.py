@@ -49,13 +49,13 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         :class:`SparkLineageSubmitOperator` for what it does.
 
     :param lineage: False gives exactly the operator without this mixin.
-    :param reads: What the job is meant to read: URIs, paths, tables, assets, or a
+    :param reads: What the job is expected to read: URIs, paths, tables, assets, or a
         :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
-    :param writes: What the job is meant to write, likewise. (templated)
+    :param writes: What the job is expected to write, in the same forms. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
-    :param on_partition_mismatch: What to do if the job touched other partitions than it was meant
-        to: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param on_partition_mismatch: What to do if the job accessed other partitions than
+        expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
     :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
         None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
@@ -65,7 +65,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
-    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage lists once, or with
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
         ``[sparklineage] listener_extensions`` if None.
@@ -247,7 +247,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
-        # Private, and the one place of Airflow's that knows master and deploy mode.
+        # Private, and the only attribute of Airflow's that has master and deploy mode.
         connection = operator._get_hook()._connection  # noqa: SLF001
         target = SubmitTarget(
             connection["spark_binary"],
@@ -294,7 +294,7 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     the submission, its events are collected on the worker, and when the job has ended they are
     merged into one lineage (datasets, schemas, column lineage composed across the job's actions),
     which Airflow's OpenLineage provider sends with the task's own event. Lineage never fails the
-    task; what could not be collected is said in the event (run facet ``sparkLineage_capture``) and
+    task; what could not be collected is named in the event (run facet ``sparkLineage_capture``) and
     in one warning.
 
     .. seealso::
@@ -302,13 +302,13 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         further arguments.
 
     :param lineage: False gives exactly the stock SparkSubmitOperator.
-    :param reads: What the job is meant to read: URIs, paths, tables, assets, or a
+    :param reads: What the job is expected to read: URIs, paths, tables, assets, or a
         :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
-    :param writes: What the job is meant to write, likewise. (templated)
+    :param writes: What the job is expected to write, in the same forms. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
-    :param on_partition_mismatch: What to do if the job touched other partitions than it was meant
-        to: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param on_partition_mismatch: What to do if the job accessed other partitions than
+        expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
     :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
         None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
@@ -318,7 +318,7 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
-    :param column_lineage: ``compact`` or ``legacy``: whether column lineage says once, or with
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage lists once, or with
         every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
         ``[sparklineage] listener_extensions`` if None.

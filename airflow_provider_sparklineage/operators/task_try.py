@@ -105,7 +105,7 @@ class Try:
     def is_sent(self) -> bool:
         """Whether lineage goes anywhere: to where Airflow sends it, or to the archive.
 
-        If not, say so, once for each try. An XCom alone is not worth a listener in every job.
+        If not, warn, once for each try. An XCom alone is not worth a listener in every job.
 
         :raise SettingsError: if it goes nowhere and the task is strict
         """
@@ -164,7 +164,7 @@ class Try:
         """Begin to capture; raises only if the try is strict, before anything is submitted.
 
         :param inject: puts the listener into the operator's submission
-        :return: None if there is not even a manifest; a warning says why
+        :return: None if there is not even a manifest; a warning has the reason
         """
         # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
         from airflow_provider_sparklineage.operators import collecting, reporting  # noqa: F401

@@ -32,10 +32,10 @@ from airflow_provider_sparklineage.model.exceptions import (
 )
 from airflow_provider_sparklineage.operators.identity import manifest_of
 from airflow_provider_sparklineage.operators.injection import (
-    Read,
+    ResolvedSubmission,
     SubmitTarget,
     injected,
-    read,
+    resolved,
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked_message
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -93,9 +93,9 @@ class TryCapture:
 
         :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
         """
-        before: Read | None = None
+        before: ResolvedSubmission | None = None
         try:
-            before = read(submission, target, self.settings)
+            before = resolved(submission, target, self.settings)
             mask(*transport.secrets(before.submission))
             if self.bundle.path is not None:
                 return self._injected(before, target, context)
@@ -108,27 +108,29 @@ class TryCapture:
 
     def _refused(self, error: Exception) -> None:
         log.debug("Injecting the listener failed.", exc_info=error)
-        if self.bundle.path is None:  # it is said why
+        if self.bundle.path is None:  # a degradation has the reason
             return
         code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
         known = isinstance(error, SparkLineageError)
         self.degrade(code, str(error) if known else f"{type(error).__name__}: {error}")
 
-    def _injected(self, before: Read, target: SubmitTarget, context: Context) -> Submission:
-        said = before.submission
-        self.spark_properties = {key: said.value(key) or "" for key in sorted(said.keys())}
-        after = injected(before, target, self.bundle, self.settings, self._defaults(said, context))
+    def _injected(
+        self, before: ResolvedSubmission, target: SubmitTarget, context: Context
+    ) -> Submission:
+        given = before.submission
+        self.spark_properties = {key: given.value(key) or "" for key in sorted(given.keys())}
+        after = injected(before, target, self.bundle, self.settings, self._defaults(given, context))
         for code, problem in after.degradations:
             self.degrade(code, problem)
         versions = {"spark": before.spark.version, "scala": before.spark.scala}
         self.note(
-            injected=injected_names(said, after.submission),
+            injected=injected_names(given, after.submission),
             versions={**self.bundle.manifest.versions, **versions},
         )
         return after.submission
 
     def declare(self, declared: Declared) -> None:
-        """Note what the task says of its datasets."""
+        """Note what the task declares of its datasets."""
         self.note(
             declared_inputs=declared.inputs,
             declared_outputs=declared.outputs,
@@ -154,8 +156,7 @@ class TryCapture:
     def properties_file(self, submission: Submission) -> str | None:
         """Write the properties file that a submission needs, if any, readable for this user only.
 
-        It contains all that the file said which it stands for, because ``--properties-file``
-        replaces that.
+        It contains all properties of the file that it replaces: Spark reads only one.
         """
         if submission.new_file is None:
             return None
@@ -174,14 +175,14 @@ class TryCapture:
         self.bundle.remove()
 
     def without_bundle(self, error: Exception) -> None:
-        """Go on without collecting: the job runs as it is, and the event says why."""
+        """Go on without collecting: the job runs as it is, and the event has the reason."""
         log.debug("Setting up lineage failed.", exc_info=True)
         self.abandon()
         self.bundle = replace(self.bundle, path=None)
-        said = str(error)
+        problem = str(error)
         if not isinstance(error, SparkLineageError):
-            said = f"Lineage could not be set up ({type(error).__name__}: {error})."
-        self.degrade(DegradationCode.INJECTION_FAILED, said)
+            problem = f"Lineage could not be set up ({type(error).__name__}: {error})."
+        self.degrade(DegradationCode.INJECTION_FAILED, problem)
 
     def remove_properties_file(self) -> None:
         """Remove the file that :meth:`properties_file` wrote, if it did."""
@@ -215,14 +216,14 @@ class TryCapture:
         number = theirs.task.try_number if theirs.task else 0
         self.degrade(
             DegradationCode.SUBMISSION_RESUMED,
-            f"The job had been submitted by try {number}, and what that try had set up to be "
-            "captured is what is said here.",
+            f"The job had been submitted by try {number}; this event has what the bundle of that "
+            "try captured.",
         )
 
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing; without secrets that the message has."""
-        said = message.encode(errors="replace").decode()  # names of files may be no text
-        entry = ManifestDegradation(str(code), masked_message(said))
+        text = message.encode(errors="replace").decode()  # names of files may be no text
+        entry = ManifestDegradation(str(code), masked_message(text))
         self.note(degradations=(*self.bundle.manifest.degradations, entry))
 
     def note(self, **changes: Any) -> None:

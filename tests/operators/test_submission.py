@@ -188,7 +188,7 @@ def test_the_stock_operator_still_has_those_defects(spark_submit, execute, http_
 
 
 def test_properties_without_a_value_are_not_passed_on():
-    assert airflow_transport.mended({"a.endpoint": None, "a.timeoutInMillis": "5000"}) == {
+    assert airflow_transport.corrected({"a.endpoint": None, "a.timeoutInMillis": "5000"}) == {
         "a.timeoutInMillis": "5000"
     }
 

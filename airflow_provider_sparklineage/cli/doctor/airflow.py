@@ -257,9 +257,9 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
-    place = deploy_mode.place_of(Submission(), master, extra.get("deploy-mode"), os.environ)
+    host = deploy_mode.driver_host(Submission(), master, extra.get("deploy-mode"), os.environ)
     try:
-        deploy_mode.require_reachable(place, shared=resolved.capture_location_shared)
+        deploy_mode.require_reachable(host, shared=resolved.capture_location_shared)
     except RemoteDriverError as error:
         problem = failed(SPARK_CONNECTION, error)
         return problem._replace(status=Status.WARNING), binary

@@ -174,9 +174,9 @@ def _listener(
     jar: tuple[str, ...] = ()
     try:
         refuse_connect(submission, "", env)
-        own = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
+        own = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
         if own is not None:
-            said = f"Spark has the listener {own.name} ({own.place}); none is added."
+            said = f"Spark has the listener {own.name} ({own.source}); none is added."
             checked = Check(LISTENER, Status.OK, said)
         elif _is_fetched_later(settings, spark, env):
             return [_FETCHED_LATER], None

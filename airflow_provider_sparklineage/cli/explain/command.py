@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.cli.explain.dry_run import Run
+    from airflow_provider_sparklineage.cli.explain.dry_run import DryRun
 
 
 def _explain_run(args: argparse.Namespace, job: str = "") -> int:
@@ -117,7 +117,7 @@ def _explain_task(args: argparse.Namespace) -> int:
     return _print_explanation(args, document)
 
 
-def _run_of(args: argparse.Namespace) -> Run:
+def _run_of(args: argparse.Namespace) -> DryRun:
     from airflow_provider_sparklineage.cli.explain import dry_run
 
     ends = [args.data_interval_start, args.data_interval_end]
@@ -132,7 +132,7 @@ def _run_of(args: argparse.Namespace) -> Run:
         msg = "Give --logical-date, or --partition-key for the run of a partition."
         raise UnusableInputError(msg)
     interval = tuple(dry_run.timestamp(end) for end in ends) if all(ends) else None
-    return dry_run.Run(
+    return dry_run.DryRun(
         dry_run.timestamp(args.logical_date) if args.logical_date else None,
         interval,  # type: ignore[arg-type]  # two of them
         args.partition_key,

@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Run:
+class DryRun:
     """The run that templates are rendered for; times are aware.
 
     :param logical_date: None for a run of a partition, or one started by hand without a date
-    :param interval: data interval; None: what the DAG's timetable says, else the logical date
+    :param interval: data interval; None: that of the DAG's timetable, else the logical date
     """
 
     logical_date: datetime | None = None
@@ -118,7 +118,7 @@ def timestamp(text: str) -> datetime:
     return parsed
 
 
-def trace_text(text: str, number: int, run: Run) -> list[TracedText]:
+def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
     """Render a template for a run and trace it.
 
     :raise UnusableInputError: if it cannot be rendered, naming what such a run has not
@@ -152,8 +152,8 @@ class ExplainedTask:
     declared: Declared
 
 
-def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> ExplainedTask:
-    """Render a task as the task runner would, and tell what it expects.
+def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) -> ExplainedTask:
+    """Render a task as the task runner would, and give what it expects.
 
     :raise UnusableInputError: if there is no such task, it has no lineage, or cannot be rendered
     """
@@ -209,8 +209,8 @@ def explain_task(dag_id: str, task_id: str, run: Run, rules: PartitionRules) -> 
 
 def _masked(text: TracedText) -> TracedText:
     """Hide a value that Airflow knows for a secret, or whose field is called like one."""
-    said = str(redact(text.value, text.field))
-    return text if said == text.value else replace(text, value=said, spans=())
+    shown = str(redact(text.value, text.field))
+    return text if shown == text.value else replace(text, value=shown, spans=())
 
 
 def _quietly(made: Callable[[], T]) -> T:
@@ -227,7 +227,7 @@ def _quietly(made: Callable[[], T]) -> T:
     return results[0]
 
 
-def _with_interval(run: Run, dag: Any) -> Run:
+def _with_interval(run: DryRun, dag: Any) -> DryRun:
     """Take the data interval that the DAG's timetable has for the logical date."""
     from airflow.models.dag import infer_automated_data_interval
     from airflow.serialization.serialized_objects import DagSerialization

@@ -2,8 +2,8 @@
 
 A process id would not do: ids come again, and a container's are not another one's. Nor would
 ``filelock``, which Airflow does not bring: where a file system knows no locks it goes on with a
-file that a killed process leaves and a released lock removes. Here the file stays, as it marks a
-bundle for :mod:`.retention`, and without locks nothing of others is ever removed.
+file that a killed process leaves and a released lock removes. Here the file stays, as it is the
+sign of a bundle for :mod:`.retention`, and without locks nothing of others is ever removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLL_S = 0.2
 
 
 class Lock:
-    """A folder that this process works in, until it says so or ends."""
+    """A folder that this process works in, until it releases it or ends."""
 
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle

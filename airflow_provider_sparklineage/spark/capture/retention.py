@@ -27,7 +27,7 @@ PROPERTIES_PREFIX = ".sparklineage-properties-"
 
 # spark-submit reads its properties file when it starts, which takes seconds.
 _PROPERTIES_AGE = timedelta(hours=1)
-# A bundle is held from its first moment on, but for that moment.
+# A bundle is locked as soon as it is made, but not in the same instant.
 _YOUNG = timedelta(hours=1)
 # Of the tasks on a worker not each has to look through all bundles.
 _SWEPT = ".swept"
@@ -56,12 +56,12 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 
 def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Sweep, unless another try has done so within the hour."""
-    mark = location / _SWEPT
+    last = location / _SWEPT
     with suppress(OSError):
-        if now - _modified(mark) < min(_INTERVAL, older_than):
+        if now - _modified(last) < min(_INTERVAL, older_than):
             return 0
     with suppress(OSError):
-        mark.touch(mode=0o600)
+        last.touch(mode=0o600)
     return sweep(location, older_than=older_than, now=now)
 
 

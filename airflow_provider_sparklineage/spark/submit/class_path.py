@@ -3,7 +3,7 @@
 There is one listener in a driver. If the user brings one it is that; two, or one that does not fit
 its Spark, end the SparkContext. One on the driver's own class path is loaded by another loader than
 connectors in ``--jars`` (Delta, Iceberg), does not see their classes, and leaves their datasets out
-without a word.
+silently.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 
-class Place(StrEnum):
+class ListenerSource(StrEnum):
     """Where a listener would come from."""
 
     JARS = "--jars"
@@ -35,19 +35,19 @@ class Place(StrEnum):
     SPARK = "Spark's own jars"
 
     @property
-    def is_systems(self) -> bool:
+    def is_of_jvm(self) -> bool:
         """Whether the JVM's own loader has it, which does not see what ``--jars`` brings."""
-        return self in (Place.DRIVER, Place.SPARK)
+        return self in (ListenerSource.DRIVER, ListenerSource.SPARK)
 
 
-class Found(NamedTuple):
+class JobListener(NamedTuple):
     """A listener that the job has.
 
     :param name: path or coordinate, as the user wrote it
-    :param path: where it is on this machine; None if it is elsewhere
+    :param path: where it is on this machine; None if it is on another one
     """
 
-    place: Place
+    source: ListenerSource
     name: str
     identity: Identity
     path: Path | None = None
@@ -61,34 +61,34 @@ _CONNECTOR = re.compile(
 )
 
 
-def listeners(submission: Submission, distribution: SparkDistribution) -> tuple[Found, ...]:
+def listeners(submission: Submission, distribution: SparkDistribution) -> tuple[JobListener, ...]:
     """Find all listeners that a submission would have, without reading more than their names.
 
     A jar of another name is looked into if it is on this machine: people rename jars.
     """
-    found = [*_in_files(Place.JARS, submission.listed_jars())]
-    found += _in_files(Place.DRIVER, _class_path(submission.class_path()))
+    found = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
+    found += _in_files(ListenerSource.DRIVER, _class_path(submission.class_path()))
     for package in submission.listed_packages():
         if (identity := listener.of_coordinate(package)) is not None:
-            found.append(Found(Place.PACKAGES, package, identity))
+            found.append(JobListener(ListenerSource.PACKAGES, package, identity))
     for jar in distribution.own_jars:
         if (identity := listener.of_name(jar.name)) is not None:
-            found.append(Found(Place.SPARK, str(jar), identity, jar))
+            found.append(JobListener(ListenerSource.SPARK, str(jar), identity, jar))
     return tuple({entry.name: entry for entry in reversed(found)}.values())
 
 
-def the_one(
-    found: tuple[Found, ...], submission: Submission, distribution: SparkDistribution
-) -> Found | None:
+def only_listener(
+    found: tuple[JobListener, ...], submission: Submission, distribution: SparkDistribution
+) -> JobListener | None:
     """Give the only listener among those found, None if there is none.
 
     :raise ListenerError: if there are several, it does not fit this Spark, it is damaged, or it
-        would not see connectors of the job; names the mend
+        would not see connectors of the job; names the fix
     """
     if not found:
         return None
     if len(found) > 1:
-        named = " and ".join(f"{entry.name} ({entry.place})" for entry in found)
+        named = " and ".join(f"{entry.name} ({entry.source})" for entry in found)
         problem = (
             f"The job has {len(found)} OpenLineage listeners, {named}, and its SparkContext could "
             "end for that."
@@ -96,10 +96,10 @@ def the_one(
         fix = "Leave one, or none, and this package adds its own."
         raise ListenerError(problem, fix)
     [only] = found
-    if only.place.is_systems and (connectors := _connectors(submission)):
+    if only.source.is_of_jvm and (connectors := _connectors(submission)):
         problem = (
-            f"The listener {only.name} is on {only.place} and would not see {connectors[0]} in "
-            "--jars or --packages: its datasets would be missing without a word."
+            f"The listener {only.name} is on {only.source} and would not see {connectors[0]} in "
+            "--jars or --packages: its datasets would silently be missing."
         )
         fix = (
             "Put both in the same place, or take the listener away and this package adds its own "
@@ -116,7 +116,7 @@ def the_one(
 def require_fit(name: str, identity: Identity, distribution: SparkDistribution) -> None:
     """Refuse a listener that would end the SparkContext.
 
-    :raise ListenerError: naming the mend
+    :raise ListenerError: names the fix
     """
     error = listener.misfit(name, identity, distribution.version, distribution.scala)
     if error is not None:
@@ -124,9 +124,9 @@ def require_fit(name: str, identity: Identity, distribution: SparkDistribution) 
 
 
 def extensions(
-    given: Iterable[str], own: Found | None
+    given: Iterable[str], own: JobListener | None
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
-    """Tell which jars that extend the listener can be added to ``--jars``.
+    """Check which jars that extend the listener can be added to ``--jars``.
 
     A jar that is not there would end the job, and one that is a listener would be a second one.
 
@@ -145,9 +145,9 @@ def extensions(
     return tuple(usable), tuple(errors)
 
 
-def _extension_problem(name: str, own: Found | None) -> tuple[str, str] | None:
-    if own is not None and own.place.is_systems:
-        problem = f"would not be seen by a listener on {own.place}"
+def _extension_problem(name: str, own: JobListener | None) -> tuple[str, str] | None:
+    if own is not None and own.source.is_of_jvm:
+        problem = f"would not be seen by a listener on {own.source}"
         return problem, f"Take {own.name} away from there."
     path = local_path(name)
     if path is None:
@@ -165,14 +165,14 @@ def _connectors(submission: Submission) -> list[str]:
     return [name for name in given if _CONNECTOR.search(name)]
 
 
-def _in_files(place: Place, names: Iterable[str]) -> Iterable[Found]:
+def _in_files(source: ListenerSource, names: Iterable[str]) -> Iterable[JobListener]:
     for name in names:
         path = local_path(name)
         identity = listener.of_name(name.rpartition("/")[2])
         if identity is not None:
-            yield Found(place, name, identity, path)
+            yield JobListener(source, name, identity, path)
         elif path is not None and path.suffix == ".jar" and jars.holds_listener(path):
-            yield Found(place, name, Identity(None, None), path)
+            yield JobListener(source, name, Identity(None, None), path)
 
 
 def _class_path(text: str | None) -> Iterable[str]:

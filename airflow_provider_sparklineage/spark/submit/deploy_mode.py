@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 
-class Place(StrEnum):
+class DriverHost(StrEnum):
     """Where a driver runs."""
 
     WORKER = "this worker"
@@ -27,16 +27,16 @@ class Place(StrEnum):
     @property
     def is_remote(self) -> bool:
         """Whether it is no child of this worker."""
-        return self is not Place.WORKER
+        return self is not DriverHost.WORKER
 
 
-def place_of(
+def driver_host(
     submission: Submission, master: str, deploy_mode: str | None, env: Mapping[str, str]
-) -> Place:
-    """Tell where the driver will run, as spark-submit does.
+) -> DriverHost:
+    """Decide where the driver will run, as spark-submit does.
 
     :param master: of the Spark connection; spark-submit gets it as a flag
-    :param deploy_mode: likewise, if there is one
+    :param deploy_mode: of the Spark connection, if it has one
     :param env: environment that it would be submitted with
     """
     mode = (
@@ -46,22 +46,22 @@ def place_of(
         or "client"
     )
     if mode != "cluster" and master != "yarn-cluster":
-        return Place.WORKER
+        return DriverHost.WORKER
     if "yarn" in master:
-        return Place.YARN
-    return Place.KUBERNETES if "k8s" in master else Place.STANDALONE
+        return DriverHost.YARN
+    return DriverHost.KUBERNETES if "k8s" in master else DriverHost.STANDALONE
 
 
-def require_reachable(place: Place, *, shared: bool) -> None:
+def require_reachable(host: DriverHost, *, shared: bool) -> None:
     """Refuse to collect from where nothing comes back.
 
     :param shared: whether the capture location is on a mount that the driver has as well
-    :raise DriverElsewhereError: naming what was not captured, and the mend
+    :raise RemoteDriverError: names what was not captured, and the fix
     """
-    if place.is_remote and not shared:
+    if host.is_remote and not shared:
         problem = (
-            f"The driver runs in {place} and not on this worker, so neither the datasets, the "
-            "columns nor the partitions that it touches could be captured."
+            f"The driver runs in {host} and not on this worker, so neither the datasets, the "
+            "columns nor the partitions that it accesses could be captured."
         )
         fix = (
             "Use deploy_mode='client' where lineage is wanted, or put [sparklineage] "
@@ -71,16 +71,16 @@ def require_reachable(place: Place, *, shared: bool) -> None:
         raise RemoteDriverError(problem, fix)
 
 
-def reachable(place: Place, jar: str, share: Path) -> str:
+def reachable(host: DriverHost, jar: str, share: Path) -> str:
     """Give the name by which a remote driver finds a jar of this worker's.
 
-    YARN is given the jar by spark-submit. Elsewhere it lies on the shared mount, and is named as a
-    file that is there already; what has an address is not this worker's.
+    YARN gets the jar from spark-submit. Other clusters find it on the shared mount, as a file that
+    is there already. What has a URL is no file of this worker's.
 
     :param share: folder on the shared mount, for jars that are not on it
     :raise CaptureError: if the jar cannot be put there
     """
-    if place is Place.YARN or "://" in jar:
+    if host is DriverHost.YARN or "://" in jar:
         return jar
     source = Path(jar)
     target = source if source.is_relative_to(share.parent) else share / source.name
@@ -88,7 +88,7 @@ def reachable(place: Place, jar: str, share: Path) -> str:
         if target != source and not _is_copy(target, source):
             share.mkdir(mode=0o755, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=share, delete=False) as file:
-                shutil.copy2(source, file.name)  # with its time, by which a copy is known
+                shutil.copy2(source, file.name)  # with its time, by which a copy is recognised
             Path(file.name).chmod(0o644)  # the driver may be another user
             Path(file.name).replace(target)
     except OSError as error:
@@ -102,5 +102,5 @@ def _is_copy(target: Path, source: Path) -> bool:
         there, here = target.stat(), source.stat()
     except FileNotFoundError:
         return False
-    # Mounts keep whole seconds, or two.
+    # Mounts keep full seconds, or every second one.
     return there.st_size == here.st_size and abs(there.st_mtime - here.st_mtime) <= 2

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.model.exceptions import ListenerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What Utils.trimExceptCRLF cuts off a value: a line end can be meant, as a delimiter.
+# What Utils.trimExceptCRLF trims from a value: a line end can be on purpose, as a delimiter.
 _TRIMMED = "".join(chr(code) for code in range(0x21) if chr(code) not in "\r\n")
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d\.\d+)-(?P<spark>\d+\.\d+\.\d+.*)\.jar")
@@ -31,7 +31,7 @@ _DECLARED = re.compile(
 class SparkDistribution:
     """A Spark installation on this machine.
 
-    :param home: ``SPARK_HOME``; None where ``spark-submit`` is a script that does not tell
+    :param home: ``SPARK_HOME``; None where ``spark-submit`` is a script from which it is not known
     :param version: of Spark, e.g. ``4.0.1``
     :param scala: Scala's binary version, e.g. ``2.13``
     """
@@ -51,13 +51,13 @@ class SparkDistribution:
     def defaults(self, env: Mapping[str, str]) -> dict[str, str]:
         """Properties of ``spark-defaults.conf``, which is read if there is no other file.
 
-        :raise ListenerError: if it cannot be told where that file would be
+        :raise ListenerError: if it is not known where that file would be
         """
         folder = env.get("SPARK_CONF_DIR") or (self.home and self.home / "conf")
         if not folder:
             problem = (
-                "It cannot be told which spark-defaults.conf spark-submit reads, and what stands "
-                "there must not be overridden."
+                "Which spark-defaults.conf spark-submit reads is not known, and its properties "
+                "must not be overridden."
             )
             fix = (
                 "Set SPARK_HOME or SPARK_CONF_DIR on the worker, or give the task a "
@@ -71,14 +71,14 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
     """Find the distribution that a spark-submit started with this environment would run.
 
     The order is that of Spark's own ``find-spark-home``: ``SPARK_HOME``, then the pip package
-    beside the script, then the folder above ``bin``.
+    next to the script, then the folder above ``bin``.
     """
     if env.get("SPARK_HOME"):
         return _at(Path(env["SPARK_HOME"]))
     binary = shutil.which(spark_binary, path=env.get("PATH"))
     if binary is None:
         return None
-    # The link itself first: a virtual environment's script beside its own site-packages.
+    # The link itself first: a virtual environment's script next to its own site-packages.
     for folder in (Path(binary).parent, Path(binary).resolve().parent):
         candidates = [folder.parent, *folder.parent.glob("lib/python3*/site-packages/pyspark")]
         for home in candidates:
@@ -94,12 +94,12 @@ def _at(home: Path) -> SparkDistribution | None:
             return SparkDistribution(home, match["spark"], match["scala"])
     release = home / "RELEASE"
     try:
-        said = _RELEASE.match(release.read_text(encoding="utf-8", errors="replace"))
+        versions = _RELEASE.match(release.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
     for jar in home.glob("jars/scala-library-*.jar"):
-        if said and (match := _SCALA_JAR.fullmatch(jar.name)):
-            return SparkDistribution(home, said["spark"], match["scala"])
+        if versions and (match := _SCALA_JAR.fullmatch(jar.name)):
+            return SparkDistribution(home, versions["spark"], match["scala"])
     return None
 
 

@@ -54,7 +54,7 @@ def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
 
 
 def digest_problem(jar: Path, scala: str) -> str | None:
-    """Tell whether a jar is another file than the pinned one; None if it is that one.
+    """Give what is wrong with a jar that is another file than the pinned one; None if it is that.
 
     :raise OSError: if it cannot be read
     """
@@ -71,7 +71,7 @@ def fetch(
     env: Mapping[str, str] = os.environ,
     progress: Progress = lambda _: None,
 ) -> Path:
-    """Bring the listener for a Scala version into the cache; at once if it is there.
+    """Fetch the listener for a Scala version into the cache; at once if it is there.
 
     Who has waited for another process to fetch it, in vain, does not try what that one has tried:
     of the tasks on a worker each would wait for all before it.
@@ -122,7 +122,7 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
-    """Hold the lock of the cache, and tell whether another process had it first.
+    """Hold the lock of the cache, and give whether another process had it first.
 
     :raise ListenerError: if that one does not end
     """
@@ -143,7 +143,7 @@ def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
 
 
 def from_location(location: str, progress: Progress = lambda _: None) -> Fetcher:
-    """Bring the listener from a path or a URL (http, https, file).
+    """Make a fetcher of a path or a URL (http, https, file).
 
     Proxies of the environment apply. Users and passwords in the URL are in no message.
     """

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 PREFIX = "spark.openlineage."
 
-# The listener's own default, and what tells overwrites of a table from those of partitions.
+# The listener's own default, and what distinguishes overwrites of a table from those of partitions.
 _CAPTURED = (
     *("spark.master", "spark.app.name"),  # the listener's own default
     "spark.sql.sources.partitionOverwriteMode",  # whether an overwrite replaces only partitions
     "spark.sql.extensions",  # whether Delta makes the listener leave out events
     "spark.sql.maxConcurrentOutputFileWriters",  # with these two, Spark writes partitions without
-    "spark.sql.optimizer.plannedWrite.enabled",  # the sort that would tell of them
+    "spark.sql.optimizer.plannedWrite.enabled",  # the sort that would show them
 )
 
 # With --jars the listener meets its classes through two loaders and logs a trace for every query.
@@ -66,7 +66,7 @@ class Injection(NamedTuple):
     :param application_run_id: OpenLineage run id that the application shall have
     :param defaults: further ``spark.openlineage.*`` properties, each set only if the user set none
     :param existing_transport: what becomes of a transport of the user's
-    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the JVM runs elsewhere
+    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None for a remote JVM
     :param observation: None leaves the driver unobserved
     """
 
@@ -82,7 +82,7 @@ class Injection(NamedTuple):
 def inject(submission: Submission, injection: Injection) -> Submission:
     """Add the listener and its configuration to a submission.
 
-    :raise ListenerError: if the submission cannot carry the listener; the message says why
+    :raise ListenerError: if the submission cannot carry the listener; the message has the reason
     """
     submission = _with_listener(submission)
     submission = _with_jars(submission, injection.jars)
@@ -113,7 +113,7 @@ def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) 
 
     :param master: of the Spark connection
     :param env: environment that it would be submitted with
-    :raise ListenerError: naming the mend
+    :raise ListenerError: names the fix
     """
     remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
     mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
@@ -154,10 +154,10 @@ def can_observe(submission: Submission) -> bool:
 
 
 def _with_observer(submission: Submission, observation: Observation | None) -> Submission:
-    """Append the observer to the py-files that Spark would take, and tell it where to write.
+    """Append the observer to the py-files that Spark would take, and the file that it is to write.
 
     It goes last, so that no module of the user's own files is hidden by it. The user's Delta
-    metadata stays as it is; the commits are then not told from those of others.
+    metadata stays as it is; the commits are then not distinguished from those of others.
     """
     if observation is None or not can_observe(submission):
         return submission

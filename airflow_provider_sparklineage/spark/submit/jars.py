@@ -22,7 +22,7 @@ _LISTENER = LISTENER_CLASS.replace(".", "/") + ".class"
 _VERSION = "io/openlineage/spark/agent/version.properties"
 # A class whose code names the collections' converters, which differ between Scala's versions.
 _SCALA = "io/openlineage/spark/agent/util/ScalaConversionUtils.class"
-_SCALA_MARKS = (
+_SCALA_CLASSES = (
     (b"scala/collection/convert/Decorators", "2.12"),
     (b"scala/collection/JavaConverters$As", "2.13"),
 )
@@ -45,9 +45,9 @@ class ListenerJar(NamedTuple):
 def read(path: Path) -> ListenerJar:
     """Read which listener a jar is.
 
-    What it says inside counts for more than its name, which people change.
+    What is inside it counts for more than its name, which people change.
 
-    :raise ListenerError: if it is missing, damaged or not a listener; names the mend
+    :raise ListenerError: if it is missing, damaged or not a listener; names the fix
     """
     if not path.is_file():
         problem = f"The listener jar {path} does not exist."
@@ -93,7 +93,7 @@ def _version(properties: bytes) -> str | None:
 
 
 def _scala(code: bytes) -> str | None:
-    return next((scala for mark, scala in _SCALA_MARKS if mark in code), None)
+    return next((scala for name, scala in _SCALA_CLASSES if name in code), None)
 
 
 def _entries(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:

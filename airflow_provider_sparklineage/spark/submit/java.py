@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30
 
-# `java -version` says `openjdk version "17.0.15"`, up to 8 `java version "1.8.0_402"`.
+# `java -version` prints `openjdk version "17.0.15"`, up to 8 `java version "1.8.0_402"`.
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -32,7 +32,7 @@ def find(env: Mapping[str, str]) -> Path | None:
 
 
 def feature_version(java: Path) -> int | None:
-    """Ask a ``java`` for its feature version, e.g. 17; None if it does not say."""
+    """Ask a ``java`` for its feature version, e.g. 17; None if it prints none."""
     try:
         done = subprocess.run(  # noqa: S603  (the command that spark-submit starts)
             [str(java), "-version"],

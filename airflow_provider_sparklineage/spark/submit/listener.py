@@ -1,7 +1,7 @@
 """Which OpenLineage listener goes with which Spark.
 
 A listener that does not fit throws in Spark's listener thread and ends the user's SparkContext, so
-whatever cannot be told to fit is not injected.
+what is not known to fit is not injected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FIRST_SPARK = (3, 2)  # OpenLineage's own matrix begins there
 
 
 class Identity(NamedTuple):
-    """What a listener says of itself; None where it does not."""
+    """Version and Scala version that a listener declares; None where it does not."""
 
     version: str | None
     scala: str | None

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def spark_of(
     spark_binary: str, env: Mapping[str, str] = os.environ, declared: tuple[str, str] | None = None
 ) -> SparkDistribution:
-    """Tell which Spark a ``spark-submit`` is: as declared, else by its files, else ask it.
+    """Find out which Spark a ``spark-submit`` is: as declared, else by its files, else ask it.
 
     :param env: environment that it would be submitted with
     :param declared: versions of Spark and Scala (:func:`.distribution.declared`)
-    :raise ListenerError: if there is none, or it does not tell; names the mend
+    :raise ListenerError: if there is none, or its version is not known; names the fix
     """
     by_files = distribution.find(spark_binary, env)
     if declared is not None:
@@ -51,7 +51,7 @@ def jar_for(
 
     That is the configured one, else the one in the cache.
 
-    :raise ListenerError: if there is none, or none that works; names the mend
+    :raise ListenerError: if there is none, or none that works; names the fix
     """
     if configured is None and not fetching.is_cached(spark.scala, env):
         problem = (
@@ -74,13 +74,13 @@ def fetch_for(
     repositories: str | None = None,
     progress: fetching.Progress = lambda _: None,
 ) -> Path:
-    """Bring the listener for a Spark into the cache, at once if it is there.
+    """Fetch the listener for a Spark into the cache, at once if it is there.
 
     :param spark_binary: whose resolver is used where no ``location`` is given
-    :param location: path or address of the jar
+    :param location: path or URL of the jar
     :param repositories: further repositories for the resolver
     :param progress: takes lines for the user who waits
-    :raise ListenerError: if it cannot be had; names the mend
+    :raise ListenerError: if it cannot be had; names the fix
     """
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 600  # 43 MB through a slow mirror, which may be asked for other files first
 
-# Those of the user's properties that say where and how to resolve; the others are for jobs.
+# Those of the user's properties that decide where and how to resolve; the others are for jobs.
 _RESOLVING = re.compile(
     r"spark\.jars\.(ivy|ivySettings|repositories)|spark\.driver\.\w*JavaOptions"
 )
 _STORED = re.compile(r"The jars for the packages stored in: (.+)")
 
-# What Ivy and spark-submit print of a failure, the most telling first.
+# What Ivy and spark-submit print of a failure, the most specific first.
 _CAUSES = (
     r"Host \S+ not found",
     r"Server access [Ee]rror[^\n]*",
@@ -55,7 +55,7 @@ def from_spark(
     env: Mapping[str, str] = os.environ,
     progress: Progress = lambda _: None,
 ) -> Fetcher:
-    """Bring the listener as ``--packages`` would.
+    """Make a fetcher that resolves the listener as ``--packages`` would.
 
     :param spark_submit: the command; any Spark resolves a listener for any other
     :param defaults: the user's Spark properties; those about resolving are heeded
@@ -82,8 +82,8 @@ def from_spark(
             fix = (
                 "Check that this machine reaches a Maven repository: name a mirror with "
                 "--repositories, set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… "
-                "behind a proxy, or download the jar elsewhere and give it to `sparklineage "
-                "fetch-listener --from`."
+                "behind a proxy, or download the jar on another machine and give it to "
+                "`sparklineage fetch-listener --from`."
             )
             raise ListenerError(problem, fix)
         brought = work / name
@@ -101,7 +101,7 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(command: list[str], env: Mapping[str, str], progress: Progress) -> str:
-    """Run spark-submit, telling what Ivy says of downloads; give all that it printed."""
+    """Run spark-submit, and pass on what Ivy prints of downloads; give all that it printed."""
     try:
         process = subprocess.Popen(  # noqa: S603  (spark-submit, as the user named it)
             command,
@@ -137,11 +137,11 @@ def _ended_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[thr
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
-    def cut() -> None:
+    def end_late() -> None:
         too_late.set()
         end()
 
-    timer = threading.Timer(seconds, cut)
+    timer = threading.Timer(seconds, end_late)
     timer.daemon = True
     timer.start()
     try:

@@ -19,8 +19,8 @@ class Submission:
     """The arguments of a SparkSubmitOperator that injection reads and replaces.
 
     :param application: what is submitted; only a ``.py`` file has a Python driver to observe
-    :param file_properties: what the properties file, or else ``spark-defaults.conf``, says
-    :param new_file: what a properties file must say that takes that one's place, because something
+    :param file_properties: what the properties file, or else ``spark-defaults.conf``, has
+    :param new_file: what a properties file must have that replaces that one, because something
         in it may be a secret and so must not become an argument; None if that file stays
     """
 
@@ -36,7 +36,7 @@ class Submission:
 
     @property
     def in_file(self) -> Mapping[str, str]:
-        """What the properties file says that the job will be submitted with."""
+        """What the properties file has that the job will be submitted with."""
         return self.file_properties if self.new_file is None else self.new_file
 
     def value(self, key: str) -> str | None:

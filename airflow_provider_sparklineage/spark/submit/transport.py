@@ -1,7 +1,7 @@
-"""Where the listener sends its events: into the bundle, beside the user's own transport.
+"""Where the listener sends its events: into the bundle, next to the user's own transport.
 
 A backend's key that the user gave to Spark must not become an argument, which every user of the
-machine can read: it travels in a properties file for this user only, and Spark is told to redact
+machine can read: it travels in a properties file for this user only, and Spark has to redact
 it.
 """
 
@@ -48,7 +48,7 @@ class ExistingTransport(StrEnum):
 def with_collecting(
     submission: Submission, location: str, existing: ExistingTransport = ExistingTransport.KEEP
 ) -> Submission:
-    """Have the events written to ``location``, beside the user's own transport if there is one.
+    """Have the events written to ``location``, next to the user's own transport if there is one.
 
     :raise ListenerError: if the user's transport would not work as a child of a composite one
     """
@@ -116,13 +116,13 @@ _SCHEME = re.compile(r"(?:Basic|Bearer|Token|ApiKey) +(\S+)", re.IGNORECASE)
 def secrets(submission: Submission) -> tuple[str, ...]:
     """Values of the user's transport that may be secrets, wherever they stand.
 
-    Of an address the password counts as well, of an authorization what follows its scheme.
+    Of a URL the password counts as well, of an authorization what follows its scheme.
     """
     found: list[str] = []
     for key in _secret_keys(submission):
         value = submission.value(key) or ""
-        address = _address(value) if "://" in value else None
-        password = address.password if address else None
+        url = _url(value) if "://" in value else None
+        password = url.password if url else None
         scheme = _SCHEME.fullmatch(value)
         found += [value, password or "", scheme[1] if scheme else ""]
     return tuple(dict.fromkeys(text for text in found if len(text) >= _SHORTEST))
@@ -146,17 +146,17 @@ _PUBLIC = re.compile(
 def is_public(key: str, value: str) -> bool:
     """Whether a property of a transport is certainly no secret.
 
-    :param key: the whole name, of a transport alone or of a child of a composite one
+    :param key: the full name, of a transport alone or of a child of a composite one
     """
     suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
     if suffix in ("url", "endpoint"):
-        address = _address(value)
-        return address is not None and not address.query and scrub(value) == value
+        url = _url(value)
+        return url is not None and not url.query and scrub(value) == value
     return _PUBLIC.fullmatch(suffix) is not None
 
 
-def _address(text: str) -> SplitResult | None:
-    """Take an address apart; None if it is none."""
+def _url(text: str) -> SplitResult | None:
+    """Parse a URL; None if it is none."""
     try:
         return urlsplit(text)
     except ValueError:
@@ -190,6 +190,6 @@ def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
     known = _CHILD_KEYS.get(kind)
     if known is None or not all(known.fullmatch(key) for key in keys):
         return False
-    # At the top level the listener takes an address apart (path to endpoint, query to parameters).
-    url = _address(keys.get("url", ""))
+    # At the top level the listener takes a URL apart (path to endpoint, query to parameters).
+    url = _url(keys.get("url", ""))
     return url is not None and url.path in ("", "/") and not url.query

@@ -1,6 +1,6 @@
-"""Which Spark a ``spark-submit`` is, asked of itself where its files do not tell.
+"""Which Spark a ``spark-submit`` is, asked of itself where its files do not have it.
 
-That starts a JVM for a second or two, so the answer is kept beside the fetched listeners for as
+That starts a JVM for a second or two, so the answer is kept next to the fetched listeners for as
 long as the script does not change.
 """
 
@@ -30,12 +30,12 @@ _SCALA = re.compile(r"Scala version (\d+\.\d+)")
 
 
 def ask(spark_binary: str, env: Mapping[str, str], cache: Path) -> SparkDistribution | None:
-    """Ask ``spark-submit --version``, or remember what it said.
+    """Ask ``spark-submit --version``, or remember its answer.
 
     :param env: environment that it would be submitted with
     :param cache: folder in which the answer is kept; it need not be there
     :return: None if there is no such command
-    :raise ListenerError: if it does not say
+    :raise ListenerError: if it prints none
     """
     found = shutil.which(spark_binary, path=env.get("PATH"))
     if found is None:
@@ -65,7 +65,7 @@ def parse(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
     if spark is None or scala is None:
         lines = [line.strip() for line in output.splitlines() if line.strip()]
         problem = (
-            f"`{spark_binary} --version` does not tell which Spark it is "
+            f"`{spark_binary} --version` does not print which Spark it is "
             f"({lines[-1][:200] if lines else 'it prints nothing'})."
         )
         raise ListenerError(problem, "Set [sparklineage] spark_version.")

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
 from airflow_provider_sparklineage.spark.submit.deploy_mode import (
-    Place,
-    place_of,
+    DriverHost,
+    driver_host,
     reachable,
     require_reachable,
 )
@@ -21,49 +21,60 @@ CLUSTER = {"spark.submit.deployMode": "cluster"}
 @pytest.mark.parametrize(
     ("submission", "master", "deploy_mode", "env", "expected"),
     [
-        pytest.param({}, "local[2]", None, {}, Place.WORKER, id="local"),
-        pytest.param({}, "yarn", None, {}, Place.WORKER, id="YARN's client mode is the default"),
-        pytest.param({}, "k8s://https://h", "client", {}, Place.WORKER, id="Kubernetes, client"),
-        pytest.param({}, "yarn", "cluster", {}, Place.YARN, id="flag"),
-        pytest.param({"conf": CLUSTER}, "k8s://h", None, {}, Place.KUBERNETES, id="conf"),
+        pytest.param({}, "local[2]", None, {}, DriverHost.WORKER, id="local"),
         pytest.param(
-            {"file_properties": CLUSTER}, "spark://h:7077", None, {}, Place.STANDALONE, id="file"
+            {}, "yarn", None, {}, DriverHost.WORKER, id="YARN's client mode is the default"
         ),
         pytest.param(
-            {"conf": CLUSTER}, "yarn", "client", {}, Place.WORKER, id="the flag beats conf"
+            {}, "k8s://https://h", "client", {}, DriverHost.WORKER, id="Kubernetes, client"
         ),
-        pytest.param({}, "yarn", None, {"DEPLOY_MODE": "cluster"}, Place.YARN, id="environment"),
-        pytest.param({}, "yarn-cluster", None, {}, Place.YARN, id="an old master"),
+        pytest.param({}, "yarn", "cluster", {}, DriverHost.YARN, id="flag"),
+        pytest.param({"conf": CLUSTER}, "k8s://h", None, {}, DriverHost.KUBERNETES, id="conf"),
+        pytest.param(
+            {"file_properties": CLUSTER},
+            "spark://h:7077",
+            None,
+            {},
+            DriverHost.STANDALONE,
+            id="file",
+        ),
+        pytest.param(
+            {"conf": CLUSTER}, "yarn", "client", {}, DriverHost.WORKER, id="the flag beats conf"
+        ),
+        pytest.param(
+            {}, "yarn", None, {"DEPLOY_MODE": "cluster"}, DriverHost.YARN, id="environment"
+        ),
+        pytest.param({}, "yarn-cluster", None, {}, DriverHost.YARN, id="an old master"),
     ],
 )
 def test_the_driver_runs_where_spark_submit_would_have_it(
     submission, master, deploy_mode, env, expected
 ):
-    assert place_of(Submission(**submission), master, deploy_mode, env) is expected
+    assert driver_host(Submission(**submission), master, deploy_mode, env) is expected
 
 
-@pytest.mark.parametrize("place", [place for place in Place if place.is_remote])
-def test_from_elsewhere_nothing_comes_back_but_by_a_shared_mount(place):
-    require_reachable(place, shared=True)
-    with pytest.raises(RemoteDriverError, match=rf"runs in {place} .* capture_location_shared"):
-        require_reachable(place, shared=False)
+@pytest.mark.parametrize("host", [host for host in DriverHost if host.is_remote])
+def test_from_elsewhere_nothing_comes_back_but_by_a_shared_mount(host):
+    require_reachable(host, shared=True)
+    with pytest.raises(RemoteDriverError, match=rf"runs in {host} .* capture_location_shared"):
+        require_reachable(host, shared=False)
 
 
 def test_on_this_worker_nothing_is_in_the_way():
-    require_reachable(Place.WORKER, shared=False)
+    require_reachable(DriverHost.WORKER, shared=False)
 
 
 def test_yarn_takes_the_jar_along(tmp_path):
-    assert reachable(Place.YARN, "/opt/a.jar", tmp_path / "jars") == "/opt/a.jar"
+    assert reachable(DriverHost.YARN, "/opt/a.jar", tmp_path / "jars") == "/opt/a.jar"
 
 
-@pytest.mark.parametrize("place", [Place.KUBERNETES, Place.STANDALONE])
-def test_elsewhere_the_jar_lies_on_the_shared_mount(tmp_path, place):
+@pytest.mark.parametrize("host", [DriverHost.KUBERNETES, DriverHost.STANDALONE])
+def test_elsewhere_the_jar_lies_on_the_shared_mount(tmp_path, host):
     jar = tmp_path / "a.jar"
     jar.write_bytes(b"jar")
     share = tmp_path / "shared" / "jars"
     for _ in range(2):
-        assert reachable(place, str(jar), share) == f"local://{share / 'a.jar'}"
+        assert reachable(host, str(jar), share) == f"local://{share / 'a.jar'}"
     assert [(p.name, p.read_bytes()) for p in share.iterdir()] == [("a.jar", b"jar")]
     assert (share / "a.jar").stat().st_mode & 0o044 == 0o044  # the driver may be another user
 
@@ -73,10 +84,10 @@ def test_a_jar_that_was_built_again_is_copied_again(tmp_path):
     for content, built in ((b"one", 1_000), (b"two", 2_000)):  # of one size
         jar.write_bytes(content)
         os.utime(jar, (built, built))
-        reachable(Place.KUBERNETES, str(jar), share)
+        reachable(DriverHost.KUBERNETES, str(jar), share)
         assert (share / "a.jar").read_bytes() == content
     copied = (share / "a.jar").stat().st_ino
-    reachable(Place.KUBERNETES, str(jar), share)
+    reachable(DriverHost.KUBERNETES, str(jar), share)
     assert (share / "a.jar").stat().st_ino == copied
 
 
@@ -84,16 +95,18 @@ def test_a_jar_that_is_on_the_mount_is_not_copied(tmp_path):
     jar = tmp_path / "shared" / "a.jar"
     jar.parent.mkdir()
     jar.touch()
-    assert reachable(Place.KUBERNETES, str(jar), tmp_path / "shared" / "jars") == f"local://{jar}"
+    assert (
+        reachable(DriverHost.KUBERNETES, str(jar), tmp_path / "shared" / "jars") == f"local://{jar}"
+    )
     assert list(jar.parent.iterdir()) == [jar]
 
 
 def test_an_address_stays_as_it_is(tmp_path):
-    assert reachable(Place.KUBERNETES, "s3a://jars/a.jar", tmp_path) == "s3a://jars/a.jar"
+    assert reachable(DriverHost.KUBERNETES, "s3a://jars/a.jar", tmp_path) == "s3a://jars/a.jar"
 
 
 def test_a_mount_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "a.jar").touch()
     (tmp_path / "file").touch()
     with pytest.raises(CaptureError, match="cannot be put on the shared mount"):
-        reachable(Place.KUBERNETES, str(tmp_path / "a.jar"), tmp_path / "file" / "jars")
+        reachable(DriverHost.KUBERNETES, str(tmp_path / "a.jar"), tmp_path / "file" / "jars")

@@ -246,14 +246,14 @@ def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
 # --- what the job has of its own ---------------------------------------------------------------
 
 
-def the_one(submission, spark):
-    found = class_path.the_one(class_path.listeners(submission, spark), submission, spark)
-    return None if found is None else (found.name, found.place)
+def only_listener(submission, spark):
+    found = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
+    return None if found is None else (found.name, found.source)
 
 
 def test_a_job_without_a_listener_has_none(spark, tmp_path):
     jar = other_jar(tmp_path / "shop.jar")
-    assert the_one(Submission(jars=str(jar), packages="a:b:1"), spark) is None
+    assert only_listener(Submission(jars=str(jar), packages="a:b:1"), spark) is None
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_job_without_a_listener_has_none(spark, tmp_path):
 @pytest.mark.parametrize("name", [JAR, "renamed.jar", f"io.openlineage_{JAR}"])
 def test_a_listener_that_the_user_brings_is_found(spark, tmp_path, place, name):
     jar = listener_jar(tmp_path / "lib" / name)
-    assert the_one(place(jar), spark)[0].removeprefix("file://") == str(jar)
+    assert only_listener(place(jar), spark)[0].removeprefix("file://") == str(jar)
 
 
 @pytest.mark.parametrize(
@@ -277,23 +277,26 @@ def test_a_listener_that_the_user_brings_is_found(spark, tmp_path, place, name):
     ids=["flag", "conf"],
 )
 def test_a_listener_among_packages_is_found(spark, submission):
-    assert the_one(submission, spark) == (PACKAGE, class_path.Place.PACKAGES)
+    assert only_listener(submission, spark) == (PACKAGE, class_path.ListenerSource.PACKAGES)
 
 
 def test_one_among_sparks_own_jars_is_found(spark):
     jar = listener_jar(spark.home / "jars" / JAR)
-    assert the_one(Submission(), spark) == (str(jar), class_path.Place.SPARK)
+    assert only_listener(Submission(), spark) == (str(jar), class_path.ListenerSource.SPARK)
 
 
 def test_the_same_jar_given_twice_is_one(spark, tmp_path):
     jar = listener_jar(tmp_path / JAR)
-    assert the_one(Submission(jars=f"{jar},{jar}"), spark) == (str(jar), class_path.Place.JARS)
+    assert only_listener(Submission(jars=f"{jar},{jar}"), spark) == (
+        str(jar),
+        class_path.ListenerSource.JARS,
+    )
 
 
 def test_a_second_listener_is_refused(spark, tmp_path):
     jar = listener_jar(tmp_path / JAR)
     with pytest.raises(ListenerError, match=r"2 OpenLineage listeners, .* Leave one, or none"):
-        the_one(Submission(jars=str(jar), packages=PACKAGE), spark)
+        only_listener(Submission(jars=str(jar), packages=PACKAGE), spark)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +310,7 @@ def test_a_second_listener_is_refused(spark, tmp_path):
 )
 def test_a_listener_of_the_users_that_does_not_fit_is_refused(spark, submission, said):
     with pytest.raises(ListenerError, match=said):
-        the_one(submission, spark)
+        only_listener(submission, spark)
 
 
 @pytest.mark.parametrize(
@@ -320,13 +323,13 @@ def test_a_listener_of_the_users_that_does_not_fit_is_refused(spark, submission,
 )
 def test_a_listener_that_would_not_see_connectors_is_refused(spark, tmp_path, connectors):
     jar = listener_jar(tmp_path / JAR)
-    with pytest.raises(ListenerError, match=r"would not see .*missing without a word"):
-        the_one(Submission(driver_class_path=str(jar), **connectors), spark)
+    with pytest.raises(ListenerError, match=r"would not see .*silently be missing"):
+        only_listener(Submission(driver_class_path=str(jar), **connectors), spark)
 
 
 def test_on_the_class_path_without_connectors_it_is_well(spark, tmp_path):
     jar = listener_jar(tmp_path / JAR)
-    assert the_one(Submission(driver_class_path=str(jar), jars="/opt/shop.jar"), spark)
+    assert only_listener(Submission(driver_class_path=str(jar), jars="/opt/shop.jar"), spark)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +337,7 @@ def test_on_the_class_path_without_connectors_it_is_well(spark, tmp_path):
 )
 def test_an_extension_of_the_listener_is_not_one(spark, tmp_path, name):
     jar = other_jar(tmp_path / name)
-    assert the_one(Submission(jars=str(jar)), spark) is None
+    assert only_listener(Submission(jars=str(jar)), spark) is None
 
 
 # --- Java --------------------------------------------------------------------------------------
