@@ -62,9 +62,9 @@ def task_lineage(
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
-    met = [] if manifest.known else _incomplete(application)
+    met = [] if manifest.degradations else _incomplete(application)
     degradations = [
-        *manifest.known,
+        *manifest.degradations,
         *met,
         *_read_troubles(bundle.report, application),
         *met_observing,

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_declared
-from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.outcome import Outcome
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 
 
@@ -31,13 +31,9 @@ def datasets(
     last: Iterable[LastRunDataset], declared: Iterable[DatasetName]
 ) -> tuple[LineageDataset, ...]:
     """Give the datasets of the last successful run, and declared ones that are none of them."""
-    of_run = {(name := DatasetName(d.namespace, d.name)): _of(name, d) for d in last}
+    of_run = {d.dataset: LineageDataset(d.dataset, dict(d.facets)) for d in last}
     every = with_declared(of_run, declared)
     return tuple(every[name] for name in sorted(every))
-
-
-def _of(name: DatasetName, last: LastRunDataset) -> LineageDataset:
-    return LineageDataset(name, dict(last.facets))
 
 
 class Completion:
@@ -97,7 +93,7 @@ class Completion:
         )
 
     def _with_facets(self, last: LastRun) -> tuple[LineageDataset, ...]:
-        known = {DatasetName(d.namespace, d.name): dict(d.facets) for d in last.outputs}
+        known = {d.dataset: dict(d.facets) for d in last.outputs}
         return tuple(
             replace(d, facets=known[d.name]) if d.name in self._without_facets & known.keys() else d
             for d in self._lineage.outputs

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from airflow_provider_sparklineage.model.datasets import DatasetName
+import msgspec
+
+# The manifest is read by this annotation.
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 class DegradationCode(StrEnum):
@@ -131,9 +131,10 @@ _NOTES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Degradation:
+class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that is missing: a code for programs and a sentence for people.
+
+    The manifest has those that the worker knew of, the lineage has all, and the facet names them.
 
     :param message: a whole sentence that names the dataset, column, run or line and, where there is
         one, the next step.

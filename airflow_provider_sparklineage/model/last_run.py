@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from airflow_provider_sparklineage.model.datasets import DatasetName
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,6 +26,11 @@ class LastRunDataset(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     facets: dict[str, msgspec.Raw] = {}
+
+    @property
+    def dataset(self) -> DatasetName:
+        """What it is called."""
+        return DatasetName(self.namespace, self.name)
 
 
 class LastRun(msgspec.Struct, frozen=True):

@@ -125,7 +125,7 @@ class _Collecting:
             from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
             log.debug("What is declared cannot be reported.", exc_info=True)
-            lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.known)
+            lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.degradations)
         try:
             return lineage, self.parts(lineage)
         except (Exception, AirflowTaskTimeout):  # a defect in making facets
@@ -152,7 +152,7 @@ class _Collecting:
             self._capture.settings.partitioning,
             manifest.limits,
         )
-        degradations = (*manifest.known, *lineage.degradations)
+        degradations = (*manifest.degradations, *lineage.degradations)
         return replace(lineage, outcome=outcome, degradations=degradations)
 
 

@@ -16,8 +16,9 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
+from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle
-from airflow_provider_sparklineage.spark.capture.bundle import JobName, Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -23,7 +23,7 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.operators.injection import (
 from airflow_provider_sparklineage.operators.masking import mask, masked_message
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import retention
-from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, ManifestDegradation
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 from airflow_provider_sparklineage.spark.submit import distribution, transport
 from airflow_provider_sparklineage.spark.submit.injection import injected_names
 
@@ -223,7 +223,7 @@ class TryCapture:
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing; without secrets that the message has."""
         text = message.encode(errors="replace").decode()  # names of files may be no text
-        entry = ManifestDegradation(str(code), masked_message(text))
+        entry = Degradation(code, masked_message(text))
         self.note(degradations=(*self.bundle.manifest.degradations, entry))
 
     def note(self, **changes: Any) -> None:

@@ -19,8 +19,9 @@ from sqlalchemy.exc import OperationalError
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, JobName, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow

@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.jobs import JobName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -33,13 +34,6 @@ class Direction(StrEnum):
     DOWNSTREAM = "downstream"
 
 
-class Job(NamedTuple):
-    """The task that made one column of another."""
-
-    namespace: str
-    name: str
-
-
 class Edge(NamedTuple):
     """One column that influences another, in one task.
 
@@ -48,7 +42,7 @@ class Edge(NamedTuple):
 
     source: Column
     target: Column
-    job: Job
+    job: JobName
     transformations: tuple[Transformation, ...]
     of_dataset: bool
 
@@ -158,7 +152,7 @@ def document(column: Column, direction: Direction, hops: Iterable[Hop]) -> dict[
                 "depth": depth,
                 "from": _column(edge.source),
                 "to": _column(edge.target),
-                "job": edge.job._asdict(),
+                "job": msgspec.structs.asdict(edge.job),
                 "transformations": [
                     {name: value for name, value in t._asdict().items() if value}
                     for t in edge.transformations
@@ -182,7 +176,7 @@ def _rank(edge: Edge) -> tuple[Any, ...]:
 
 
 def _edges(event: Mapping[str, Any]) -> Iterator[Edge]:
-    job = Job(event["job"]["namespace"], event["job"]["name"])
+    job = JobName(event["job"]["namespace"], event["job"]["name"])
     for output in event.get("outputs") or ():
         facet = (output.get("facets") or {}).get("columnLineage")
         if not facet:

@@ -30,8 +30,9 @@ import msgspec
 from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
-from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.degradations import Degradation
 from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import (
@@ -67,25 +68,11 @@ class TaskIdentity(msgspec.Struct, frozen=True):
     map_index: int = -1
 
 
-class JobName(msgspec.Struct, frozen=True):
-    """OpenLineage job of the task."""
-
-    namespace: str
-    name: str
-
-
 class Worker(msgspec.Struct, frozen=True):
     """The process that makes a bundle: where to look if it never ended it."""
 
     host: str
     pid: int
-
-
-class ManifestDegradation(msgspec.Struct, frozen=True):
-    """Something that the worker already knows to be missing."""
-
-    code: str
-    message: str
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,6 +84,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     task: TaskIdentity | None = None
     worker: Worker | None = None
     job: JobName | None = None
+    """OpenLineage job of the task."""
     run_id: str = ""
     """OpenLineage run id of the Airflow task's try."""
     started: datetime | None = None
@@ -130,12 +118,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
-    degradations: tuple[ManifestDegradation, ...] = ()
-
-    @property
-    def known(self) -> tuple[Degradation, ...]:
-        """What the worker already knew to be missing."""
-        return tuple(Degradation(DegradationCode(d.code), d.message) for d in self.degradations)
+    degradations: tuple[Degradation, ...] = ()
+    """What the worker already knows to be missing; of no dataset."""
 
     @property
     def locator(self) -> Locator:

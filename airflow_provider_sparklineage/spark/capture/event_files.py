@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
+from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from airflow_provider_sparklineage.spark.capture.events import SparkEvent, as_lines, read_events
@@ -128,14 +129,9 @@ class _Run(msgspec.Struct):
     facets: _Facets = msgspec.field(default_factory=_Facets)
 
 
-class _Job(msgspec.Struct):
-    namespace: str
-    name: str
-
-
 class _Merged(msgspec.Struct):
     run: _Run
-    job: _Job
+    job: JobName
 
 
 _MERGED = msgspec.json.Decoder(_Merged)
@@ -143,7 +139,7 @@ _MERGED = msgspec.json.Decoder(_Merged)
 
 def merged_events(paths: Sequence[str]) -> list[dict[str, Any]]:
     """Find merged events in files, the last of each job; none if a path is no file."""
-    last: dict[tuple[str, str], bytes] = {}
+    last: dict[JobName, bytes] = {}
     for path in paths:
         if not Path(path).is_file():
             return []
@@ -154,7 +150,7 @@ def merged_events(paths: Sequence[str]) -> list[dict[str, Any]]:
                 except msgspec.MsgspecError:
                     continue
                 if bytes(event.run.facets.capture):
-                    job = (event.job.namespace, event.job.name)
+                    job = event.job
                     last.pop(job, None)  # jobs in the order of their last events
                     last[job] = bytes(line)
     return [msgspec.json.decode(line) for line in last.values()]

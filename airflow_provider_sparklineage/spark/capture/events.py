@@ -16,6 +16,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from airflow_provider_sparklineage.model.jobs import JobName
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -28,18 +30,11 @@ class RunIdentity(msgspec.Struct):
     run_id: str = msgspec.field(name="runId")
 
 
-class JobIdentity(msgspec.Struct):
-    """``job`` of a parent facet."""
-
-    namespace: str
-    name: str
-
-
 class ParentFacet(msgspec.Struct):
     """Run facet ``parent``: the application of an action, the Airflow task of an application."""
 
     run: RunIdentity
-    job: JobIdentity | None = None
+    job: JobName | None = None
 
 
 class ProcessingEngineFacet(msgspec.Struct):
@@ -106,11 +101,9 @@ class Run(msgspec.Struct):
     facets: RunFacets | None = None
 
 
-class Job(msgspec.Struct):
+class Job(JobName, frozen=True):
     """``job`` of an event."""
 
-    namespace: str
-    name: str
     facets: JobFacets | None = None
 
 

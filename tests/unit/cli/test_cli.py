@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import JobName, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests.conftest import golden
 
 STAGING = str(golden("staging_chain"))
