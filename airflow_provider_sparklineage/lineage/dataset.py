@@ -134,6 +134,9 @@ def with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
     """Add declared datasets that were not observed under that name or a symlink of theirs."""
+    declared = tuple(declared)
+    if not declared:
+        return observed
     known = set(observed)
     for dataset in observed.values():
         known |= dataset.symlinks

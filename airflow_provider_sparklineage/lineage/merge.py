@@ -170,15 +170,16 @@ def _graded(
     found, unknown = {}, {}
     for name, dataset in datasets.items():
         ledger = ledgers.of(name)
-        why = ""
-        found[name] = located = replace(dataset, locations=ledger.locations(side))
+        observed, subset, why = False, None, ""
         if ledger.is_observed(side):
             try:
-                found[name] = replace(located, observed=True, subset=ledger.subset(side))
+                observed, subset = True, ledger.subset(side)
             except UnknownPartitionsError as reason:
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
             why = f"not all {_ACCESSES[side]} of it were observed"
+        locations = ledger.locations(side)
+        found[name] = replace(dataset, locations=locations, observed=observed, subset=subset)
         if why:
             unknown[name] = Degradation(
                 DegradationCode.PARTITIONS_UNKNOWN,

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.access.contents import Contents
 from airflow_provider_sparklineage.lineage.access.lifecycle import overwrites_everything
-from airflow_provider_sparklineage.lineage.access.observed import ObservedAccesses
+from airflow_provider_sparklineage.lineage.access.observed import NOTHING_OBSERVED, ObservedAccesses
 from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.access.timeline import Timeline
 from airflow_provider_sparklineage.lineage.application.accesses import (
@@ -25,16 +26,14 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
 from airflow_provider_sparklineage.lineage.application.binding import Observations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from airflow_provider_sparklineage.lineage.access.contents import Contents
     from airflow_provider_sparklineage.lineage.access.observed import Subset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+_NOTHING_UNTRACED: Timeline[UntracedColumns] = Timeline(())
 
 
 class Ledger:
@@ -51,16 +50,16 @@ class Ledger:
     def __init__(
         self,
         dataset: DatasetName,
-        observed: ObservedAccesses | None = None,
-        untraced: Iterable[tuple[datetime, datetime, UntracedColumns]] = (),
+        observed: ObservedAccesses = NOTHING_OBSERVED,
+        untraced: Timeline[UntracedColumns] = _NOTHING_UNTRACED,
         tables: frozenset[str] = frozenset(),
     ) -> None:
         self._dataset = dataset
         self.tables = tables
-        self.observed = observed or ObservedAccesses()
-        self._untraced = Timeline(untraced)
-        self._reported = ReportedWrites()
-        self._totals = {side: _Totals() for side in Side}
+        self.observed = observed
+        self._untraced = untraced
+        self._reported: ReportedWrites | None = None  # of most datasets there are only reads
+        self._totals = {Side.READ: _Totals(), Side.WRITE: _Totals()}
         self.is_read_back = False
         self.is_assumed = False
 
@@ -114,9 +113,11 @@ class Ledger:
 
         :return: None if the application had put nothing there that was read
         """
-        reported = self._reported.provenance(read)
-        internal = self.observed.is_internal(read) if reported else None
-        if reported is None or internal is None:
+        reported = self._reported.provenance(read) if self._reported else None
+        if reported is None:
+            return None
+        internal = self.observed.is_internal(read)
+        if internal is None:
             return reported
         return reported._replace(internal=internal, grade=Grade.OBSERVED)
 
@@ -149,6 +150,8 @@ class Ledger:
         if write.size:  # others, as CREATE TABLE, write no data
             total.grade = min(total.grade, write.grade)
         total.add(write.scope.locations)
+        if self._reported is None:
+            self._reported = ReportedWrites()
         self._reported.add(write, columns, sources)
 
     # --- the sum of all accesses ---
@@ -167,7 +170,7 @@ class Ledger:
 
     def contents(self) -> Contents:
         """Give what the application had put into the dataset when it ended."""
-        return self._reported.at_the_end()
+        return self._reported.at_the_end() if self._reported else Contents()
 
 
 class _Totals:
@@ -207,8 +210,12 @@ class Ledgers:
         ledger = self._of.get(dataset)
         if ledger is None:
             seen = self._observations
-            observed = ObservedAccesses(seen.reads.get(dataset, ()), seen.writes.get(dataset, ()))
-            untraced = seen.untraced_columns.get(dataset, ())
-            tables = seen.tables.get(dataset, frozenset())
-            ledger = self._of[dataset] = Ledger(dataset, observed, untraced, tables)
+            untraced = seen.untraced_columns.get(dataset)
+            reads, writes = seen.reads.get(dataset, ()), seen.writes.get(dataset, ())
+            ledger = self._of[dataset] = Ledger(
+                dataset,
+                ObservedAccesses(reads, writes) if reads or writes else NOTHING_OBSERVED,
+                Timeline(untraced) if untraced else _NOTHING_UNTRACED,
+                seen.tables.get(dataset, frozenset()),
+            )
         return ledger

@@ -57,7 +57,10 @@ class UnknownPartitionsError(Exception):
 
 
 class ObservedAccesses:
-    """All observed accesses to one dataset, found again by the time of an action."""
+    """All observed accesses to one dataset, found again by the time of an action.
+
+    It answers the same whatever was asked before.
+    """
 
     def __init__(self, reads: Sequence[Access] = (), writes: Sequence[Access] = ()) -> None:
         self._of = {Side.READ: reads, Side.WRITE: writes}
@@ -186,3 +189,6 @@ def _subset(
         return None
     exact = all(access.exact for access in accesses)
     return Subset(tuple(dimensions), frozenset(partitions), whole, exact)
+
+
+NOTHING_OBSERVED = ObservedAccesses()

@@ -17,7 +17,6 @@ lost.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.access.contents import Contents, Write
@@ -166,8 +165,8 @@ class ReportedWrites:
         writes = self._writes
         last = next((n for n in reversed(range(len(writes))) if not writes[n].access.appends), 0)
         access = writes[last].access
-        owned = replace(access.owned, full=True)
-        writes[last] = writes[last]._replace(access=replace(access, owned=owned, grade=Grade.SIZE))
+        full = access._replace(owned=access.owned._replace(full=True), grade=Grade.SIZE)
+        writes[last] = writes[last]._replace(access=full)
         self._left = _left(writes[last:])
         self._now = Contents(self._left)
         return self._now

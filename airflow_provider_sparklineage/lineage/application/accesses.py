@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,8 +24,7 @@ class Grade(IntEnum):
     """The observer saw the partitions in the driver."""
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """A part of a dataset, as far as it is known; nothing is known of the empty one.
 
     :param full: whether it is all of the dataset
@@ -44,8 +42,7 @@ UNKNOWN = Scope()
 FULL = Scope(full=True)
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One read or write of a dataset.
 
     :param ended: None if it never ended

@@ -29,17 +29,17 @@ class ReportedColumns:
     """Decodes the column lineage of writes; knows the schemas of all datasets so far."""
 
     def __init__(self) -> None:
-        self._schemas: dict[DatasetName, frozenset[str]] = {}
+        self._schemas: dict[DatasetName, tuple[str, ...]] = {}
 
     def learn(self, action: Action) -> None:
         """Remember the columns of the datasets of an action."""
         for dataset in (*action.inputs, *action.outputs):
             if dataset.column_names:
-                self._schemas[dataset.name] = frozenset(dataset.column_names)
+                self._schemas[dataset.name] = dataset.column_names
 
-    def schema(self, dataset: DatasetName) -> frozenset[str]:
+    def schema(self, dataset: DatasetName) -> tuple[str, ...]:
         """Give the columns of a dataset; none where they are not known."""
-        return self._schemas.get(dataset, frozenset())
+        return self._schemas.get(dataset, ())
 
     def of_write(
         self, action: Action, output: ActionDataset, untraced: Iterable[UntracedColumns]

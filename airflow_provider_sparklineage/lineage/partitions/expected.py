@@ -57,6 +57,10 @@ class Expectations:
         self._all = tuple(expectations)
         self._bound: set[Expectation] = set()
 
+    def __bool__(self) -> bool:
+        """Whether anything is expected."""
+        return bool(self._all)
+
     def of(
         self,
         dataset: DatasetName,
