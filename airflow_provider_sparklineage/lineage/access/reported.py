@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.lineage.access.contents import Contents, Write
 from airflow_provider_sparklineage.lineage.application.accesses import Grade
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
+from airflow_provider_sparklineage.model.globs import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,7 +86,7 @@ class ReportedWrites:
                 self._now.add(write)
         self._order.append(at)
         self._written |= write.locations
-        if access.scope.locations is None or any(map(_is_glob, write.locations)):
+        if access.scope.locations is None or any(map(is_glob, write.locations)):
             self._anywhere.append(number)
         else:
             for location in write.locations:
@@ -135,7 +136,7 @@ class ReportedWrites:
 
     def _among(self, locations: frozenset[str] | None) -> list[Write]:
         """Give the writes that may have been to some locations, as they ended."""
-        if locations is None or any(map(_is_glob, locations)):
+        if locations is None or any(map(is_glob, locations)):
             return self._writes
         numbers = set(self._anywhere)
         for location in locations:
@@ -181,10 +182,6 @@ def _left(writes: Sequence[Write]) -> list[Write]:
             left.append(write)
         replaced |= write.replaced
     return left[::-1]
-
-
-def _is_glob(location: str) -> bool:
-    return "*" in location or "{" in location
 
 
 def _folders_above(location: str) -> Iterator[str]:
