@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.globs import ANY_DEPTH, compiled_folders
 from airflow_provider_sparklineage.model.rules.documents import checked, document
-from airflow_provider_sparklineage.model.rules.text import Source, content, read
+from airflow_provider_sparklineage.model.rules.text import LineNumbers, content, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,13 +92,13 @@ class PartitionRules:
     rules: tuple[Rule, ...] = ()
 
     @classmethod
-    def of(cls, documents: object, source: Source | None = None) -> PartitionRules:
+    def of(cls, documents: object, lines: LineNumbers | None = None) -> PartitionRules:
         """Make rules of what :meth:`documents` gives, or of a rules file's content.
 
-        :param source: where the documents are from
+        :param lines: where the documents are from
         :raise RulesError: if a rule is wrong; names its place and key
         """
-        return cls(tuple(Rule(*rule) for rule in checked(documents, source or Source())))
+        return cls(tuple(Rule(*rule) for rule in checked(documents, lines or LineNumbers())))
 
     def documents(self) -> list[dict[str, object]]:
         """Give the rules as JSON has them; :meth:`of` makes equal rules of them."""
@@ -109,7 +109,7 @@ class PartitionRules:
         return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
 
     def dimensions(self, dataset: DatasetName) -> dict[str, Dimension]:
-        """Describe a dataset's dimensions by their labels; none if no rule does."""
+        """Give a dataset's dimensions by their labels; none if no rule is for it."""
         spec = self.spec(dataset)
         return {d.label: d for d in spec.dimensions} if spec else {}
 
@@ -138,5 +138,5 @@ def load(text_or_path: str | Path) -> PartitionRules:
 
 @lru_cache(maxsize=16)  # a task's settings are resolved several times, and each time the same
 def _made_of(text: str, name: str) -> PartitionRules:
-    documents, source = read(text, name)
-    return NO_RULES if documents is None else PartitionRules.of(documents, source)
+    documents, lines = read(text, name)
+    return NO_RULES if documents is None else PartitionRules.of(documents, lines)

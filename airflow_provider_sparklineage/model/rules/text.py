@@ -24,8 +24,12 @@ _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not t
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where rules come from, to say it in errors."""
+class LineNumbers:
+    """Where the values of rules are, for errors.
+
+    :param name: of the file; empty of inline rules
+    :param lines: line by keys; of others that of the value around them
+    """
 
     name: str = ""
     lines: Mapping[Keys, int] = field(default_factory=dict)
@@ -48,26 +52,26 @@ def _dotted(keys: Keys) -> str:
     return ", ".join([*rule, *([f"key {rest.lstrip('.')}"] if rest else [])])
 
 
-def read(text: str, name: str) -> tuple[object, Source]:
+def read(text: str, name: str) -> tuple[object, LineNumbers]:
     """Read the YAML of rules.
 
     :param name: of the file that they are from; empty of inline rules
-    :return: lists, dicts and texts, and the source that knows their lines; None of empty rules
+    :return: lists, dicts and texts, with their lines; None of empty rules
     :raise RulesError: if it is no YAML
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
-        source = Source(name, {(): mark.line + 1} if mark else {})
-        raise source.error((), f"this is no YAML ({e.problem})", _HINT) from e
+        lines = LineNumbers(name, {(): mark.line + 1} if mark else {})
+        raise lines.error((), f"this is no YAML ({e.problem})", _HINT) from e
     except (yaml.YAMLError, RecursionError) as e:
-        raise Source(name).error((), f"this is no YAML ({e})", _HINT) from e
+        raise LineNumbers(name).error((), f"this is no YAML ({e})", _HINT) from e
     if node is None:
-        return None, Source(name)
+        return None, LineNumbers(name)
     plain = _Plain(name)
     document = plain.value(node, ())
-    return document, Source(name, plain.lines)
+    return document, LineNumbers(name, plain.lines)
 
 
 def content(text_or_path: str | Path) -> tuple[str, str]:
@@ -85,7 +89,7 @@ def content(text_or_path: str | Path) -> tuple[str, str]:
         return path.read_text(encoding="utf-8"), str(path)
     except (OSError, ValueError) as e:
         fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
-        raise Source(str(path)).error((), f"the file cannot be read ({e})", fix) from e
+        raise LineNumbers(str(path)).error((), f"the file cannot be read ({e})", fix) from e
 
 
 class _Plain:
@@ -129,4 +133,4 @@ class _Plain:
         return found
 
     def _error(self, keys: Keys, problem: str, fix: str) -> RulesError:
-        return Source(self._name, self.lines).error(keys, problem, fix)
+        return LineNumbers(self._name, self.lines).error(keys, problem, fix)

@@ -109,7 +109,7 @@ def test_the_first_rule_that_matches_wins():
 
 def test_a_definition_has_dimensions_layout_and_description(rules):
     dimensions = (
-        Dimension(("event_date",), format="%Y-%m-%d"),  # how the layout's values are spelled
+        Dimension(("event_date",), format="%Y-%m-%d"),  # the format of the layout's values
         Dimension.of("country"),
     )
     assert rules.spec(DatasetName("hdfs://nn", "/lake/t")) == PartitionSpec(
@@ -263,7 +263,9 @@ def rule(**changes):
             "- dataset: /t/*\n  dimensions: {field: a}\n", "it must be a list", id="no list inside"
         ),
         pytest.param(
-            "- dataset: /t/*\n  dimensions: [[a]]\n", "it must be a mapping", id="list in a list"
+            "- dataset: /t/*\n  dimensions: [[a]]\n",
+            "line 2, rule 1, key dimensions[1]: it must be a mapping with the keys field, fields,",
+            id="list in a list",
         ),
         pytest.param(
             "- dataset: /t/*\n  dimensions: [2024]\n",
@@ -316,6 +318,21 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
         pytest.param({}, "as given: the rules are no list", id="no list"),
         pytest.param(rule(dimensions=[{"field": 1}]), "rule 1, key dimensions[1].field", id="type"),
         pytest.param(rule(layout=None), "rule 1, key layout: it must be a text", id="null"),
+        pytest.param(rule(dimensions=None), "rule 1, key dimensions: it must be a list", id="none"),
+        pytest.param(rule(dataset=" "), "no dataset's name is like ''", id="blank glob"),
+        pytest.param(
+            rule(dimensions=[" "]),
+            "key dimensions[1]: it must be a text that",
+            id="blank dimension",
+        ),
+        pytest.param(
+            rule(dimensions=[{"fields": ["a", " "]}]), "it must be a text that", id="blank field"
+        ),
+        pytest.param(rule(dataset=1), "key dataset: it must be a text, or a list", id="a number"),
+        pytest.param(rule(dataset=["/a", 1]), "key dataset[2]: it must be a text", id="and one"),
+        pytest.param(
+            [{"dataset": "/a", "a ` - at b": 1}], "key 'a ` - at b' is not known", id="odd key"
+        ),
     ],
 )
 def test_wrong_documents_of_a_manifest_are_refused_with_rule_and_key(documents, message):
