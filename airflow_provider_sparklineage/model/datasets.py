@@ -246,6 +246,14 @@ def is_files(name: DatasetName) -> bool:
     return name.namespace == "file" or name.namespace.partition(":")[0] in _FILE_SYSTEMS
 
 
+_FILE = re.compile(r"part-[^/]*|[^/]*\.[A-Za-z][A-Za-z0-9]{0,9}")
+
+
+def looks_like_file(path: str) -> bool:
+    """Whether the last part of a path is more likely a file than a folder: Spark's datasets."""
+    return _FILE.fullmatch(path.rpartition("/")[2]) is not None
+
+
 def is_database(name: DatasetName) -> bool:
     """Whether a dataset is a table behind JDBC; Derby's namespace is ``file:<path>``."""
     return name.namespace.partition(":")[0] in _DATABASES and not is_files(name)

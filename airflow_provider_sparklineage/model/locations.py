@@ -28,6 +28,7 @@ from airflow_provider_sparklineage.model.datasets import (
     DatasetName,
     Naming,
     canonical,
+    looks_like_file,
     untrimmed,
 )
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
@@ -35,8 +36,6 @@ from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import Split
-
-_FILE = re.compile(r"[^/]*(?:\.[A-Za-z][A-Za-z0-9]{0,9}|\*[^/]*)")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Locator:
 
     def _folder(self, place: DatasetName) -> DatasetName:
         above, _, last = place.name.rpartition("/")
-        if not _FILE.fullmatch(last) or self.naming.trim(place.name) != place.name:
+        if not (looks_like_file(last) or "*" in last) or self.naming.trim(place.name) != place.name:
             return place
         is_partition = self.naming.trim(above) != above
         return DatasetName(place.namespace, above) if is_partition else place

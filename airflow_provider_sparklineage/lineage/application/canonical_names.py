@@ -11,12 +11,11 @@ Column lineage can also name a single file, where the inputs name its folder.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.datasets import united_locations
-from airflow_provider_sparklineage.model.datasets import is_files
+from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -72,17 +71,13 @@ def _joined(
     return tuple(found[name] for name in sorted(found))
 
 
-# A single file, which column lineage names where the inputs name its folder.
-_FILE = re.compile(r"/(part-|[^/]*\.\w+$)[^/]*$")
-
-
 def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
     """Find the input that a name in column lineage stands for: itself, else the longest above."""
     names = {d.name for d in action.inputs}
 
     def input_name(reported: DatasetName) -> DatasetName:
         name = action.moved.get(reported, reported)
-        if name in names or not _FILE.search(name.name):
+        if name in names or not looks_like_file(name.name):
             return name
         above = [
             n

@@ -10,6 +10,7 @@ from airflow_provider_sparklineage.model.datasets import (
     canonical,
     is_database,
     is_files,
+    looks_like_file,
     untrimmed,
 )
 
@@ -140,6 +141,22 @@ def test_a_pattern_that_python_cannot_match_is_told_and_removes_nothing(pattern)
 def test_the_default_configuration_names_as_the_listener_without_one():
     assert Naming.of({}) == Naming()
     assert len({Naming(), Naming.of({}), Naming.of({f"{CONF}.removePath.pattern": "x"})}) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/t/part-00000-5a4c.c000.snappy.parquet", True),
+        ("/t/part-00000", True),
+        ("orders.csv", True),
+        ("/t/orders.csv/dt=1", False),
+        ("/t/v1.2", False),
+        ("/t/orders", False),
+        ("", False),
+    ],
+)
+def test_files_have_an_extension_or_sparks_own_names(path, expected):
+    assert looks_like_file(path) is expected
 
 
 def test_an_untrimmed_name_is_the_place_itself():

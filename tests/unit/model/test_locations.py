@@ -143,6 +143,7 @@ def test_rules_come_first(naming, path, expected):
     [
         pytest.param("/t/x/dt=1/p-0.parquet", ("/t/x", {"dt": "1"}), id="a file of a partition"),
         pytest.param("/t/x/dt=1/*", ("/t/x", {"dt": "1"}), id="all files"),
+        pytest.param("/t/x/dt=1/part-00000", ("/t/x", {"dt": "1"}), id="a file of text"),
         pytest.param("/hive/t/dt=1/p-0.parquet", ("/hive/t", {"dt": "1"}), id="by a rule"),
         pytest.param("/t/x/2024-05-06/p-0.csv", ("/t/x", None), id="a file of a date"),
         pytest.param("/t/x/dt=1/sub", ("/t/x/dt=1/sub", {}), id="a folder in a partition"),
