@@ -41,9 +41,9 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """Values of options from one place; None and empty text are no values.
+    """Values of options from one origin; None and empty text are no values.
 
-    :param conn_id: which connection, of the origin CONNECTION
+    :param conn_id: id of the connection, if that is where they come from
     """
 
     origin: Origin

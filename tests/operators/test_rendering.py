@@ -333,6 +333,19 @@ def test_a_rendering_that_fails_forgets_an_earlier_one():
     assert task.lineage_try.traces is None
 
 
+def test_each_rendering_begins_a_try_of_its_own():
+    """Airflow renders and runs shallow copies of the DAG's task, one for each run."""
+    with DAG("d", schedule=None):
+        task = operator(application_args=["{{ ds }}"])
+    first = rendered(task)
+    second = rendered(task, of_run(pendulum.datetime(1970, 1, 1)))
+    values = [[text.value for text in copy.lineage_try.traces] for copy in (first, second)]
+    assert values == [[DAY], ["1970-01-01"]]
+    earlier = first.lineage_try
+    assert rendered(first).lineage_try is not earlier
+    assert task.lineage_try.traces is None
+
+
 def test_before_rendering_nothing_is_traced():
     assert operator(application_args=["{{ ds }}"]).lineage_try.traces is None
 
