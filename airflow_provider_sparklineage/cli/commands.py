@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
 
-class Argument(NamedTuple):
+@dataclass(frozen=True)
+class Argument:
     """An argument, in the words that argparse and Airflow's ``Arg`` share."""
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
 
 
-class Command(NamedTuple):
+@dataclass(frozen=True)
+class Command:
     """A command of ``sparklineage``."""
 
     name: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 
 class Status(StrEnum):
@@ -15,7 +15,8 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-class Check(NamedTuple):
+@dataclass(frozen=True)
+class Check:
     """What was checked, what was found, and what to do about it.
 
     :param name: of what was checked, in a few words

@@ -8,7 +8,8 @@ added by an entry here and a field of the same name in ``Settings``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 SECTION = "sparklineage"
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True)
+class Option:
     """An option.
 
     :param name: in the configuration, in a connection's extra, of the operator's argument

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
@@ -67,7 +67,8 @@ NO_CONNECTION = Source(Origin.CONNECTION)
 NO_CONFIGURATION = Source(Origin.CONFIGURATION)
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True)
+class Given:
     """What a source has for an option."""
 
     option: Option

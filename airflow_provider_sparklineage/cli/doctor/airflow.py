@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
@@ -46,7 +47,8 @@ _SHORT_S = 10
 """Airflow's own default: a backend that is restarted is retried for as long."""
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """What was found.
 
     :param settings: that a task would have; the defaults if they cannot be resolved
@@ -80,7 +82,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
 def masked_checks(checks: Iterable[Check]) -> list[Check]:
     """Hide the secrets that Airflow knows, and the credentials of URLs."""
     return [
-        c._replace(message=masked_message(c.message), fix=masked_message(c.fix)) for c in checks
+        replace(c, message=masked_message(c.message), fix=masked_message(c.fix)) for c in checks
     ]
 
 
@@ -262,5 +264,5 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
         deploy_mode.require_reachable(host, shared=resolved.capture_location_shared)
     except RemoteDriverError as error:
         problem = failed(SPARK_CONNECTION, error)
-        return problem._replace(status=Status.WARNING), binary
+        return replace(problem, status=Status.WARNING), binary
     return Check(SPARK_CONNECTION, Status.OK, f"{conn_id} submits to {master}."), binary

@@ -6,6 +6,7 @@ which it refuses in its own words before it stores anything, that the way for ev
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
@@ -86,7 +87,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
 def _checked_web(endpoint: Endpoint) -> Check:
     url = str(endpoint.web_url).rstrip("/")
     # Another host than the API's, so it is not given the API's key.
-    answer = ask(endpoint._replace(url=url, api_key=None), "GET", "/")
+    answer = ask(replace(endpoint, url=url, api_key=None), "GET", "/")
     fix = "Mend web_url: it is the address at which you open the backend's pages in a browser."
     if isinstance(answer, Problem):
         return Check(WEB, Status.WARNING, answer.message, fix)

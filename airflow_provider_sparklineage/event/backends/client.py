@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
@@ -13,7 +14,8 @@ TIMEOUT_S = 5.0
 """As long as OpenLineage's own client waits."""
 
 
-class Endpoint(NamedTuple):
+@dataclass(frozen=True)
+class Endpoint:
     """How a backend is reached.
 
     :param url: of the API, as
@@ -22,13 +24,14 @@ class Endpoint(NamedTuple):
     """
 
     url: str
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     web_url: str | None = None
     verify: bool = True
     timeout: float = TIMEOUT_S
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True)
+class Problem:
     """What is wrong, and what to do about it."""
 
     message: str

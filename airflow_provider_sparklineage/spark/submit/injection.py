@@ -8,9 +8,8 @@ transport (:mod:`.transport`), and the application's run id, which is ours.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
@@ -45,7 +44,8 @@ OBSERVER = "spark.sparklineage."
 DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-class Observation(NamedTuple):
+@dataclass(frozen=True)
+class Observation:
     """What makes the driver observe the partitions that are read and written.
 
     :param zip: the observer (:mod:`.driver_zip`)
@@ -58,7 +58,8 @@ class Observation(NamedTuple):
     tag: str
 
 
-class Injection(NamedTuple):
+@dataclass(frozen=True)
+class Injection:
     """What is to be injected.
 
     :param jars: listener jar to add, unless the job has one, and jars that extend the listener
@@ -73,7 +74,7 @@ class Injection(NamedTuple):
     jars: tuple[str, ...]
     events_path: Path
     application_run_id: str
-    defaults: Mapping[str, str] = MappingProxyType({})
+    defaults: Mapping[str, str] = field(default_factory=dict)
     existing_transport: ExistingTransport = ExistingTransport.KEEP
     submit_opts: str | None = None
     observation: Observation | None = None

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS, Identity, of_name
@@ -35,7 +36,8 @@ _MAX_COMMENT = 0xFFFF
 _ZIP64 = 0xFFFFFFFF
 
 
-class ListenerJar(NamedTuple):
+@dataclass(frozen=True)
+class ListenerJar:
     """A readable jar with the listener's class in it."""
 
     path: Path

@@ -7,7 +7,7 @@ what is not known to fit is not injected.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 
@@ -17,7 +17,8 @@ VERSION = "1.53.0"
 """The listener that this package is tested with, and the first that Spark 4.2 needs."""
 
 
-class Pin(NamedTuple):
+@dataclass(frozen=True)
+class Pin:
     """What a published jar of :data:`VERSION` is known by: SHA-256 digest, and size in bytes."""
 
     sha256: str
@@ -43,7 +44,8 @@ NEWEST_SPARK = (4, 2)
 _FIRST_SPARK = (3, 2)  # OpenLineage's own matrix begins there
 
 
-class Identity(NamedTuple):
+@dataclass(frozen=True)
+class Identity:
     """Version and Scala version that a listener declares; None where it does not."""
 
     version: str | None

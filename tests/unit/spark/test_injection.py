@@ -109,24 +109,24 @@ def test_captured_properties_are_extended():
 
 
 def test_submit_options_of_the_environment_are_kept():
-    after = inject(Submission(), INJECTION._replace(submit_opts="-Dx=y"))
+    after = inject(Submission(), replace(INJECTION, submit_opts="-Dx=y"))
     assert after.env_vars["SPARK_SUBMIT_OPTS"] == " ".join(["-Dx=y", *QUIET_JVM])
 
 
 def test_blanks_in_submit_options_are_left_as_they_are():
     quoted = "-Dtitle='two  blanks' -Dsep=\"\t\""
-    after = inject(Submission(), INJECTION._replace(submit_opts=quoted))
+    after = inject(Submission(), replace(INJECTION, submit_opts=quoted))
     assert after.env_vars["SPARK_SUBMIT_OPTS"].startswith(f"{quoted} ")
 
 
 def test_submit_options_of_the_operator_win_over_the_environment():
     submission = Submission(env_vars={"SPARK_SUBMIT_OPTS": "-Dmine=1", "A": "b"})
-    after = inject(submission, INJECTION._replace(submit_opts="-Dx=y"))
+    after = inject(submission, replace(INJECTION, submit_opts="-Dx=y"))
     assert after.env_vars == {"SPARK_SUBMIT_OPTS": " ".join(["-Dmine=1", *QUIET_JVM]), "A": "b"}
 
 
 def test_the_environment_is_left_where_it_is_not_this_workers():
-    assert inject(Submission(), INJECTION._replace(submit_opts=None)).env_vars == {}
+    assert inject(Submission(), replace(INJECTION, submit_opts=None)).env_vars == {}
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_a_jar_address_with_credentials_from_a_file_stays_in_a_file():
 # --- the observer ---------------------------------------------------------------------------------
 
 ZIP = "/bundle/observer.zip"
-OBSERVED = INJECTION._replace(
-    observation=Observation(Path(ZIP), Path("/bundle/observations.ndjson"), "the-tag")
+OBSERVED = replace(
+    INJECTION, observation=Observation(Path(ZIP), Path("/bundle/observations.ndjson"), "the-tag")
 )
 JOB = Submission(application="s3a://jobs/job.py")
 
