@@ -3,7 +3,7 @@
 Policy, case by case:
 
 - Of a side (inputs, outputs) of a failed try of which Spark reported nothing, the datasets of the
-  last successful run are in the event next to those that are declared, and a degradation says so.
+  last successful run are in the event next to those that are declared; a degradation reports it.
 - A declared output that a successful try did not access has no schema. Where a backend makes a
   version of a dataset for each schema that it meets in a run, it gets the facets with which it was
   in START; otherwise the dataset would seem to have lost its columns.

@@ -1,7 +1,7 @@
 """Why columns of an output have no known sources, as far as events and the observer show.
 
 A reason is given only where something points at it: a literal in the statement, a Python function
-that was seen to run, a write without any input. Otherwise the sentence says what it may be.
+that was seen to run, a write without any input. Otherwise the sentence names what it may be.
 """
 
 from __future__ import annotations

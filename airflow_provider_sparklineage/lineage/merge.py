@@ -22,7 +22,7 @@ Policy, case by case:
   what was overwritten in full, and which subset of a dataset is reported. Where nothing was
   observed, it is what was expected (:mod:`.partitions.expected`); :mod:`.partitions.selection` has
   the order.
-- An intermediate (an output that was only read back) is no output where ``intermediates`` say so,
+- An intermediate (an output that was only read back) is no output where ``intermediates`` drop it,
   unless it is declared. Columns that nothing but it is known to be made of have no sources then.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 """
@@ -82,7 +82,7 @@ def merge(
     :param limits: how many partitions and locations the event may name
     :param intermediates: which datasets that were written and read back are no outputs
     :param past_deadline: asked before each action, and before SQL is read to find a subset; when it
-        says True, the rest is left out, and a degradation says so
+        says True, the rest is left out, and a degradation reports it
     """
     application = repaired(application)
     report = SubsetReport(expectations, locator, limits)
@@ -202,7 +202,7 @@ def _composed(
     """Give an output the columns and the datasets that it is made of in the end."""
     name = output.name
     contents = done.ledgers.of(name).contents()
-    # Its own columns are nobody's sources unless it is an input too.
+    # Its own columns are no sources unless it is an input too.
     without = dropped if name in done.inputs else dropped | {name}
     lineage = columns.without_sources_in(contents.columns, without)
     return replace(output, columns=lineage, sources=contents.sources - without)

@@ -184,7 +184,7 @@ def said(datasets):
     return {
         d.name.name.partition("/lake/")[2]: (
             [str(p) for p in sorted(d.subset.partitions)]
-            if d.subset and not d.subset.whole
+            if d.subset and not d.subset.full
             else None
         )
         for d in datasets

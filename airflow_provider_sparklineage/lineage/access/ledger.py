@@ -83,7 +83,7 @@ class Ledger:
         )
 
     def write_by(self, action: Action, dataset: ActionDataset, reported: ColumnLineage) -> Access:
-        """Give the write of an action; whether it replaced everything is as its commands say.
+        """Give the write of an action; what its commands did decides what it replaced.
 
         :param reported: its column lineage as the listener reported it
         """

@@ -42,13 +42,13 @@ _OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?(, [\w.`]+ IS NOT NULL)*")
 class Subset:
     """Partitions of a dataset that were read or written; none of them is a legal subset.
 
-    :param whole: whether that is all of the dataset: a read that nothing restricted
+    :param full: whether that is all of the dataset: a read that nothing restricted
     :param exact: whether these are the partitions for certain
     """
 
     dimensions: tuple[Dimension, ...]
     partitions: frozenset[Partition]
-    whole: bool = False
+    full: bool = False
     exact: bool = True
 
 
@@ -123,13 +123,13 @@ class ObservedAccesses:
             written = (access.scope.partitions or () for access in accesses)
             return _subset(accesses, {p for partitions in written for p in partitions})
         partitions: set[Partition] = set()
-        whole = False
+        full = False
         for read in sorted(accesses, key=lambda r: r.started):
             outside = self._outside(read)
             is_foreign = bool(outside) and outside == read.scope.partitions
-            whole = whole or (read.scope.full and is_foreign)
+            full = full or (read.scope.full and is_foreign)
             partitions |= outside
-        return _subset(accesses, partitions, whole=whole)
+        return _subset(accesses, partitions, full=full)
 
     def _outside(self, read: Access) -> frozenset[Partition]:
         return (read.scope.partitions or frozenset()) - self._owned.before(read.started)
@@ -180,7 +180,7 @@ def _timeline(accesses: Iterable[Access]) -> Timeline[Access]:
 
 
 def _subset(
-    accesses: Collection[Access], partitions: set[Partition], *, whole: bool = False
+    accesses: Collection[Access], partitions: set[Partition], *, full: bool = False
 ) -> Subset | None:
     dimensions: dict[Dimension, None] = {}
     for access in accesses:
@@ -188,7 +188,7 @@ def _subset(
     if not dimensions or Partition() in partitions:
         return None
     exact = all(access.exact for access in accesses)
-    return Subset(tuple(dimensions), frozenset(partitions), whole, exact)
+    return Subset(tuple(dimensions), frozenset(partitions), full, exact)
 
 
 NOTHING_OBSERVED = ObservedAccesses()

@@ -63,7 +63,7 @@ class ReportedWrites:
         columns: ColumnLineage = ColumnLineage(),  # noqa: B008  (frozen)
         sources: frozenset[DatasetName] = frozenset(),
     ) -> None:
-        """Add a write; one that never ended is read by nobody.
+        """Add a write; one that never ended was not read back.
 
         :param columns: its column lineage, with intermediates resolved
         :param sources: datasets from outside that it was made of

@@ -1,4 +1,4 @@
-"""What was observed, found again by the time of an action: in time of what is found."""
+"""What was observed, found again by the time of an action, at the cost of what is found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Spark tells durations in ns and moments in ms, and takes the two at slightly different places.
+# Spark measures durations in ns and timestamps in ms, and at slightly different places.
 SLACK = timedelta(milliseconds=20)
 
 

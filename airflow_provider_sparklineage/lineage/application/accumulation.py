@@ -1,22 +1,22 @@
 """Events of a spark-submit to a :class:`SparkApplication`: accumulated by run id, then repaired.
 
-The listener says one action (a SQL execution) in two to ten events, each with a part of the truth,
+The listener reports one action (a SQL execution) in two to ten events, none of them complete,
 in an order that threads can shuffle. So what is kept of a run is a join over its events, the same
 for every order and every repetition of them:
 
 =====================  ==========================================================================
 what                   which value stays
 =====================  ==========================================================================
-datasets, locations    the union over all events of the run; once whole is whole
+datasets, locations    the union over all events of the run; once full is full
 a facet of a dataset   the one of the latest event that has it non-empty
-``version`` and        those of the earliest event: later ones may tell of the run's own write
+``version`` and        those of the earliest event: later ones may be after the run's own write
 statistics of inputs
 ``outputStatistics``   the latest before the end: COMPLETE may give those of another action
-properties             all values that were said: they are the session's, and change while it runs
+properties             all values: they are the session's, and change while it runs
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-What the listener says that is not so is repaired (:mod:`.repairs`).
+What the listener reports wrongly is repaired (:mod:`.repairs`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class ActionState(StrEnum):
-    """How an action ended, as far as its events say."""
+    """How an action ended, as far as its events show."""
 
     COMPLETE = "complete"
     FAILED = "failed"
@@ -67,7 +67,7 @@ class Action:
     sql: str = ""
     properties: Mapping[str, frozenset[str]] = field(default_factory=dict)
     error: str = ""
-    """Class and error condition of the exception that it failed by; empty if nobody knows."""
+    """Class and error condition of the exception that it failed by; empty if not known."""
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
     """Datasets under the listener's name, where rules name them otherwise."""
 
@@ -103,7 +103,7 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
     runs: dict[str, _Run] = {}
     own = _ApplicationRun(run_id)
     same: dict[bytes, bytes] = {}
-    """Every facet once: a thousand actions say the schema of one table."""
+    """Every facet once: a thousand actions report the schema of one table."""
     for event in events:
         if event.run.run_id == run_id:
             own.add(event)
@@ -115,13 +115,13 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         else:
             own.foreign += 1
     actions = sorted((r.action() for r in runs.values()), key=lambda a: (a.started, a.run_id))
-    moments = [own.last, *(r.last for r in runs.values())]
+    last_events = [own.last, *(r.last for r in runs.values())]
     return SparkApplication(
         run_id=run_id,
         namespace=own.namespace,
         job_name=own.job_name,
         actions=tuple(actions),
-        last_event=max((m for m in moments if m is not None), default=None),
+        last_event=max((at for at in last_events if at is not None), default=None),
         finished=own.finished,
         events=own.events + sum(r.events for r in runs.values()),
         foreign_events=own.foreign,
@@ -134,36 +134,36 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
 # --- one run --------------------------------------------------------------------------------------
 
 # Within one millisecond the end of a run is later than its start, whatever the order of the lines.
-_RANK = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
-_Moment = tuple[datetime, int]
+_ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
+_Rank = tuple[datetime, int]
 
 
-def _moment(event: SparkEvent) -> _Moment:
-    return event.event_time, _RANK.get(event.event_type or "OTHER", 1)
+def _rank(event: SparkEvent) -> _Rank:
+    return event.event_time, _ORDER.get(event.event_type or "OTHER", 1)
 
 
 _EMPTY = (b"null", b"{}", b"[]")
 _LONGEST_EMPTY = max(map(len, _EMPTY))
 
 
-# What an input was when the run began: later events may already tell of the run's own write.
+# What an input was when the run began: later events may be after the run's own write.
 _EARLIEST = frozenset({"version", "inputStatistics"})
-# At the end of a run the listener can give it the statistics of another one that ran beside it.
+# At the end of a run the listener can give it the statistics of one that ran at the same time.
 _NOT_FROM_THE_END = "outputStatistics"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class _Facets:
-    """Facets by name, each with the moment that it is from; ties fall to the greater bytes."""
+    """Facets by name, each with the rank of its event; of equal ranks the greater bytes stay."""
 
     __slots__ = ("_earliest", "_same", "_values")
 
     def __init__(self, same: dict[bytes, bytes], earliest: frozenset[str] = frozenset()) -> None:
         self._same = same
         self._earliest = earliest
-        self._values: dict[str, tuple[_Moment, bytes]] = {}
+        self._values: dict[str, tuple[_Rank, bytes]] = {}
 
-    def add(self, facets: RawFacets | None, moment: _Moment) -> None:
+    def add(self, facets: RawFacets | None, rank: _Rank) -> None:
         if not facets:
             return
         values = self._values
@@ -172,9 +172,9 @@ class _Facets:
             value = self._same.setdefault(copy, copy)
             if len(value) <= _LONGEST_EMPTY and value in _EMPTY:
                 continue
-            new = (moment, value)
-            if name == _NOT_FROM_THE_END and moment[1] == _RANK["COMPLETE"]:
-                new = ((_LONG_AGO, moment[1]), value)
+            new = (rank, value)
+            if name == _NOT_FROM_THE_END and rank[1] == _ORDER["COMPLETE"]:
+                new = ((_LONG_AGO, rank[1]), value)
             known = values.get(name)
             if known is None or (new < known if name in self._earliest else new > known):
                 values[name] = new
@@ -191,13 +191,13 @@ class _Side:
         self._is_input = is_input
         self._datasets: dict[DatasetName, _Dataset] = {}
 
-    def add(self, datasets: list[EventDataset] | None, moment: _Moment) -> None:
+    def add(self, datasets: list[EventDataset] | None, rank: _Rank) -> None:
         for dataset in datasets or ():
             name = DatasetName(dataset.namespace, dataset.name)
             known = self._datasets.get(name)
             if known is None:
                 known = self._datasets[name] = _Dataset(self._same, is_input=self._is_input)
-            known.add(dataset, moment)
+            known.add(dataset, rank)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
         return tuple(self._datasets[name].dataset(name) for name in sorted(self._datasets))
@@ -211,17 +211,17 @@ class _Dataset:
         self._locations: set[str] = set()
         self._whole = False
 
-    def add(self, entry: EventDataset, moment: _Moment) -> None:
+    def add(self, entry: EventDataset, rank: _Rank) -> None:
         side = entry.input_facets if self._is_input else entry.output_facets
-        self._facets.add(entry.facets, moment)
-        self._side_facets.add(side, moment)
+        self._facets.add(entry.facets, rank)
+        self._side_facets.add(side, rank)
         here = _locations(side)
         self._whole = self._whole or here is None
         self._locations |= here or set()
 
     def dataset(self, name: DatasetName) -> ActionDataset:
         side = self._side_facets.facets()
-        side.pop("subset", None)  # said by ``locations``; facets are made once, at the edge
+        side.pop("subset", None)  # it is in ``locations``; facets are made once, at the edge
         locations = None if self._whole else frozenset(self._locations)
         return ActionDataset(name, self._facets.facets(), side, locations)
 
@@ -237,7 +237,7 @@ class _Subset(msgspec.Struct):
 
 
 def _locations(side_facets: RawFacets | None) -> set[str] | None:
-    """Read the locations of a ``subset`` facet; None where the entry is the whole dataset."""
+    """Read the locations of a ``subset`` facet; None where the entry is the full dataset."""
     if not side_facets or "subset" not in side_facets:
         return None
     subset = decode_facet(side_facets["subset"], _Subset)
@@ -250,14 +250,14 @@ def _locations(side_facets: RawFacets | None) -> set[str] | None:
 
 
 class _Run:
-    """What the events of one action say so far."""
+    """The events of one action so far, joined."""
 
     def __init__(self, run_id: str, same: dict[bytes, bytes]) -> None:
         self.run_id = run_id
         self.events = 0
         self.last: datetime | None = None
-        self._first: _Moment | None = None
-        self._job: tuple[_Moment, str] | None = None
+        self._first: _Rank | None = None
+        self._job: tuple[_Rank, str] | None = None
         self._job_type = ""
         self._ended: datetime | None = None
         self._failed = False
@@ -269,11 +269,11 @@ class _Run:
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1
-        moment = _moment(event)
-        self._first = min(self._first or moment, moment)
+        rank = _rank(event)
+        self._first = min(self._first or rank, rank)
         self.last = max(self.last or event.event_time, event.event_time)
         # The job's name gets its output suffix once the output is known: the latest is fullest.
-        job = (moment, event.job.name)
+        job = (rank, event.job.name)
         self._job = max(self._job or job, job)
         self._job_type = max(self._job_type, event.job_type)
         if event.event_type in ("COMPLETE", "FAIL", "ABORT"):
@@ -288,8 +288,8 @@ class _Run:
         if run_facets and run_facets.spark_properties:
             for key, value in (run_facets.spark_properties.properties or {}).items():
                 self._properties.setdefault(key, set()).add(str(value))
-        self._inputs.add(event.inputs, moment)
-        self._outputs.add(event.outputs, moment)
+        self._inputs.add(event.inputs, rank)
+        self._outputs.add(event.outputs, rank)
 
     def action(self) -> Action:
         first, job = self._first, self._job
@@ -328,7 +328,7 @@ def _kind(exception: ExceptionFacet) -> str:
 
 
 class _ApplicationRun:
-    """What the application's own START and COMPLETE say."""
+    """The application's own START and COMPLETE, joined."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -350,9 +350,9 @@ class _ApplicationRun:
         self.job_name = max(self.job_name, event.job.name)
         facets: Any = event.run.facets
         if facets and facets.application_details:
-            said = facets.application_details.application_id or ""
-            self.application_id = max(self.application_id, said)
+            found = facets.application_details.application_id or ""
+            self.application_id = max(self.application_id, found)
         if facets and facets.processing_engine:
             self.spark_version = max(self.spark_version, facets.processing_engine.version or "")
-            said = facets.processing_engine.adapter_version or ""
-            self.listener_version = max(self.listener_version, said)
+            found = facets.processing_engine.adapter_version or ""
+            self.listener_version = max(self.listener_version, found)

@@ -1,4 +1,4 @@
-"""What the listener says of an application that is not so, put right once for all that follows.
+"""What the listener reports wrongly of an application, repaired once for all that follows.
 
 - RDD runs without an end and without outputs are dropped. They are schema inference and file
   listing, and name one arbitrary partition as if it were read.
@@ -114,7 +114,7 @@ def makes_table_by_select(action: Action) -> bool:
 
 
 def replaces_v2_table(action: Action) -> bool:
-    """Whether an action created or replaced a whole table of a DataSource V2 catalog."""
+    """Whether an action created or replaced a full table of a DataSource V2 catalog."""
     return bool(_V2_TABLE_AS_SELECT.search(action.job_name))
 
 
@@ -128,7 +128,7 @@ def _join(outer: Action, inner: Action) -> Action:
             continue
         around = dict(wrapper.facets)
         if not replaces_v2_table(outer):
-            # The outer execution says CREATE also of an append: the inner one's lifecycle is true.
+            # The outer execution reports CREATE also of an append: the inner one's lifecycle holds.
             around.pop("lifecycleStateChange", None)
         facets = {**around, **dataset.facets}
         if "symlinks" in around:

@@ -1,6 +1,6 @@
 """Column lineage as data: decoded from the listener's facet, combined, composed and expanded.
 
-An *edge* says that one input column influences one output column (``ColumnLineage.fields``) or all
+An *edge*: one input column influences one output column (``ColumnLineage.fields``) or all
 of them (``ColumnLineage.dataset``), each with a list of transformations.
 
 ====================  ============================================================================

@@ -39,20 +39,20 @@ def combine(this: Transformation, upstream: Transformation, via: str = "") -> Tr
 
     INDIRECT here stays; DIRECT after an unknown is unknown; DIRECT after INDIRECT is that INDIRECT;
     DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY. Masking anywhere
-    masks. The description is this one's with what the upstream one says put into it, within
-    :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where that alone says
-    something.
+    masks. The description is this one's with the upstream one's text put into it, within
+    :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where this one
+    adds nothing.
 
     :param via: the column between the two, as this one's description names it; empty where a text
         could mean another column by that name
     """
     masking = this.masking or upstream.masking
     if this.type == DIRECT and (this.subtype == "IDENTITY" or upstream.type == INDIRECT):
-        description = descriptions.cut(upstream.description or this.description)
+        description = descriptions.shortened(upstream.description or this.description)
     elif via:
         description = descriptions.composed(this.description, via, upstream.description)
     else:
-        description = descriptions.cut(this.description)
+        description = descriptions.shortened(this.description)
     if this.type == INDIRECT:
         return Transformation(INDIRECT, this.subtype, description, masking)
     if this.type is None or upstream.type is None:
@@ -92,7 +92,7 @@ def compose(
     """Replace the columns of datasets that the application wrote itself by what those were made of.
 
     A column whose own sources are not known stays as it is: it is true, and more is not known. What
-    influences the whole of an intermediate influences everything made of it. One step is enough,
+    influences all of an intermediate influences everything made of it. One step is enough,
     and it ends whatever is made of what: columns are composed when they are written.
     """
     used = {c for edges in (*lineage.fields.values(), lineage.dataset) for c in edges}

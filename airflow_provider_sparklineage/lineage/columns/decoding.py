@@ -1,17 +1,17 @@
-"""Every form in which listeners said column lineage, read into one.
+"""Every form in which listeners report column lineage, read into one.
 
 ======================================  ========================================================
 form                                    what it is read as
 ======================================  ========================================================
-``transformations`` of an input field   as said
+``transformations`` of an input field   as reported
 no ``transformations`` (old listeners,   the deprecated ``transformationType`` of the output
-queries of JDBC relations)              column if it says something, else unknown
-``dataset`` (the default from 1.37 on)  INDIRECT whatever the entry says; subtype FILTER unless it
+queries of JDBC relations)              column if it has a known word, else unknown
+``dataset`` (the default from 1.37 on)  INDIRECT whatever the entry is; subtype FILTER unless it
                                         names an indirect one
 no ``dataset``: INDIRECT with each      what is done to rows (FILTER, JOIN, GROUP_BY, SORT) and is
-column                                  said of every column is said of the dataset
-``CONDITION``, ``CONDITIONAL``          both INDIRECT, and passed on as said
-```a` ``, ``"a"``, ```a`.`b` ``         ``a``, ``a``, ``a.b``; nested columns stay whole
+column                                  the same for every column goes to ``dataset``
+``CONDITION``, ``CONDITIONAL``          both INDIRECT, and passed on as reported
+```a` ``, ``"a"``, ```a`.`b` ``         ``a``, ``a``, ``a.b``; nested columns stay in one
 ``empty2null(x) AS x``                  IDENTITY: Spark wraps partition columns of a write in it
 IDENTITY of a JDBC column, no text      DIRECT, and how is unknown: it may be an expression
 ``_file``, ``_pos``, …                  no columns, unless the input's schema has them
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-# Frozen, and with tuples, because they are keys: one entry is said of many columns.
+# Frozen, and with tuples, because they are keys: many columns have the same entry.
 class _Transformation(msgspec.Struct, frozen=True):
     type: str | None = None
     subtype: str | None = None
@@ -91,8 +91,8 @@ def decode(
     reading = _Reading(relocate)
     fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
     for name, entry in (decoded.fields or {}).items():
-        said_of_all = _deprecated(entry.type, entry.description or "")
-        if edges := reading.edges(entry.input_fields or (), said_of_all):
+        of_all = _deprecated(entry.type, entry.description or "")
+        if edges := reading.edges(entry.input_fields or (), of_all):
             unite_into(fields.setdefault(_unquoted(name), {}), edges)
     if decoded.dataset:
         return ColumnLineage(fields, reading.influences(decoded.dataset))
@@ -104,23 +104,23 @@ class _Reading:
 
     def __init__(self, relocate: Callable[[DatasetName], DatasetName]) -> None:
         self._relocate = relocate
-        self._said: dict[_InputField, tuple[Column, tuple[Transformation, ...]]] = {}
+        self._known: dict[_InputField, tuple[Column, tuple[Transformation, ...]]] = {}
         self._datasets: dict[tuple[str, str], DatasetName] = {}
 
     def edges(
-        self, inputs: Iterable[_InputField], said_of_all: Transformation
+        self, inputs: Iterable[_InputField], of_all: Transformation
     ) -> dict[Column, tuple[Transformation, ...]]:
         edges: dict[Column, tuple[Transformation, ...]] = {}
         for entry in inputs:
-            said = self._said.get(entry)
-            if said is None:
+            found = self._known.get(entry)
+            if found is None:
                 transformations = tuple(
-                    _as_said(t, entry.field) for t in entry.transformations or ()
+                    _as_reported(t, entry.field) for t in entry.transformations or ()
                 )
-                said = self._said[entry] = (self._column(entry), transformations)
-            column, transformations = said
+                found = self._known[entry] = (self._column(entry), transformations)
+            column, transformations = found
             known = edges.get(column, ())
-            edges[column] = joined(known, transformations or (said_of_all,))
+            edges[column] = joined(known, transformations or (of_all,))
         return edges
 
     def influences(self, inputs: Iterable[_InputField]) -> dict[Column, tuple[Transformation, ...]]:
@@ -128,8 +128,8 @@ class _Reading:
         edges: dict[Column, tuple[Transformation, ...]] = {}
         for entry in inputs:
             column = self._column(entry)
-            said = tuple(map(_as_indirect, entry.transformations or (_Transformation(),)))
-            edges[column] = joined(edges.get(column, ()), tuple(dict.fromkeys(said)))
+            indirect = tuple(map(_as_indirect, entry.transformations or (_Transformation(),)))
+            edges[column] = joined(edges.get(column, ()), tuple(dict.fromkeys(indirect)))
         return edges
 
     def _column(self, entry: _InputField) -> Column:
@@ -140,14 +140,14 @@ class _Reading:
         return Column(dataset, _unquoted(entry.field))
 
 
-def _as_said(t: _Transformation, field: str) -> Transformation:
+def _as_reported(t: _Transformation, field: str) -> Transformation:
     kind = (t.type or "").upper()
     subtype, description = t.subtype or None, t.description or ""
     if subtype == "TRANSFORMATION" and (wrapped := _EMPTY_TO_NULL.fullmatch(description)):
         subtype, description = "IDENTITY", wrapped["of"]
     if kind == DIRECT and (chosen := _PIVOT.match(description)):
         names = _PARTS.findall(chosen["by"])
-        # What a pivot chooses by is aggregated with the value, and told as if it were one.
+        # What a pivot chooses by is aggregated with the value, and reported as if it were one.
         if names[-1:] == _PARTS.findall(field)[-1:]:
             kind, subtype = INDIRECT, "CONDITIONAL"
     if kind not in (DIRECT, INDIRECT):  # OpenLineage knows no others
@@ -160,12 +160,12 @@ def _as_indirect(t: _Transformation) -> Transformation:
     return Transformation(INDIRECT, subtype, t.description or "", bool(t.masking))
 
 
-def _deprecated(said: str | None, description: str) -> Transformation:
+def _deprecated(word: str | None, description: str) -> Transformation:
     """Read the deprecated ``transformationType``: one word for all inputs of an output column.
 
     The specification has IDENTITY and MASKED; ``DIRECT:AGGREGATION`` is how this package fills it.
     """
-    kind, colon, subtype = (said or "").upper().partition(":")
+    kind, colon, subtype = (word or "").upper().partition(":")
     if kind == "MASKED":
         return Transformation(DIRECT, "TRANSFORMATION", description, masking=True)
     if not colon and kind not in (DIRECT, INDIRECT):
@@ -200,7 +200,7 @@ _METADATA = re.compile(r"_(file|pos|spec_id|partition|deleted|metadata)(\..*)?")
 def metadata_columns_removed(
     lineage: ColumnLineage, has_column: Callable[[Column], bool]
 ) -> ColumnLineage:
-    """Drop sources like ``_file`` and ``_metadata.…`` that their dataset's schema lacks.
+    """Drop sources like ``_file`` and ``_metadata.…`` that are not in their dataset's schema.
 
     :param has_column: whether a dataset has a column, by the column's name or its first part
     """
@@ -217,7 +217,7 @@ def metadata_columns_removed(
 def unsure_identities(
     lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
 ) -> ColumnLineage:
-    """Say of columns of databases only that they are direct sources, where no text says more.
+    """Keep of columns of databases only that they are direct sources, where no text shows more.
 
     The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
     """

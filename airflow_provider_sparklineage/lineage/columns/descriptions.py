@@ -1,4 +1,4 @@
-"""What transformations say of themselves in SQL, put into each other and kept short.
+"""The SQL of transformations, put into each other and kept short.
 
 ``sum(amount_eur) AS revenue`` of an intermediate whose ``amount_eur`` was ``(amount * rate) AS
 amount_eur`` reads ``sum((amount * rate)) AS revenue``: of the columns that are named as sources.
@@ -17,7 +17,7 @@ MAX_DESCRIPTION = 1000
 _ALIAS = re.compile(r"(?P<text>.*\S)\s+AS\s+(?:`[^`]+`|\w+)", re.DOTALL | re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)  # the same few texts are said of many columns
+@lru_cache(maxsize=4096)  # many columns have the same few texts
 def composed(outer: str, column: str, inner: str) -> str:
     """Put what a column was made of into a text about that column.
 
@@ -29,19 +29,19 @@ def composed(outer: str, column: str, inner: str) -> str:
     aliased = _ALIAS.fullmatch(inner)
     source = aliased["text"] if aliased else inner
     if not source or source == column or column not in outer:
-        return cut(outer)
+        return shortened(outer)
     end = _ALIAS.fullmatch(outer)
     text, alias = (end["text"], outer[len(end["text"]) :]) if end else (outer, "")
-    pieces, count = _reference(column).subn(lambda m: m[0] if m[1] else "\0", text)
-    named = pieces.count("\0")
+    parts, count = _reference(column).subn(lambda m: m[0] if m[1] else "\0", text)
+    named = parts.count("\0")
     if not count or not named:
-        return cut(outer)
-    if len(pieces) + named * len(source) + len(alias) > MAX_DESCRIPTION:
+        return shortened(outer)
+    if len(parts) + named * len(source) + len(alias) > MAX_DESCRIPTION:
         source = "…"
-    return cut(pieces.replace("\0", source) + alias)
+    return shortened(parts.replace("\0", source) + alias)
 
 
-def cut(text: str) -> str:
+def shortened(text: str) -> str:
     """Shorten a text that is too long by itself."""
     return truncated(text, MAX_DESCRIPTION)
 

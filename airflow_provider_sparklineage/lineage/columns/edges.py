@@ -1,4 +1,4 @@
-"""Columns, what is done with them on the way, and the union of such statements."""
+"""Columns, what is done with them on the way, and the union of such edges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 DIRECT = "DIRECT"
 INDIRECT = "INDIRECT"
-# The stronger statement about a value first: what was aggregated once is an aggregation for good.
+# The stronger one first: what was aggregated once is an aggregation for good.
 DIRECT_SUBTYPES = ("AGGREGATION", "TRANSFORMATION", "IDENTITY")
 # CONDITION is the specification's word for what Spark's listener calls CONDITIONAL.
 INDIRECT_SUBTYPES = frozenset(
@@ -20,7 +20,7 @@ INDIRECT_SUBTYPES = frozenset(
 
 
 class Transformation(NamedTuple):
-    """How an input column influences an output column; the type is None where nobody knows."""
+    """How an input column influences an output column; the type is None where it is not known."""
 
     type: str | None = None
     subtype: str | None = None

@@ -1,4 +1,4 @@
-"""``compact`` and ``legacy``: what influences all columns, said once or said with each of them."""
+"""``compact`` and ``legacy``: what influences all columns, given once or with each of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformation
 
 ROW_SUBTYPES = frozenset({"FILTER", "JOIN", "GROUP_BY", "SORT"})
-"""What operators do to whole rows; the other INDIRECT subtypes are of one column's expression."""
+"""What operators do to rows; the other INDIRECT subtypes are of one column's expression."""
 
 
 def expand(lineage: ColumnLineage) -> ColumnLineage:
-    """Say what influences all columns with each of them, as listeners before 1.37 do by default.
+    """Give what influences all columns with each of them, as listeners before 1.37 do by default.
 
-    Where there are no columns to say it with, it stays as it is.
+    Where there are no columns to give it with, it stays as it is.
     """
     if not lineage.fields or not lineage.dataset:
         return lineage
@@ -32,9 +32,9 @@ def expand(lineage: ColumnLineage) -> ColumnLineage:
 
 
 def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPES) -> ColumnLineage:
-    """Say once which INDIRECT influences there are on each and every column.
+    """Give once which INDIRECT influences there are on each and every column.
 
-    Exactly those are taken from the columns, and what is said of the whole already; :func:`expand`
+    Exactly those are taken from the columns, and what the dataset has already; :func:`expand`
     gives them back, up to order. A column that had no others stays, with no edges.
 
     :param subtypes: which INDIRECT subtypes to look for
@@ -63,7 +63,7 @@ def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
 def _common(
     lineage: ColumnLineage, subtypes: Collection[str]
 ) -> dict[Column, tuple[Transformation, ...]]:
-    """Find what is said of every column; the first one narrows it down the most."""
+    """Find what every column has; the first one narrows it down the most."""
     common: dict[Column, tuple[Transformation, ...]] | None = None
     for edges in lineage.fields.values():
         if common is None:

@@ -155,7 +155,7 @@ def _filters(evidence: Evidence) -> Condition | None:
 def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
     if evidence.observed:
         subset = evidence.subset
-        return subset.partitions if subset and not subset.whole else None
+        return subset.partitions if subset and not subset.full else None
     found = located(evidence)
     expected = evidence.expected
     if expected is None or expected.partitions is None or expected.is_glob:

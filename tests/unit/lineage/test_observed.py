@@ -58,7 +58,7 @@ def is_internal(accesses, started, ended):
 
 
 def partitions(subset):
-    return subset.partitions if subset and not subset.whole else None
+    return subset.partitions if subset and not subset.full else None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.columns.descriptions import cut
+from airflow_provider_sparklineage.lineage.columns.descriptions import shortened
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.subset import Description, to_text
 from airflow_provider_sparklineage.model.truncation import truncated
@@ -44,6 +44,6 @@ def test_half_a_secret_is_in_no_text(at, quoted):
     text = f"{filler} {literal} is not null and {filler}"
     told = predicates.condition(text)
     assert isinstance(told, Description)
-    for short in (told.text, to_text(told), cut(text)):
+    for short in (told.text, to_text(told), shortened(text)):
         rest = short.replace(secret, "")
         assert "corr" not in rest
