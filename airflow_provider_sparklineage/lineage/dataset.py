@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.lineage.application.datasets import DecodedFacets, Symlinks
-from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
+from airflow_provider_sparklineage.lineage.partitions.comparison import (
+    PartitionStatus,
+    Reconciliation,
+)
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
@@ -50,7 +53,9 @@ class LineageDataset(DecodedFacets):
     subset: Subset | None = None
     expected: Expected | None = None
     selected: Selected = field(default_factory=Selected)
-    check: Check = field(default_factory=lambda: Check(Status.UNDECLARED))
+    check: Reconciliation = field(
+        default_factory=lambda: Reconciliation(PartitionStatus.UNDECLARED)
+    )
     sources: frozenset[DatasetName] | None = None
 
     @property

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
-    Check,
+    PartitionStatus,
+    Reconciliation,
     Seen,
-    Status,
     reconcile,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
@@ -100,7 +100,7 @@ class SubsetReport:
         evidence: Evidence,
         other: LineageDataset | None,
         static: frozenset[Partition] | None,
-    ) -> Check:
+    ) -> Reconciliation:
         """Compare what is expected with what was accessed.
 
         :param static: static partitions of the statements that wrote the other side
@@ -115,14 +115,17 @@ class SubsetReport:
         of_other = _seen(self._accessed(other, static)) if is_known else None
         return reconcile(expected, _seen(evidence), is_on_both_sides=True, other=of_other)
 
-    def _note_inexact(self, dataset: LineageDataset, side: Side, status: Status) -> None:
+    def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
         """Report that the partitions are not certain, where they are in the event or compared."""
         if dataset.observed and dataset.subset is not None and not dataset.subset.exact:
             why = (
                 "those of the folders with new files, because these are not as many as Spark says "
                 "it wrote; another writer may have put some there"
             )
-        elif not dataset.observed and status not in (Status.UNDECLARED, Status.UNOBSERVED):
+        elif not dataset.observed and status not in (
+            PartitionStatus.UNDECLARED,
+            PartitionStatus.UNOBSERVED,
+        ):
             why = "those of the locations that the listener reports, because they were not observed"
         else:
             return

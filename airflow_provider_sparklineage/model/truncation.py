@@ -1,6 +1,6 @@
-"""Long texts of SQL, cut where they do not cut a literal or a word in two.
+"""Long texts of SQL, truncated between literals and words.
 
-Secrets are found by their whole text: half of one would leave the worker unknown.
+Secrets are found by their full text: half of one would leave the worker undetected.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ _LAST_WORD = re.compile(r"\S+\Z")
 
 
 def truncated(text: str, limit: int) -> str:
-    """Cut a text to a number of characters; an ellipsis is the last one of what was cut.
+    """Truncate a text to a number of characters; then an ellipsis is the last one.
 
-    A word that is longer than half of that is cut all the same.
+    Also in a word, if it is longer than half of that.
     """
     if len(text) <= limit:
         return text
@@ -23,6 +23,6 @@ def truncated(text: str, limit: int) -> str:
     if half is not None:
         return f"{kept[:half]}…"
     if not text[len(kept)].isspace():
-        whole = _LAST_WORD.sub("", kept)
-        kept = whole if len(whole) > limit // 2 else kept
+        words = _LAST_WORD.sub("", kept)
+        kept = words if len(words) > limit // 2 else kept
     return f"{kept}…"

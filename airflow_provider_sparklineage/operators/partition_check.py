@@ -16,7 +16,10 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.lineage.partitions.comparison import Check, Status
+from airflow_provider_sparklineage.lineage.partitions.comparison import (
+    PartitionStatus,
+    Reconciliation,
+)
 from airflow_provider_sparklineage.lineage.partitions.selection import extent, wanted
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
@@ -57,7 +60,7 @@ class PartitionCheck:
     is_exact: bool
 
     @property
-    def check(self) -> Check:
+    def check(self) -> Reconciliation:
         """The outcome."""
         return self.dataset.check
 
@@ -241,7 +244,11 @@ def record_asset_partitions(
         if not isinstance(asset, Asset):
             continue
         dataset = outputs.get(name) if (name := asset_name(asset, locator)) else None
-        if dataset is None or dataset.subset is None or dataset.check.status is Status.UNOBSERVED:
+        if (
+            dataset is None
+            or dataset.subset is None
+            or dataset.check.status is PartitionStatus.UNOBSERVED
+        ):
             continue
         if not dataset.subset.exact:
             log.warning(

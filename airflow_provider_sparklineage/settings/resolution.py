@@ -62,9 +62,7 @@ class Source:
         return f"[{SECTION}] {name}" if self.origin is Origin.CONFIGURATION else name
 
 
-NO_ARGUMENTS = Source(Origin.ARGUMENT)
 NO_CONNECTION = Source(Origin.CONNECTION)
-NO_CONFIGURATION = Source(Origin.CONFIGURATION)
 
 
 @dataclass(frozen=True)

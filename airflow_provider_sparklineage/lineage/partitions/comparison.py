@@ -4,26 +4,27 @@ Statuses, in the order in which they are asked:
 
 ================  ==============================================================================
 ``undeclared``    nothing is expected of the dataset on this side
-``unobserved``    something is expected, and which partitions were touched is not known, or it
-                  cannot be compared with what was touched
-``unexpected``    partitions were touched that are not expected; others may be missing besides
-``missing``       expected partitions were not touched
-``matched``       exactly what is expected was touched
+``unobserved``    something is expected, and which partitions were accessed is not known, or it
+                  cannot be compared with what was accessed
+``unexpected``    partitions were accessed that are not expected; others may be missing too
+``missing``       expected partitions were not accessed
+``matched``       exactly what is expected was accessed
 ================  ==============================================================================
 
 - A path has no side. Of a dataset that was read and written, a partition of a path is missing only
-  if it was touched on neither side; and a side that touched none of them is undeclared if the other
-  one touched them all. What the other side touched may be unknown: then so is what is missing.
+  if it was accessed on neither side; and a side that accessed none of them is undeclared if the
+  other one accessed them all. What the other side accessed may be unknown: then so is what is
+  missing.
 - Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
-  partition that was touched, they matched.
-- Values are compared in one spelling (:mod:`.values`). A time with a zone and one without are not
+  partition that was accessed, they matched.
+- Values are compared in canonical form (:mod:`.values`). A time with a zone and one without are not
   compared, because which zone the data are in is not known; as texts they are two.
 - An expected partition that names some of the dimensions only covers all that have them; so does a
   day where the table is partitioned by the hours of a column.
-- A predicate matches if all rows of all touched partitions fulfil it; a partition of which no row
+- A predicate matches if all rows of all accessed partitions fulfil it; a partition of which no row
   does is unexpected; a partition with some such rows, or columns of the data in the predicate,
   leave it unobserved (:mod:`.evaluation`). It never gives ``missing``, for nobody knows which
-  partitions there are. Partitions that are declared beside a predicate are compared as such, and
+  partitions there are. Partitions that are declared next to a predicate are compared as such, and
   the predicate may only make more of them unexpected.
 - All partitions are compared, however few of them the event names.
 """
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 
 
-class Status(StrEnum):
+class PartitionStatus(StrEnum):
     """How expected and observed compare; from what needs a person to what is well."""
 
     UNEXPECTED = "unexpected"
@@ -70,32 +71,34 @@ class Status(StrEnum):
 
     @property
     def is_mismatch(self) -> bool:
-        """Whether the run touched other partitions than it was meant to."""
-        return self in (Status.UNEXPECTED, Status.MISSING)
+        """Whether the run accessed other partitions than expected."""
+        return self in (PartitionStatus.UNEXPECTED, PartitionStatus.MISSING)
 
 
-def worst(statuses: Iterable[Status]) -> Status:
+def worst(statuses: Iterable[PartitionStatus]) -> PartitionStatus:
     """Sum statuses up: the one that needs a person most."""
     found = set(statuses)
-    return next((status for status in Status if status in found), Status.UNDECLARED)
+    return next(
+        (status for status in PartitionStatus if status in found), PartitionStatus.UNDECLARED
+    )
 
 
 @dataclass(frozen=True)
-class Check:
+class Reconciliation:
     """The outcome for one dataset on one side.
 
-    :param missing: expected partitions that were not touched
-    :param unexpected: touched partitions that are not expected
+    :param missing: expected partitions that were not accessed
+    :param unexpected: accessed partitions that are not expected
     """
 
-    status: Status
+    status: PartitionStatus
     missing: frozenset[Partition] = frozenset()
     unexpected: frozenset[Partition] = frozenset()
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Partitions that were touched, the whole of a dataset being all of its partitions."""
+    """Partitions that were accessed; of a full dataset all of its partitions."""
 
     dimensions: tuple[Dimension, ...]
     partitions: frozenset[Partition]
@@ -107,7 +110,7 @@ def reconcile(
     *,
     is_on_both_sides: bool = False,
     other: Seen | None = None,
-) -> Check:
+) -> Reconciliation:
     """Compare what is expected with what was seen; linear in both.
 
     :param seen: None where it is not known
@@ -115,11 +118,15 @@ def reconcile(
     :param other: what was seen on the other side; None where it is not known
     """
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
-        return Check(Status.UNDECLARED)
+        return Reconciliation(PartitionStatus.UNDECLARED)
     if expected.kind is Kind.INFERRED:
-        return Check(Status.MATCHED if seen and _explained(expected, seen) else Status.UNDECLARED)
+        return Reconciliation(
+            PartitionStatus.MATCHED
+            if seen and _explained(expected, seen)
+            else PartitionStatus.UNDECLARED
+        )
     if seen is None:
-        return Check(Status.UNOBSERVED)
+        return Reconciliation(PartitionStatus.UNOBSERVED)
     if expected.choices:
         return _by_predicates(expected, seen)
     if expected.kind is Kind.PATH and is_on_both_sides:
@@ -127,49 +134,51 @@ def reconcile(
     return _by_partitions(expected, seen)
 
 
-def _by_partitions(expected: Expected, seen: Seen) -> Check:
+def _by_partitions(expected: Expected, seen: Seen) -> Reconciliation:
     found = _compared(expected, seen)
     if found is None:
-        return Check(Status.UNOBSERVED)
+        return Reconciliation(PartitionStatus.UNOBSERVED)
     return _differing(*found)
 
 
-def _by_paths_of_no_side(expected: Expected, seen: Seen, other: Seen | None) -> Check:
+def _by_paths_of_no_side(expected: Expected, seen: Seen, other: Seen | None) -> Reconciliation:
     """Compare where a path may be of the other side: yesterday's is read and today's is written."""
     found = _compared(expected, seen)
-    beside = _compared(expected, other) if other else None
+    there = _compared(expected, other) if other else None
     if found is None:
-        return Check(Status.UNOBSERVED)
+        return Reconciliation(PartitionStatus.UNOBSERVED)
     missing, unexpected = found
     is_of_this_side = len(unexpected) < len(seen.partitions)
-    if beside is None:
+    if there is None:
         if unexpected and is_of_this_side:
-            return Check(Status.UNEXPECTED, frozenset(), unexpected)
-        return Check(Status.UNOBSERVED if missing or unexpected else Status.MATCHED)
-    if not beside[0] and not is_of_this_side:
-        return Check(Status.UNDECLARED)
-    return _differing(missing & beside[0], unexpected)
+            return Reconciliation(PartitionStatus.UNEXPECTED, frozenset(), unexpected)
+        return Reconciliation(
+            PartitionStatus.UNOBSERVED if missing or unexpected else PartitionStatus.MATCHED
+        )
+    if not there[0] and not is_of_this_side:
+        return Reconciliation(PartitionStatus.UNDECLARED)
+    return _differing(missing & there[0], unexpected)
 
 
-def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) -> Check:
+def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) -> Reconciliation:
     if unexpected:
-        return Check(Status.UNEXPECTED, missing, unexpected)
-    return Check(Status.MISSING if missing else Status.MATCHED, missing)
+        return Reconciliation(PartitionStatus.UNEXPECTED, missing, unexpected)
+    return Reconciliation(PartitionStatus.MISSING if missing else PartitionStatus.MATCHED, missing)
 
 
 def _compared(
     expected: Expected, seen: Seen
 ) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
     """Give what is missing and what is unexpected; None if the two cannot be compared."""
-    spelling = _Spelling(seen.dimensions, expected.dimensions)
-    if expected.partitions is None or not spelling.knows(expected.partitions):
+    forms = _CanonicalForms(seen.dimensions, expected.dimensions)
+    if expected.partitions is None or not forms.knows(expected.partitions):
         return None
-    wanted = {spelling.expected(partition): partition for partition in expected.partitions}
-    found = {partition: spelling.seen(partition) for partition in seen.partitions}
-    if not spelling.is_comparable(wanted, found.values()):
+    wanted = {forms.expected(partition): partition for partition in expected.partitions}
+    found = {partition: forms.seen(partition) for partition in seen.partitions}
+    if not forms.is_comparable(wanted, found.values()):
         return None
     covers = _globbed if expected.is_glob else _covering
-    covered, accessed = covers(wanted, found, spelling)
+    covered, accessed = covers(wanted, found, forms)
     missing = frozenset(p for key, p in wanted.items() if key not in accessed)
     return missing, frozenset(found) - covered
 
@@ -179,7 +188,7 @@ def _is_empty(expected: Expected) -> bool:
 
 
 def _explained(expected: Expected, seen: Seen) -> bool:
-    """Whether dates of the arguments are the first and the last that was touched."""
+    """Whether dates of the arguments are the first and the last that was accessed."""
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
         dates = {canonical_time(s.value) for s in expected.sources if s.dimension == label}
@@ -190,7 +199,7 @@ def _explained(expected: Expected, seen: Seen) -> bool:
 
 
 def _date_of(partition: Partition, label: str, form: str) -> str:
-    """Spell the date that a partition is of; empty if it is of none.
+    """Give the date of a partition in canonical form; empty if it has none.
 
     :param label: a dimension; or all of them, where they are a date only together: year/month/day
     """
@@ -200,15 +209,15 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
     return (date_of_columns(partition.values) or "") if label == "/".join(values) else ""
 
 
-# --- one spelling ---------------------------------------------------------------------------------
+# --- canonical form -------------------------------------------------------------------------------
 
-# Label, and value in one spelling.
+# Label, and value in canonical form.
 _Key = tuple[tuple[str, str], ...]
 _Values = dict[str, str]
 
 
-class _Spelling:
-    """Partitions in one spelling: labels as they were seen, values as in :mod:`.values`.
+class _CanonicalForms:
+    """Partitions in canonical form: labels as observed, values as in :mod:`.values`.
 
     :ivar texts: labels of the dimensions that are columns of texts
     """
@@ -231,7 +240,7 @@ class _Spelling:
         return not self._seen or all(label.casefold() in self._labels for label in labels)
 
     def expected(self, partition: Partition) -> _Key:
-        """Spell an expected partition by the dimensions that were seen."""
+        """Give the canonical form of an expected partition, by the observed dimensions."""
         key = []
         for label, value in partition.values:
             name = self._labels.get(label.casefold(), label)
@@ -241,7 +250,7 @@ class _Spelling:
         return tuple(sorted(key))
 
     def seen(self, partition: Partition) -> _Values:
-        """Spell a partition that was seen."""
+        """Give the canonical form of an observed partition."""
         return {
             label: canonical_value(value, self._seen[label].format, self._seen[label])
             if label in self._seen
@@ -258,8 +267,8 @@ class _Spelling:
                     with_zone.setdefault(label, set()).add(has_zone(value))
         return all(len(kinds) == 1 for kinds in with_zone.values())
 
-    def cut(self, label: str, value: str) -> int | None:
-        """Tell how many characters of a dimension's values an expected value says; None: all."""
+    def shortened_to(self, label: str, value: str) -> int | None:
+        """Give how many characters of a dimension's values an expected value has; None: all."""
         dimension = self._seen.get(label)
         kept = PRECISION.get(dimension.transform) if dimension else None
         return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
@@ -269,20 +278,20 @@ class _Spelling:
 
 
 def _covering(
-    wanted: Iterable[_Key], found: Mapping[Partition, _Values], spelling: _Spelling
+    wanted: Iterable[_Key], found: Mapping[Partition, _Values], forms: _CanonicalForms
 ) -> tuple[frozenset[Partition], set[_Key]]:
-    """Find the touched partitions that are expected, and the expectations that were met."""
+    """Find the accessed partitions that are expected, and the expectations that were met."""
     shapes: dict[tuple[tuple[str, int | None], ...], set[_Key]] = {}
     for key in wanted:
-        shape = tuple((label, spelling.cut(label, value)) for label, value in key)
+        shape = tuple((label, forms.shortened_to(label, value)) for label, value in key)
         shapes.setdefault(shape, set()).add(key)
     covered, met = set(), set()
     for partition, values in found.items():
-        whole = tuple(sorted(values.items()))
+        full = tuple(sorted(values.items()))
         for shape, keys in shapes.items():
-            key = whole
+            key = full
             if key not in keys:  # all values are given in most expectations
-                key = tuple((label, values.get(label, "")[:cut]) for label, cut in shape)
+                key = tuple((label, values.get(label, "")[:length]) for label, length in shape)
             if key in keys:
                 covered.add(partition)
                 met.add(key)
@@ -290,7 +299,7 @@ def _covering(
 
 
 def _globbed(
-    wanted: Iterable[_Key], found: Mapping[Partition, _Values], spelling: _Spelling
+    wanted: Iterable[_Key], found: Mapping[Partition, _Values], forms: _CanonicalForms
 ) -> tuple[frozenset[Partition], set[_Key]]:
     """Do the same where some values are patterns."""
     patterns = [
@@ -298,18 +307,18 @@ def _globbed(
         for key in wanted
         if any(globs.is_glob(value) for _, value in key)
     ]
-    covered, met = _covering(set(wanted).difference(key for key, _ in patterns), found, spelling)
+    covered, met = _covering(set(wanted).difference(key for key, _ in patterns), found, forms)
     also = set()
     for partition, values in found.items() if patterns else ():
         seen = partition.as_dict()
         texts = {
-            label: folder_values(seen[label], value, is_text=label in spelling.texts)
+            label: folder_values(seen[label], value, is_text=label in forms.texts)
             for label, value in values.items()
         }
         for key, parts in patterns:
             if all(
                 any(map(pattern.fullmatch, texts.get(label, ())))
-                or values.get(label, "")[: spelling.cut(label, value)] == value
+                or values.get(label, "")[: forms.shortened_to(label, value)] == value
                 for label, pattern, value in parts
             ):
                 also.add(partition)
@@ -320,7 +329,7 @@ def _globbed(
 # --- predicates -----------------------------------------------------------------------------------
 
 
-def _by_predicates(expected: Expected, seen: Seen) -> Check:
+def _by_predicates(expected: Expected, seen: Seen) -> Reconciliation:
     """Compare where at least one of the statements has a predicate."""
     evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
@@ -331,7 +340,7 @@ def _by_predicates(expected: Expected, seen: Seen) -> Check:
         if partitions is not None:
             alone = replace(expected, partitions=partitions, choices=())
             check = _by_partitions(alone, seen)
-            if check.status is Status.UNOBSERVED:
+            if check.status is PartitionStatus.UNOBSERVED:
                 return check
             missing |= check.missing
             covered = seen.partitions - check.unexpected
@@ -342,8 +351,8 @@ def _by_predicates(expected: Expected, seen: Seen) -> Check:
     outcomes = {partition: either(found) for partition, found in verdicts.items()}
     unexpected = frozenset(p for p, fulfils in outcomes.items() if fulfils is False)
     if unexpected:
-        return Check(Status.UNEXPECTED, frozenset(missing), unexpected)
+        return Reconciliation(PartitionStatus.UNEXPECTED, frozenset(missing), unexpected)
     if missing:
-        return Check(Status.MISSING, frozenset(missing))
+        return Reconciliation(PartitionStatus.MISSING, frozenset(missing))
     is_known = outcomes and None not in outcomes.values()
-    return Check(Status.MATCHED if is_known else Status.UNOBSERVED)
+    return Reconciliation(PartitionStatus.MATCHED if is_known else PartitionStatus.UNOBSERVED)

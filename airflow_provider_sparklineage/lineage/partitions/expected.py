@@ -1,4 +1,4 @@
-"""Expectations, bound to the datasets and sides that an application was seen to touch.
+"""Expectations, bound to the datasets and sides that an application accessed.
 
 Policy, case by case:
 
@@ -33,10 +33,10 @@ class Expected:
     """What is expected of one dataset on one side.
 
     :param kind: INFERRED if nothing is expected, and dates in the arguments explain what was seen
-    :param partitions: None where the whole is expected, or only what the other fields say
+    :param partitions: None where the full dataset is expected, or only what the other fields have
     :param locations: untrimmed names, of paths that end in folders that are no named partition
     :param where: predicates, of which each row fulfils one; none if a statement has none
-    :param choices: where a statement has a predicate, what each statement says: partitions (None:
+    :param choices: where a statement has a predicate, of each statement partitions (None:
         any) and predicate (empty: none)
     """
 
@@ -68,7 +68,7 @@ class Expectations:
         side: Side,
         observed: Subset | None,
     ) -> Expected | None:
-        """Tell what is expected of a dataset on one side; None if nothing is.
+        """Give what is expected of a dataset on one side; None if nothing is.
 
         :param links: the dataset's other names
         :param observed: partitions that were seen, whose values inferred dates may explain
@@ -83,13 +83,13 @@ class Expectations:
             self._by_key(here, observed),
             [e for e in own if e.kind is Kind.PATH],
         )
-        said = next((c for c in choices if any(_says_something(e) for e in c)), [])
+        statements = next((c for c in choices if any(_has_content(e) for e in c)), [])
         inferred = _explaining(here, observed)
-        known = {_value(source) for e in said for source in e.sources}
+        known = {_value(source) for e in statements for source in e.sources}
         explaining = [source for source in inferred if _value(source) not in known]
-        if not said and not explaining:
+        if not statements and not explaining:
             return None
-        return united(said, explaining)
+        return united(statements, explaining)
 
     def unbound_tables(self) -> list[str]:
         """Tables that were declared and are none of the datasets that were asked for."""
@@ -109,7 +109,7 @@ class Expectations:
 
     @staticmethod
     def _by_key(here: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
-        """Find what the partition key says of an output with these dimensions."""
+        """Find what is expected by the partition key of an output with these dimensions."""
         if observed is None:
             return []
         labels = {d.label for d in observed.dimensions}
@@ -141,42 +141,46 @@ def _value(source: Source) -> tuple[str, str]:
     return source.dimension, canonical_time(source.value) or source.value
 
 
-def _says_something(expectation: Expectation) -> bool:
+def _has_content(expectation: Expectation) -> bool:
     return bool(expectation.partitions is not None or expectation.where or expectation.location)
 
 
-def united(said: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
-    """Unite what is said of one dataset on one side.
+def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
+    """Unite the statements on one dataset and side.
 
     :param explaining: dates of the arguments that say where other values come from
     """
     partitions: set[Partition] = set()
     dimensions: dict[Dimension, None] = {}
-    for expectation in said:
+    for expectation in statements:
         partitions |= set(expectation.partitions or ())
         dimensions |= dict.fromkeys(expectation.dimensions)
     return Expected(
-        said[0].kind if said else Kind.INFERRED,
-        # One path to the whole of a dataset, and all of it is expected.
-        frozenset(partitions) if said and all(e.partitions is not None for e in said) else None,
+        statements[0].kind if statements else Kind.INFERRED,
+        # One path to the full dataset, and all of it is expected.
+        frozenset(partitions)
+        if statements and all(e.partitions is not None for e in statements)
+        else None,
         tuple(dimensions),
-        frozenset(e.location for e in said if e.location),
-        tuple(dict.fromkeys(e.where for e in said)) if all(e.where for e in said) else (),
-        any(e.is_glob for e in said),
-        (*(source for e in said for source in e.sources), *explaining),
-        _choices(said),
+        frozenset(e.location for e in statements if e.location),
+        tuple(dict.fromkeys(e.where for e in statements))
+        if all(e.where for e in statements)
+        else (),
+        any(e.is_glob for e in statements),
+        (*(source for e in statements for source in e.sources), *explaining),
+        _choices(statements),
     )
 
 
 def _choices(
-    said: Sequence[Expectation],
+    statements: Sequence[Expectation],
 ) -> tuple[tuple[frozenset[Partition] | None, str], ...]:
-    """List what statements say of which some have predicates; none if one stands for the whole."""
+    """List statements of which some have predicates; none if one is of the full dataset."""
     choices = tuple(
-        (None if e.partitions is None else frozenset(e.partitions), e.where) for e in said
+        (None if e.partitions is None else frozenset(e.partitions), e.where) for e in statements
     )
-    says_all = (None, "") in choices
-    return choices if any(e.where for e in said) and not says_all else ()
+    has_all = (None, "") in choices
+    return choices if any(e.where for e in statements) and not has_all else ()
 
 
 def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[Source]:

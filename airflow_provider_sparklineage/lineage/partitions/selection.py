@@ -1,12 +1,12 @@
-"""Which part of a dataset is meant: one condition per side, by the proposal's hierarchy.
+"""Which part of a dataset is described: one condition per side, by the proposal's hierarchy.
 
-The partitioning proposal of OpenLineage (seed of the ``subset`` facet) says in which form a subset
-is to be told: partitions, else physical locations, else logical conditions, else a description. A
-form that would name more than a maximum is skipped. Where the partitions themselves come from is
-ours to say, case by case:
+The partitioning proposal of OpenLineage (seed of the ``subset`` facet) defines the form of a
+subset: partitions, else physical locations, else logical conditions, else a description. A form
+that would name more than a maximum is skipped. Where the partitions themselves come from is ours to
+decide, case by case:
 
-1. Observed partitions. That the whole was read or written is an observation too: then no partition
-   that a path or a declaration names is claimed.
+1. Observed partitions. That the full dataset was read or written is an observation too: then no
+   partition that a path or a declaration names is claimed.
 2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
    latter only those whose location Spark reports, where it reports any, and none where it reports
    none and the dataset was both read and written.
@@ -17,7 +17,7 @@ ours to say, case by case:
    one statement that read the dataset; else the declared ``where``.
 6. A description.
 
-Maxima cut what is said, never what is compared.
+Maxima limit what is named, never what is compared.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ MAX_COMPARISONS = 100
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of the part of a dataset that was touched on one side.
+    """All that is known of the part of a dataset that was accessed on one side.
 
-    :param observed: whether what was touched was seen; then ``subset`` None is all of a dataset
+    :param observed: whether the accesses were observed; then ``subset`` None is all of a dataset
         that is not partitioned
-    :param locations: untrimmed names that the listener reported; None is the whole, or unknown
+    :param locations: untrimmed names that the listener reported; None is all, or unknown
     :param filters: condition that all rows that were read or written fulfil
     :param static: static partitions of all the statements that wrote the dataset
     :param located: partition of an untrimmed name, or None
@@ -78,10 +78,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Selected:
-    """The part of a dataset that is meant.
+    """The part of a dataset that is described.
 
-    :param partitions: all of them; None where it is not told by partitions
-    :param condition: in the form that the hierarchy says; None is the whole, or unknown
+    :param partitions: all of them; None where it is not described by partitions
+    :param condition: in the form that the hierarchy gives; None is the full dataset, or unknown
     :param skipped: how many partitions or locations were too many to be named; 0 if none
     :param what: which of the two
     """
@@ -93,14 +93,14 @@ class Selected:
 
     @property
     def summary(self) -> str:
-        """Say it in a few words; empty for the whole, or what is not known."""
+        """Describe it in a few words; empty for the full dataset, or what is not known."""
         if self.partitions is not None:
             return extent(self.partitions).summary
         return to_text(self.condition) if self.condition else ""
 
 
 def selected(evidence: Evidence, limits: Limits) -> Selected:
-    """Choose the condition that tells which part of a dataset was touched."""
+    """Choose the condition that describes which part of a dataset was accessed."""
     expected = evidence.expected
     partitions = _partitions(evidence)
     skipped = 0
@@ -178,7 +178,7 @@ def located(evidence: Evidence) -> frozenset[Partition] | None:
 
 
 def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | None:
-    """Tell partitions as a gap-free run of times, by the format of the one value that varies."""
+    """Describe partitions as a gap-free run of times, by the format of the value that varies."""
     dimensions: Iterable[Dimension] = ()
     if evidence.subset is not None:
         dimensions = evidence.subset.dimensions
@@ -211,7 +211,7 @@ class Extent:
 
     @property
     def summary(self) -> str:
-        """Say partitions in a few words: one by its name, several by the first and the last."""
+        """Describe partitions in a few words: one by its name, several by the first and last."""
         if self.first is None:
             return "no partition"
         if self.count == 1:
@@ -220,13 +220,13 @@ class Extent:
 
 
 def wanted(expected: Expected) -> str:
-    """Say what is expected in a few words: partitions, patterns, predicates or locations."""
+    """Describe what is expected in a few words: partitions, patterns, predicates or locations."""
     if expected.choices:
-        said = []
+        texts = []
         for partitions, where in expected.choices:
             parts = [extent(partitions).summary] if partitions is not None else []
-            said.append(" and ".join([*parts, *([where] if where else [])]))
-        return " or ".join(dict.fromkeys(said))
+            texts.append(" and ".join([*parts, *([where] if where else [])]))
+        return " or ".join(dict.fromkeys(texts))
     if expected.is_glob:
         return ", ".join(
             "/".join(f"{label}={value}" for label, value in partition.values)

@@ -2,7 +2,7 @@
 
 Of the first only what is sure: one SELECT without a star, alone or as the source of an INSERT or a
 CREATE TABLE.
-Nodes are told apart by sqlglot's key of their class, as in :mod:`.predicates`.
+Nodes are distinguished by sqlglot's key of their class, as in :mod:`.predicates`.
 """
 
 from __future__ import annotations

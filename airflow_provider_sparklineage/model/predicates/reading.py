@@ -3,13 +3,13 @@
 What the specification can say becomes structure: comparisons of a column with a literal, BETWEEN,
 IN, AND, OR. What it cannot becomes a description of just that predicate, and what surrounds it
 stays structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared with
-columns. Nothing here raises because of a text; what cannot be read is a description as a whole.
+columns. Nothing here raises because of a text; what cannot be read becomes one description.
 
-A predicate says what was asked for, never what was read: a join of a filtered and an unfiltered
+A predicate is what was asked for, never what was read: a join of a filtered and an unfiltered
 scan of one table shows the filter only.
 
-Nodes are told apart by sqlglot's key of their class, so that sqlglot, which takes half a second to
-import, is imported only when there is a text to read.
+Nodes are distinguished by sqlglot's key of their class, so that sqlglot, which takes half a second
+to import, is imported only when there is a text to read.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ _COMPARISONS = {
 def condition(text: str, columns: Collection[str] = ()) -> Condition:
     """Read a predicate, with or without a leading WHERE; folded.
 
-    Several with commas between, as Iceberg tells the filters of a scan, are an AND.
+    Several with commas between, as Iceberg reports the filters of a scan, are an AND.
 
     :param columns: names of the dataset's columns, if known. ``a.b`` is field ``b`` of struct ``a``
-        if ``a`` is one of them, and kept whole. Otherwise ``a`` is taken to be the name of a table
-        and ``b`` is kept: so do Spark's filters most often spell it, and the text cannot tell.
+        if ``a`` is one of them, and kept as it is. Otherwise ``a`` is taken to be the name of a
+        table and ``b`` is kept: Spark's filters most often write it so, and the text leaves it
+        open.
     """
     text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
     tree = parsed(text) or _listed(text)
@@ -199,7 +200,7 @@ def _operands(node: Node) -> Iterator[Node]:
 def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
     """Put an AND together, without the IS NOT NULL that Spark adds to each comparison.
 
-    It says nothing more there: a comparison of a null with a literal selects no row.
+    It adds nothing there: a comparison of a null with a literal selects no row.
     """
     found: list[Condition] = []
     not_null: list[str] = []

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
-from airflow_provider_sparklineage.lineage.partitions.comparison import Status
+from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -194,14 +194,14 @@ def test_an_expected_path_meets_the_partition_of_a_dataset_without_removed_folde
     orders = only(lineage.inputs)
     assert orders.name == DatasetName("file", "/lake/orders")
     assert orders.selected.condition == Partitions(frozenset({dt("1")}))
-    assert orders.check.status is Status.MATCHED
+    assert orders.check.status is PartitionStatus.MATCHED
 
 
 def test_another_partition_than_the_expected_path_is_a_mismatch(merged):
     inputs = [dataset("/lake/orders", "/lake/v7/orders/dt=2")]
     lineage = merged(NO_VERSIONS, inputs, arguments=["/lake/v7/orders/dt=1"])
     check = only(lineage.inputs).check
-    assert (check.status, check.unexpected) == (Status.UNEXPECTED, {dt("2")})
+    assert (check.status, check.unexpected) == (PartitionStatus.UNEXPECTED, {dt("2")})
 
 
 def test_a_date_above_a_partition_stays_a_location(merged):
@@ -210,4 +210,4 @@ def test_a_date_above_a_partition_stays_a_location(merged):
     lineage = merged({}, inputs, read, arguments=["/lake/orders/2024-05-06/dt=1"])
     orders = only(lineage.inputs)
     assert orders.selected.partitions is None
-    assert orders.check.status is Status.UNOBSERVED
+    assert orders.check.status is PartitionStatus.UNOBSERVED

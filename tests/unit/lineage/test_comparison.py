@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
+    PartitionStatus,
     Seen,
-    Status,
     reconcile,
     worst,
 )
@@ -157,7 +157,7 @@ def test_values_are_compared_in_one_spelling(one, other, dimension):
         found = Seen((dimension,), partitions(b))
         if dimension.format and b == other:
             continue  # the format is that of the table
-        assert reconcile(wanted, found).status == Status.MATCHED
+        assert reconcile(wanted, found).status == PartitionStatus.MATCHED
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_an_inferred_date_matches_columns_that_are_a_date_together(day, status):
     ("one", "other"), [("2024-05-06", "2024-05-07"), ("a", "A"), ("100", "0100")]
 )
 def test_different_values_stay_different(one, other):
-    assert reconcile(expected(one), seen(other)).status == Status.UNEXPECTED
+    assert reconcile(expected(one), seen(other)).status == PartitionStatus.UNEXPECTED
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_texts_of_times_are_two_with_a_zone_and_without():
     dimensions = (Dimension.of("dt", type="string"),)
     wanted = expected("2024-05-06T00:00:00+00:00")
     assert reconcile(wanted, seen("2024-05-06T00:00:00", dimensions=dimensions)).status == (
-        Status.UNEXPECTED
+        PartitionStatus.UNEXPECTED
     )
 
 
@@ -294,19 +294,19 @@ def test_a_day_covers_the_hours_of_its_column():
 
 def test_labels_are_those_of_spark_whatever_their_case():
     wanted = Expected(Kind.DECLARED, partitions("1", label="DT"), (Dimension.of("DT"),))
-    assert reconcile(wanted, seen("1")).status == Status.MATCHED
+    assert reconcile(wanted, seen("1")).status == PartitionStatus.MATCHED
 
 
 def test_a_partial_partition_covers_all_that_have_its_values():
     both = frozenset(Partition.of([("dt", "1"), ("region", r)]) for r in ("a", "b"))
     found = Seen((Dimension.of("dt"), Dimension.of("region")), both)
-    assert reconcile(expected("1"), found).status == Status.MATCHED
+    assert reconcile(expected("1"), found).status == PartitionStatus.MATCHED
     assert reconcile(expected("2"), found).unexpected == both
 
 
 def test_mixed_cases_name_both():
     check = reconcile(expected("1", "2"), seen("2", "3"))
-    assert check.status == Status.UNEXPECTED
+    assert check.status == PartitionStatus.UNEXPECTED
     assert (check.missing, check.unexpected) == (partitions("1"), partitions("3"))
 
 
@@ -324,11 +324,20 @@ def test_representation_does_not_change_the_status(wanted, found, rng: random.Ra
         expected(*(f"2024-05-{n:02}" for n in wanted)), seen(*(f"2024-05-{n:02}" for n in found))
     )
     assert reconcile(expected(*spelled(wanted)), seen(*spelled(found))).status == plain.status
-    truth = Status.UNEXPECTED if found - wanted else Status.MISSING if wanted - found else "matched"
+    truth = (
+        PartitionStatus.UNEXPECTED
+        if found - wanted
+        else PartitionStatus.MISSING
+        if wanted - found
+        else "matched"
+    )
     assert plain.status == truth
 
 
 def test_the_worst_status_sums_up():
-    assert worst([]) == Status.UNDECLARED
-    assert worst([Status.MATCHED, Status.UNDECLARED]) == Status.MATCHED
-    assert worst([Status.MATCHED, Status.MISSING, Status.UNOBSERVED]) == Status.MISSING
+    assert worst([]) == PartitionStatus.UNDECLARED
+    assert worst([PartitionStatus.MATCHED, PartitionStatus.UNDECLARED]) == PartitionStatus.MATCHED
+    assert (
+        worst([PartitionStatus.MATCHED, PartitionStatus.MISSING, PartitionStatus.UNOBSERVED])
+        == PartitionStatus.MISSING
+    )
