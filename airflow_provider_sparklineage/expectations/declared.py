@@ -10,6 +10,7 @@ import msgspec
 
 from airflow_provider_sparklineage.expectations import derivation
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
+from airflow_provider_sparklineage.expectations.partition_key import from_partition_key
 from airflow_provider_sparklineage.expectations.references import references
 from airflow_provider_sparklineage.expectations.statements import Expectation, Side
 from airflow_provider_sparklineage.model.credentials import scrub_name
@@ -143,7 +144,7 @@ class _Declarations:
         if not key or not dimensions:
             return
         try:
-            self.expectations += derivation.from_partition_key(key, dimensions)
+            self.expectations += from_partition_key(key, dimensions)
         except DeclarationError as error:
             self.problems.append(str(error))
 

@@ -1,28 +1,26 @@
-"""Traced arguments, declarations and partition keys to expectations."""
+"""Traced arguments and declarations to expectations."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations.declarations import (
-    MAX_PARTITIONS,
     DatasetSubset,
     PartitionRange,
 )
+from airflow_provider_sparklineage.expectations.declared_partitions import declared_partitions
 from airflow_provider_sparklineage.expectations.references import Reference, references
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.timestamps import canonical_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.templates import Span, TracedText
@@ -185,7 +183,7 @@ def from_declaration(
         problem = f"where= of {entry.dataset} is {where!r}."
         fix = "It must be a text, a SQL predicate."
         raise DeclarationError(problem, fix)
-    partitions = _declared_partitions(entry)
+    partitions = declared_partitions(entry)
     if partitions is None and reference is not None and reference.partition.values:
         partitions = (reference.partition,)
     labels = dict.fromkeys(label for p in partitions or () for label, _ in p.values)
@@ -228,134 +226,3 @@ def _dimension_in(field: str, partitions: object) -> str:
     if below.startswith(".") and isinstance(partitions, PartitionRange):
         return partitions.dimension
     return ""
-
-
-def _declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
-    given = entry.partitions
-    if given is None:
-        return None
-    parts = given if isinstance(given, (list, tuple)) else [given]
-    found: dict[Partition, None] = {}
-    for part in parts:
-        if isinstance(part, PartitionRange):
-            label = _label(entry, part.dimension)
-            found |= {Partition.of([(label, v)]): None for v in part.values()}
-        elif isinstance(part, Mapping):
-            found |= dict.fromkeys(_product(entry, part))
-        else:
-            problem = f"The partitions of {entry.dataset} hold {part!r}."
-            fix = (
-                "Each must be a mapping of "
-                'dimensions to values, such as {"dt": "2024-05-06"}, or a PartitionRange.'
-            )
-            raise DeclarationError(problem, fix)
-    # One of them without any value is the full dataset.
-    return None if Partition() in found else tuple(sorted(found))
-
-
-def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partition]:
-    labels = [_label(entry, label) for label in part]
-    if len({label.casefold() for label in labels}) < len(labels):
-        msg = f"The partitions of {entry.dataset} name a column twice: {', '.join(labels)}."
-        raise DeclarationError(msg)
-    choices = [_choices(entry, _label(entry, label), value) for label, value in part.items()]
-    size = 1
-    for choice in choices:
-        size *= len(choice)
-    if size > MAX_PARTITIONS:
-        problem = (
-            f"The partitions of {entry.dataset} are {size}, more than the {MAX_PARTITIONS} that a "
-            "declaration may stand for."
-        )
-        raise DeclarationError(problem, "Use where= instead.")
-    return (Partition.of(values) for values in itertools.product(*choices))
-
-
-def _label(entry: DatasetSubset, label: object) -> str:
-    if isinstance(label, str) and label:
-        return label
-    problem = f"A dimension in the partitions of {entry.dataset} is {label!r}."
-    fix = "It must be a column."
-    raise DeclarationError(problem, fix)
-
-
-def _choices(entry: DatasetSubset, label: str, value: object) -> list[tuple[str, str | None]]:
-    if isinstance(value, PartitionRange):
-        return [(label, v) for v in replace(value, dimension=label).values()]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [(label, _text(entry, label, v)) for v in value]
-    return [(label, _text(entry, label, value))]
-
-
-def _text(entry: DatasetSubset, label: str, value: object) -> str | None:
-    if value is None:
-        return NULL
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    if isinstance(value, (date, datetime)):
-        return value.isoformat()
-    problem = f"The value of {label} in the partitions of {entry.dataset} is {value!r}."
-    fix = "It must be a text, a number, a date, None for null, or a list of such."
-    raise DeclarationError(problem, fix)
-
-
-# --- the run's partition key ----------------------------------------------------------------------
-
-
-def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:
-    """Make expectations of the partition key of a run.
-
-    The key is the partition that the run has to write: it is declared of every output that has the
-    dimensions, and inferred of inputs.
-
-    :param key: ``2024-05-06|PL``
-    :param dimensions: ``["dt"]``, several for a key with ``|`` between values, or a pattern such
-        as ``"{dt}|{region}"``
-    :raise DeclarationError: if the key does not fit
-    """
-    values = _key_values(key, dimensions)
-    template = (
-        dimensions if isinstance(dimensions, str) else "|".join(f"{{{d}}}" for d in dimensions)
-    )
-
-    def source(kind: Kind, label: str, value: str) -> Source:
-        key = ("partition_key",)
-        return Source(kind, "partition_key_dimensions", template, value, label, key, key)
-
-    return [
-        Expectation(
-            Kind.DECLARED,
-            Side.WRITE,
-            partitions=(Partition.of(values),),
-            dimensions=tuple(Dimension.of(label) for label, _ in values),
-            sources=tuple(source(Kind.DECLARED, *value) for value in values),
-        ),
-        *(
-            Expectation(Kind.INFERRED, Side.READ, sources=(source(Kind.INFERRED, label, value),))
-            for label, value in values
-        ),
-    ]
-
-
-def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, str]]:
-    if isinstance(dimensions, str):
-        parts = re.split(r"\{(\w+)\}", dimensions)
-        labels = parts[1::2]
-    else:
-        labels = [str(d) for d in dimensions]
-        between = [part for label in labels for part in (label, "|")]
-        parts = ["", *between[:-1], ""]
-    if not labels or len(set(labels)) != len(labels):
-        problem = f"partition_key_dimensions is {dimensions!r}."
-        fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
-        raise DeclarationError(problem, fix)
-    pattern = "".join(
-        re.escape(part) if number % 2 == 0 else "(.+?)" for number, part in enumerate(parts)
-    )
-    match = re.fullmatch(pattern, key, re.DOTALL)
-    if match is None:
-        msg = f"The partition key {key!r} does not fit partition_key_dimensions={dimensions!r}."
-        raise DeclarationError(msg)
-    return list(zip(labels, match.groups(), strict=True))

@@ -11,8 +11,8 @@ from airflow_provider_sparklineage.expectations import (
 from airflow_provider_sparklineage.expectations.derivation import (
     from_arguments,
     from_declaration,
-    from_partition_key,
 )
+from airflow_provider_sparklineage.expectations.partition_key import from_partition_key
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
@@ -58,7 +58,7 @@ def traced(template, *values, field="application_args[0]", variables=("ds",)):
         ("1969-12-31", "1970-01-02", "P1D", ["1969-12-31", "1970-01-01"]),
     ],
 )  # fmt: skip
-def test_a_range_is_half_open_and_spelled_as_its_start(start, end, step, expected):
+def test_a_range_is_half_open_and_in_the_format_of_its_start(start, end, step, expected):
     assert PartitionRange("dt", start, end, step).values() == expected
 
 
@@ -80,7 +80,7 @@ def test_a_day_of_23_hours_has_24_hours_in_a_range_that_names_no_zone():
         pytest.param(("0001-01-01", "9999-01-01"), "more than 100000", id="endless"),
     ],
 )
-def test_a_wrong_range_is_refused_with_the_mend(arguments, message):
+def test_a_wrong_range_is_refused_with_what_to_do(arguments, message):
     with pytest.raises(DeclarationError, match=message):
         PartitionRange("dt", *arguments).values()
 
@@ -232,7 +232,7 @@ def test_what_is_no_date_of_the_run_is_not_inferred(text):
     assert found(text) == []
 
 
-def test_a_path_without_partitions_says_nothing_of_them():
+def test_a_path_without_partitions_expects_none():
     [said] = found(traced("s3://lake/{}/t", "2024-05-06"))
     assert said.dataset == DatasetName("s3://lake", "2024-05-06/t")
     assert said.partitions is None
@@ -291,7 +291,7 @@ def test_a_key_that_does_not_fit_is_refused(key, dimensions):
         from_partition_key(key, dimensions)
 
 
-def test_a_list_of_many_paths_is_told_path_by_path():
+def test_each_path_of_a_long_list_has_its_own_template():
     text = ",".join(f"/lake/t/dt={day:04}" for day in range(800))
     [*found] = from_arguments([TracedText("conf[paths]", text, text)], DEFAULT_LOCATOR)
     assert [s.template for e in found[:2] for s in e.sources] == [
@@ -301,7 +301,7 @@ def test_a_list_of_many_paths_is_told_path_by_path():
     assert sum(len(s.template) for e in found for s in e.sources) < len(text)
 
 
-def test_a_template_of_which_it_is_not_known_what_made_what_is_told_if_it_is_all_of_the_path():
+def test_a_template_without_spans_is_the_source_of_a_path_that_is_all_of_it():
     one, more = (
         TracedText("f", template, value, (), ("ds",))
         for template, value in (
