@@ -30,7 +30,7 @@ def configuration(*names: str) -> Source:
     Airflow answers with the provider's defaults as well; those are not set by anyone.
 
     :param names: of the options that are asked for; all if there are none
-    :raise SettingsError: if Airflow cannot tell a value
+    :raise SettingsError: if Airflow cannot read a value
     """
     asked = [option for option in OPTIONS if not names or option.name in names]
     found = {option.name: _configured(option) for option in asked}
@@ -51,7 +51,7 @@ def _configured(option: Option) -> str | None:
 def connection(conn_id: str) -> LineageConnection | None:
     """Read a connection of type ``sparklineage``; None if it is the default one, and missing.
 
-    :raise ConnectionFieldsError: if it is missing, of another type, or cannot be meant so
+    :raise ConnectionFieldsError: if it is missing, of another type, or has impossible fields
     """
     try:
         found = BaseHook.get_connection(conn_id)
@@ -59,10 +59,10 @@ def connection(conn_id: str) -> LineageConnection | None:
         if conn_id == DEFAULT_CONN_ID:
             return None
         raise missing(conn_id) from None
-    except Exception as error:  # of whatever secrets backend Airflow was told to ask
+    except Exception as error:  # of whatever secrets backend Airflow is configured with
         msg = f"Connection {conn_id} cannot be read ({type(error).__name__}: {error})."
         raise ConnectionFieldsError(msg) from error
-    said = read(
+    known = read(
         conn_id,
         conn_type=found.conn_type or "",
         host=found.host,
@@ -71,9 +71,9 @@ def connection(conn_id: str) -> LineageConnection | None:
         password=found.password,
         extra=found.extra,
     )
-    if said.api_key:
-        mask_secret(said.api_key)
-    return said
+    if known.api_key:
+        mask_secret(known.api_key)
+    return known
 
 
 def missing(conn_id: str) -> ConnectionFieldsError:

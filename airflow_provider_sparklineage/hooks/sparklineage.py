@@ -43,7 +43,7 @@ class SparkLineageHook(BaseHook):
         """
         What the connection says.
 
-        :raise ConnectionFieldsError: if it is missing, of another type, or cannot be meant so
+        :raise ConnectionFieldsError: if it is missing, of another type, or has impossible fields
         """
         found = sources.connection(self.lineage_conn_id)
         if found is None:
@@ -58,7 +58,7 @@ class SparkLineageHook(BaseHook):
         """
         Check the API and the pages of the backend that the connection looks at; stores nothing.
 
-        :raise SparkLineageError: if the connection or a setting cannot be meant so
+        :raise SparkLineageError: if the connection or a setting is impossible
         """
         from airflow_provider_sparklineage.event.backends import checks
 

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 class DegradationCode(StrEnum):
     """The kinds of degradation; a part of the facet's contract: values are added, never renamed."""
 
-    # Nothing or not everything was collected: a person can mend these.
+    # Nothing or not everything was collected: a person can fix these.
     INJECTION_FAILED = "injection_failed"
     """The listener could not be added to the job; the job ran without it."""
     LISTENER_UNAVAILABLE = "listener_unavailable"
@@ -35,7 +35,7 @@ class DegradationCode(StrEnum):
     FOREIGN_EVENTS = "foreign_events"
     """Events of another application were in the file; they were left out."""
     APPLICATION_UNFINISHED = "application_unfinished"
-    """The application never said that it ended: its driver was killed or is still running."""
+    """The application reported no end: its driver was killed or is still running."""
     COLLECTION_CUT = "collection_cut"
     """Collecting was stopped by its time budget or by the task's ``execution_timeout``."""
     MERGE_FAILED = "merge_failed"
@@ -51,15 +51,15 @@ class DegradationCode(StrEnum):
     MALFORMED_OBSERVATIONS = "malformed_observations"
     """Lines of the observer's file cannot be read."""
 
-    # The job's own doing, or the limits of what Spark tells: nothing to mend in the set-up.
+    # The job's own doing, or the limits of what Spark reports: nothing to fix in the set-up.
     ACTION_FAILED = "action_failed"
     """An action failed; what it wrote is not claimed."""
     ACTION_UNFINISHED = "action_unfinished"
-    """An action never said that it ended; what it wrote is not claimed."""
+    """An action reported no end; what it wrote is not claimed."""
     NOTHING_WRITTEN = "nothing_written"
     """The application reported no output dataset."""
     INTERNAL_READ_ASSUMED = "internal_read_assumed"
-    """A dataset was read back after a whole overwrite: taken as an intermediate, not an input."""
+    """A dataset was read back after a full overwrite: taken as an intermediate, not an input."""
     DELTA_HIDES_WRITES = "delta_hides_writes"
     """With Delta's extension the listener leaves out writes whose plan has a shuffle."""
     COLUMN_LINEAGE_MISSING = "column_lineage_missing"
@@ -80,7 +80,7 @@ class DegradationCode(StrEnum):
     OBSERVATION_UNTIED = "observation_untied"
     """Partitions were observed of something that is no dataset of the application's events."""
     PARTITIONS_UNKNOWN = "partitions_unknown"
-    """The partitions of a dataset that were read or written could not be told."""
+    """The partitions of a dataset that were read or written are not known."""
     PARTITIONS_INEXACT = "partitions_inexact"
     """The partitions of a dataset are those of a listing or of reported locations, not certain."""
     PARTITIONS_CUT = "partitions_cut"
@@ -136,7 +136,7 @@ class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     The manifest has those that the worker knew of, the lineage has all, and the facet names them.
 
-    :param message: a whole sentence that names the dataset, column, run or line and, where there is
+    :param message: a full sentence that names the dataset, column, run or line and, where there is
         one, the next step.
     """
 

@@ -21,8 +21,8 @@
     └── UnusableInputError       a command was given nothing that it can use
 
 None of them reaches a user's task: the operator turns them into a warning and a degradation in the
-event, unless ``strict=True``. An argument of the operator that no rendering could mend is refused
-with the DAG that has it.
+event, unless ``strict=True``. An argument of the operator that no rendering could correct is
+refused with the DAG that has it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SparkLineageError(Exception):
     """Base of all errors that this package raises.
 
     :param problem: one sentence or more on what is wrong, for people
-    :param fix: what to do about it, likewise; empty where nothing can be done
+    :param fix: what to do about it, in sentences too; empty where nothing can be done
 
     Neither shows credentials, whatever they quote. The text of the error is both.
     """
@@ -57,7 +57,7 @@ class RulesError(SettingsError):
 
 
 class ConnectionFieldsError(SettingsError):
-    """Raised when a ``sparklineage`` connection is missing or says what cannot be meant."""
+    """Raised when a ``sparklineage`` connection is missing or has impossible fields."""
 
 
 class DeclarationError(SparkLineageError):

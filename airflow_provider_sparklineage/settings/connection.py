@@ -1,9 +1,9 @@
 """A connection of type ``sparklineage``: where lineage is looked at, and how it is collected.
 
 Host, port and schema are the URL of the backend's API, the password is its API key. The extra is a
-JSON object of options (:mod:`~airflow_provider_sparklineage.settings.options`), beside which
-OpenLineage's client configuration may stand: with ``transport`` the connection can be what
-Airflow's ``[openlineage] config_conn_id`` names, so that one connection is the whole set-up.
+JSON object of options (:mod:`~airflow_provider_sparklineage.settings.options`), and may have keys
+of OpenLineage's client configuration: with ``transport`` the connection can be what Airflow's
+``[openlineage] config_conn_id`` names, so that one connection is the full set-up.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read(
     """Read the fields of a connection.
 
     :param extra: JSON as text
-    :raise ConnectionFieldsError: if they cannot be meant so; names the connection
+    :raise ConnectionFieldsError: if they are impossible; names the connection
     """
     if conn_type != CONN_TYPE:
         raise _error(
@@ -79,9 +79,9 @@ def read(
             f"is of type {conn_type!r}",
             f"Give lineage_conn_id a connection of type {CONN_TYPE}; that of Spark is conn_id.",
         )
-    said = _extra(conn_id, extra)
-    transport = _transport(conn_id, said)
-    values = {key: value for key, value in said.items() if key not in _CLIENT}
+    found = _extra(conn_id, extra)
+    transport = _transport(conn_id, found)
+    values = {key: value for key, value in found.items() if key not in _CLIENT}
     for key in values:
         _check_key(conn_id, key)
     http = next(http_transports(transport or {}), {})
@@ -97,7 +97,7 @@ def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
     if not extra or not extra.strip():
         return {}
     try:
-        said = json.loads(extra)
+        found = json.loads(extra)
     except ValueError as error:
         what = getattr(error, "msg", "it cannot be decoded")
         place = f" in line {line}" if (line := getattr(error, "lineno", None)) else ""
@@ -106,17 +106,17 @@ def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
             f"has an extra that is no JSON ({what}{place})",
             "Write the extra as a JSON object.",
         ) from None  # the error holds the text, and that may hold secrets
-    if not isinstance(said, dict):
+    if not isinstance(found, dict):
         raise _error(
             conn_id,
             "has an extra that is no JSON object",
             'Write the extra as a JSON object, e.g. {"observe": false}.',
         )
-    return {key: value for key, value in said.items() if value not in (None, "", {})}
+    return {key: value for key, value in found.items() if value not in (None, "", {})}
 
 
-def _transport(conn_id: str, said: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    transport = said.get("transport")
+def _transport(conn_id: str, found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    transport = found.get("transport")
     if transport is None:
         return None
     if isinstance(transport, dict) and isinstance(transport.get("type"), str):

@@ -32,7 +32,7 @@ class KeepCaptures(StrEnum):
     """Which capture bundles outlive their try."""
 
     DEGRADED = "degraded"
-    """Those of failed tries, and of tries whose lineage lacks something that can be mended."""
+    """Those of failed tries, and of tries whose lineage misses something that can be fixed."""
     ALL = "all"
     NONE = "none"
 

@@ -132,7 +132,7 @@ class Settings:
 
     @property
     def representation(self) -> Representation:
-        """How lineage is said."""
+        """How lineage is written."""
         return Representation(
             self.emit_bare_partitions_facet,
             self.emit_lineage_facet,

@@ -92,8 +92,8 @@ def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
     except SparkLineageError as error:
         return [failed(CONNECTION, error)], None
     if found is None:
-        said = f"There is no connection {DEFAULT_CONN_ID}, and none is needed."
-        return [Check(CONNECTION, Status.OK, said)], None
+        text = f"There is no connection {DEFAULT_CONN_ID}, and none is needed."
+        return [Check(CONNECTION, Status.OK, text)], None
     looks = f", looks at {found.backend_url}" if found.backend_url else ", names no backend"
     return [Check(CONNECTION, Status.OK, f"{conn_id} is of type sparklineage{looks}.")], found
 
@@ -174,8 +174,8 @@ def _provider(transport: Mapping[str, Any]) -> Check:
             'Give it the backend: {"type": "http", "url": "http://marquez:5000"}.',
         )
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
-    said = f"It is active, and sends by its {kind or 'unnamed'} transport{where}."
-    return Check(PROVIDER, Status.OK, said)
+    text = f"It is active, and sends by its {kind or 'unnamed'} transport{where}."
+    return Check(PROVIDER, Status.OK, text)
 
 
 def _policy() -> Check:
@@ -217,7 +217,7 @@ def _time() -> Check:
             TIME,
             Status.WARNING,
             f"[openlineage] execution_timeout is {seconds} s: an event that takes longer, because "
-            "it is large or the backend slow, is lost without a word.",
+            "it is large or the backend slow, is lost silently.",
             f"Set AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT to {_SHORT_S} or more.",
         )
     overtime = airflow_conf.getint("core", "task_success_overtime", fallback=20)
@@ -248,12 +248,12 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     binary = "spark-submit"
     try:
         found = BaseHook.get_connection(conn_id)
-    except Exception as error:  # of whatever secrets backend Airflow was told to ask
+    except Exception as error:  # of whatever secrets backend Airflow is configured with
         return Check(
             SPARK_CONNECTION,
             Status.WARNING,
             f"Connection {conn_id} cannot be read ({type(error).__name__}): the operator would "
-            "submit to yarn without a word.",
+            "submit to yarn silently.",
             f"airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'",
         ), binary
     extra = found.extra_dejson

@@ -92,7 +92,7 @@ _COMMON = (
 
 OF_MACHINE = Command(
     "doctor",
-    "Check Java, Spark, the listener and the place for captures, and say what to mend",
+    "Check Java, Spark, the listener and the place for captures, and say what to fix",
     _doctor_of_machine,
     (
         *_COMMON,
@@ -104,7 +104,7 @@ OF_MACHINE = Command(
 )
 OF_AIRFLOW = Command(
     "doctor",
-    "Check all that lineage needs, from Spark to the lineage backend, and say what to mend",
+    "Check all that lineage needs, from Spark to the lineage backend, and say what to fix",
     _doctor_of_airflow,
     (
         *_COMMON,

@@ -33,11 +33,11 @@ def worst(checks: Iterable[Check]) -> Status:
 
 
 def print_checks(checks: Sequence[Check], file: IO[str]) -> None:
-    """Print a line for each check, with the mend at its end."""
+    """Print a line for each check, with the fix at its end."""
     out = show.console(file)
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
         style = _STYLES[check.status]
         status = f"[{style}]{check.status:7}[/{style}]"
-        said = show.escape(" ".join(f"{check.message} {check.fix}".split()))
-        out.print(f"{status}  {show.escape(check.name):{width}}  {said}", soft_wrap=True)
+        text = show.escape(" ".join(f"{check.message} {check.fix}".split()))
+        out.print(f"{status}  {show.escape(check.name):{width}}  {text}", soft_wrap=True)

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
@@ -76,9 +75,9 @@ def check(
     except ListenerError as error:
         checks.append(failed(DEFAULTS, error))
     except (OSError, ValueError) as error:
-        said = f"It cannot be read ({type(error).__name__}: {error})."
+        text = f"It cannot be read ({type(error).__name__}: {error})."
         fix = "Make it a properties file in UTF-8 that the worker's user may read."
-        checks.append(Check(DEFAULTS, Status.FAILED, said, fix))
+        checks.append(Check(DEFAULTS, Status.FAILED, text, fix))
     else:
         listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
         checks += listener_checks
@@ -92,12 +91,12 @@ def failed(name: str, error: Exception) -> Check:
     """Make a failed check of an error."""
     if isinstance(error, SparkLineageError):
         return Check(name, Status.FAILED, error.problem, error.fix)
-    return Check(name, Status.FAILED, scrub(str(error)))
+    return Check(name, Status.FAILED, str(error))
 
 
 def _spark(spark: SparkDistribution) -> Check:
     where = f" in {spark.home}" if spark.home else ""
-    said = f"Spark {spark.version} on Scala {spark.scala}{where}."
+    text = f"Spark {spark.version} on Scala {spark.scala}{where}."
     if mixed := _mixed(spark):
         return mixed
     newest = ".".join(map(str, listener.NEWEST_SPARK))
@@ -105,10 +104,10 @@ def _spark(spark: SparkDistribution) -> Check:
         return Check(
             SPARK,
             Status.WARNING,
-            f"{said} This package is tested up to {newest}.",
+            f"{text} This package is tested up to {newest}.",
             "Run `sparklineage doctor --spark-submit`, and look at the lineage of a job of yours.",
         )
-    return Check(SPARK, Status.OK, said)
+    return Check(SPARK, Status.OK, text)
 
 
 def _mixed(spark: SparkDistribution) -> Check | None:
@@ -176,8 +175,8 @@ def _listener(
         refuse_connect(submission, "", env)
         own = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
         if own is not None:
-            said = f"Spark has the listener {own.name} ({own.source}); none is added."
-            checked = Check(LISTENER, Status.OK, said)
+            text = f"Spark has the listener {own.name} ({own.source}); none is added."
+            checked = Check(LISTENER, Status.OK, text)
         elif _is_fetched_later(settings, spark, env):
             return [_FETCHED_LATER], None
         else:
@@ -224,7 +223,7 @@ def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Chec
             f"It is not the jar that was published: {problem}.",
             f"Delete {jar} and run `sparklineage fetch-listener`.",
         )
-    return Check(LISTENER, Status.OK, f"{jar} is the listener {version}, and whole.")
+    return Check(LISTENER, Status.OK, f"{jar} is the listener {version}, and complete.")
 
 
 def check_captures(location: Path) -> Check:

@@ -43,12 +43,12 @@ NOT_RUN = Check(
     TRIAL,
     Status.FAILED,
     "No application was run, because it would have no listener.",
-    "Mend what failed above first.",
+    "Fix what failed above first.",
 )
 
 _DAYS = {"2024-05-06": "3\n4\n", "2024-05-07": "5\n"}
 
-# What a log says of why Spark did not run, or its listener did not, and the mend.
+# What a log says of why Spark did not run, or its listener did not, and the fix.
 _CAUSES = (
     (r"UnsupportedClassVersionError.*", "Set JAVA_HOME to a newer Java."),
     (r"JAVA_HOME is not set", "Install Java 17 or 21 and set JAVA_HOME to it."),
@@ -64,7 +64,7 @@ _CAUSES = (
     ),
     (r"Cannot run program \"python3?\".*", "Set PYSPARK_PYTHON to a Python on this machine."),
     (r"UnknownHostException.*", "Set SPARK_LOCAL_IP to an address of this machine."),
-    (r"Connection refused.*|Failed to connect.*", "Mend what spark-defaults.conf connects to."),
+    (r"Connection refused.*|Failed to connect.*", "Check what spark-defaults.conf connects to."),
     (
         r"ClassNotFoundException.*",
         "A class that spark-defaults.conf names is not on Spark's class path.",
@@ -219,10 +219,10 @@ def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) ->
     missing = _missing(event)
     if missing:
         reasons = " ".join(d["message"] for d in reading.degradations(event))
-        said = f"{ran}, but its lineage lacks {', '.join(missing)}. {reasons}".rstrip()
-        return Check(TRIAL, Status.WARNING, said, _fix(log, "Report this with the log of a job."))
-    said = f"{ran}, and its lineage is whole: tables, the partition that it read, the column."
-    return Check(TRIAL, Status.OK, said)
+        text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
+        return Check(TRIAL, Status.WARNING, text, _fix(log, "Report this with the log of a job."))
+    text = f"{ran}, and its lineage is complete: tables, the partition that it read, the column."
+    return Check(TRIAL, Status.OK, text)
 
 
 def _missing(event: Mapping[str, Any]) -> list[str]:
@@ -250,7 +250,7 @@ def _fix(log: str, otherwise: str) -> str:
 
 
 def _last(log: str) -> str:
-    """Give the line that most likely tells why: an exception's, else the last."""
+    """Give the line that most likely says why: an exception's, else the last."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"(Exception|Error)\b.*: ", line)]
-    return (telling or lines or ["it said nothing"])[-1 if not telling else 0][:300]
+    causes = [line for line in lines if re.search(r"(Exception|Error)\b.*: ", line)]
+    return (causes or lines or ["it printed nothing"])[-1 if not causes else 0][:300]

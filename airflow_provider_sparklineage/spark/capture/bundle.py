@@ -79,7 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the worker knows of a try; the schema is shipped as ``schemas/manifest.json``."""
 
     application_run_id: str
-    """OpenLineage run id that the listener was told to use for the application."""
+    """OpenLineage run id that the listener uses for the application."""
     version: int = 1
     task: TaskIdentity | None = None
     worker: Worker | None = None
@@ -112,7 +112,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     backend: str = "generic"
     """The lineage backend that the event is for; one that is not known is taken for any."""
     last_known: LastRun | None = None
-    """What the last successful run read and wrote, if that is said of this one; see
+    """What the last successful run read and wrote, if it is carried forward to this one; see
     :mod:`airflow_provider_sparklineage.lineage.carried_forward`."""
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
@@ -133,7 +133,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def representation(self) -> Representation:
-        """How lineage is said."""
+        """How lineage is written."""
         return Representation(
             self.bare_partitions,
             self.lineage_facet,
@@ -209,7 +209,7 @@ class CaptureBundle:
             raise CaptureError(msg) from error
 
     def save(self) -> None:
-        """Write the manifest, whole or not at all.
+        """Write the manifest, in full or not at all.
 
         :raise CaptureError: if the directory is gone or full, or JSON cannot say what is in it
         """

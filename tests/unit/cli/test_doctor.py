@@ -307,12 +307,12 @@ def test_a_trial_whose_lineage_is_whole_passes():
 @pytest.mark.parametrize(
     ("event", "lacks"),
     [
-        (an_event(partition="2024-05-07"), "lacks the partition that was read"),
-        (an_event(column="other"), "lacks the sources of a column"),
-        ({**an_event(), "outputs": []}, "lacks a table, the sources of a column"),
+        (an_event(partition="2024-05-07"), "is without the partition that was read"),
+        (an_event(column="other"), "is without the sources of a column"),
+        ({**an_event(), "outputs": []}, "is without a table, the sources of a column"),
     ],
 )
-def test_what_a_trial_lacks_is_a_warning(event, lacks):
+def test_what_a_trial_misses_is_a_warning(event, lacks):
     check = trial.judged(event, found_machine(), "", 1)
     assert check.status is Status.WARNING
     assert lacks in check.message
@@ -333,12 +333,12 @@ def test_a_trial_without_events_is_told_with_a_reason():
 @pytest.mark.parametrize(
     ("log", "last"),
     [
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
         ("one\n\ntwo\n", "two"),
         ("x\njava.lang.IllegalStateException: why\n\tat a.b.C\nbye\n", "IllegalStateException"),
     ],
 )
-def test_the_telling_line_of_a_log_is_found(log, last):
+def test_the_line_of_a_log_that_names_the_cause_is_found(log, last):
     assert last in trial._last(log)
 
 
@@ -390,3 +390,8 @@ def test_an_impossible_setting_is_a_failed_check_of_the_command(machine, monkeyp
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert (checks[0]["name"], checks[0]["status"]) == ("settings", "failed")
     assert len(checks) == 5
+
+
+def test_a_check_shows_no_credentials_whatever_it_quotes():
+    check = Check("x", Status.FAILED, "https://u:p@ss@h is away.", "Look at --token=s.")
+    assert (check.message, check.fix) == ("https://h is away.", "Look at --token=***.")
