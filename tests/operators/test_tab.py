@@ -202,10 +202,12 @@ def test_links_lead_to_the_task_s_own_backend(ask, push, monkeypatch, link, lead
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        pytest.param("s3://elsewhere/xcom/1", task_lineage.ELSEWHERE, id="custom backend"),
+        pytest.param(
+            "s3://elsewhere/xcom/1", task_lineage.CUSTOM_XCOM_BACKEND, id="custom backend"
+        ),
         pytest.param({"a": 1}, "no lineage of a Spark job", id="another value"),
         pytest.param(json.dumps({"a": 1}), "no lineage of a Spark job", id="as text"),
-        pytest.param("[" * 100_000, task_lineage.ELSEWHERE, id="endless lists"),
+        pytest.param("[" * 100_000, task_lineage.CUSTOM_XCOM_BACKEND, id="endless lists"),
     ],
 )
 def test_what_is_no_lineage_is_a_sentence(ask, push, value, said):
