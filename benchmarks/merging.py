@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.event.facets import parts
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.results import Result
@@ -27,9 +26,9 @@ LAKES = 100
 
 
 def merge(folder: Path) -> None:
-    """Merge the events in a folder, to the parts of the event."""
+    """Merge the events in a folder, to the event."""
     bundle = CaptureBundle(folder, Manifest(application_run_id=run_id()))
-    parts(task_lineage(bundle), bundle.report)
+    merged_event(bundle, task_lineage(bundle))
 
 
 def decode(events: Path) -> list[object]:

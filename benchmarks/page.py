@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openlineage.client.serde import Serde
-
-from airflow_provider_sparklineage.event import facets, xcom
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
-from airflow_provider_sparklineage.event.size import fitted_event
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.steps.size import fitted
 from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.plugins import page
 from airflow_provider_sparklineage.spark.capture.bundle import (
@@ -87,28 +86,19 @@ def publishing(copies: int, best: Callable[[Callable[[], object]], float]) -> Re
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / EVENTS).write_bytes(b"".join(amplified(copies)))
         bundle = CaptureBundle(Path(folder), Manifest(application_run_id=run_id()))
-        said = facets.parts(task_lineage(bundle), bundle.report)
-    event = facets.event_of(
-        said,
-        "COMPLETE",
-        run_id=run_id(),
-        job_namespace="bench",
-        job_name="shop.revenue",
-        event_time="2024-05-06T00:00:00Z",
-    )
+        event = merged_event(bundle, task_lineage(bundle))
     task = TaskIdentity("shop", "revenue", "manual", 1)
 
     def smaller(allowed: int) -> dict[str, Any]:
-        return Serde.to_dict(fitted_event(event, allowed, "")[0])
+        return fitted(event, allowed, "")
 
     with tempfile.TemporaryDirectory() as folder:
         archive = Archive(f"file://{folder}")
 
         def publish() -> None:
-            document = Serde.to_dict(event)
-            xcom.encode(document, DEFAULT_MAX_XCOM_BYTES, smaller)
-            archive.write(task, document)
+            xcom.encode(event, DEFAULT_MAX_XCOM_BYTES, smaller)
+            archive.write(task, event)
 
         took = best(publish) * 1000
-    size = len(Serde.to_json(event)) / 1000
+    size = len(json.dumps(event)) / 1000
     return Result("XCom and archive of a task", took, 50, f"an event of {size:.0f} KB", " ms")

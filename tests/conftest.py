@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
@@ -55,6 +56,10 @@ os.environ.update(
 collect_ignore = [] if find_spec("airflow") else ["operators", "dag_runs", "integration", "browser"]
 
 GOLDEN = Path(__file__).parent / "golden"
+HEADER = Header(
+    "00000000-0000-7000-8000-000000000000", "airflow", "shop.revenue", "2026-01-01T00:00:00+00:00"
+)
+"""Of an event that is made of lineage alone."""
 
 
 def golden(case: str, spark: str = "4.0") -> Path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.event.backends import backend_of
+from airflow_provider_sparklineage.event.document import Header
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
@@ -27,6 +28,7 @@ from airflow_provider_sparklineage.spark.capture.observations import Observation
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
@@ -169,21 +171,27 @@ def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
 
 
-def merged_event(bundle: CaptureBundle, lineage: TaskLineage) -> dict[str, Any]:
-    """Make the merged RunEvent; run id, job and time are the manifest's, else the application's."""
+def merged_event(
+    bundle: CaptureBundle, lineage: TaskLineage, mask: Callable[[str], str] = str
+) -> Event:
+    """Make the merged RunEvent.
+
+    :param mask: hides the secrets in a text; Airflow knows them
+    """
+    representation = bundle.manifest.representation
+    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage))
+
+
+def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:
+    """Name run, job and time of an event: the manifest's, else the application's."""
     manifest, application = bundle.manifest, lineage.application
     time = manifest.ended or (application and application.last_event) or manifest.started
     job = manifest.job
-    return facets.run_event(
-        lineage,
-        bundle.report,
-        run_id=_uuid(manifest.run_id or manifest.application_run_id),
-        job_namespace=job.namespace
-        if job
-        else (application and application.namespace) or "default",
-        job_name=job.name if job else (application and application.job_name) or "unknown",
-        event_time=time.isoformat() if time else "1970-01-01T00:00:00+00:00",
-        representation=manifest.representation,
+    return Header(
+        _uuid(manifest.run_id or manifest.application_run_id),
+        job.namespace if job else (application and application.namespace) or "default",
+        job.name if job else (application and application.job_name) or "unknown",
+        time.isoformat() if time else "1970-01-01T00:00:00+00:00",
     )
 
 

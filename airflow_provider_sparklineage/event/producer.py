@@ -1,9 +1,10 @@
-"""What this package calls itself in OpenLineage."""
+"""What this package calls itself in OpenLineage, and what each of its facets begins with."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import metadata
+from typing import Any
 
 DISTRIBUTION = "airflow-provider-sparklineage"
 SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
@@ -19,3 +20,13 @@ def version() -> str:
 def producer() -> str:
     """Name the ``producer`` of what this package makes."""
     return f"urn:{DISTRIBUTION}:{version()}"
+
+
+def facet(schema: str, **body: Any) -> dict[str, Any]:
+    """Make a facet of this package's.
+
+    :param schema: its ``_schemaURL``
+    :param body: all else; what is None is left out
+    """
+    known = {key: value for key, value in body.items() if value is not None}
+    return {"_producer": producer(), "_schemaURL": schema, **known}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.spark.capture import retention
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.last_run import LastRun
     from airflow_provider_sparklineage.operators.deadline import Deadline
@@ -38,16 +38,6 @@ log = logger(__name__)
 # would wait longer for that than for all else.
 
 
-class Collected(NamedTuple):
-    """What is sent of a try.
-
-    :param outcome: how the task ends, which can be a failure after its job succeeded
-    """
-
-    parts: OpenLineageParts
-    outcome: Outcome
-
-
 def collect(
     capture: TryCapture,
     deadline: Deadline,
@@ -55,8 +45,8 @@ def collect(
     has_failed: Callable[[TaskLineage], bool],
     last_known: LastRun,
     task: object,
-) -> Collected:
-    """Collect and merge into what Airflow's OpenLineage provider will send.
+) -> Event:
+    """Collect and merge into the event of the try.
 
     :param outcome: of the job
     :param has_failed: asked, with what was collected, whether the task fails because of it; then
@@ -78,15 +68,15 @@ def collect(
             # Its own time: what has been asked may have taken long.
             deadline.begin(capture.settings.collect_timeout.total_seconds())
             lineage = relayed(lineage, capture.bundle, task, deadline)
-        parts = collecting.parts(lineage)
+        event = collecting.event(lineage)
     except (Exception, AirflowTaskTimeout) as error:
         log.debug("Collecting lineage failed.", exc_info=True)
         capture.degrade(*_reason(error))
-        lineage, parts = collecting.rest(outcome)
+        lineage, event = collecting.rest(outcome)
     # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
         _clean_up(capture, lineage, is_killed=deadline.is_killed)
-    return Collected(parts, outcome)
+    return event
 
 
 class _Collecting:
@@ -116,29 +106,29 @@ class _Collecting:
         self._capture.note(last_known=self._last_known)
         return missing.by(self._last_known)
 
-    def rest(self, outcome: Outcome) -> tuple[TaskLineage, OpenLineageParts]:
+    def rest(self, outcome: Outcome) -> tuple[TaskLineage, Event]:
         """Give what is left to report of a try that could not be merged; never raises."""
         try:
             lineage = self.completed(self._without(outcome))
-            return lineage, self.parts(lineage)
+            return lineage, self.event(lineage)
         except (Exception, AirflowTaskTimeout):  # what is declared may be why
             from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
             log.debug("What is declared cannot be reported.", exc_info=True)
             lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.degradations)
         try:
-            return lineage, self.parts(lineage)
+            return lineage, self.event(lineage)
         except (Exception, AirflowTaskTimeout):  # a defect in making facets
-            from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+            from airflow_provider_sparklineage.event.document import empty
+            from airflow_provider_sparklineage.event.from_bundle import header
 
             log.warning("The lineage of this try cannot be reported.", exc_info=True)
-            return lineage, OpenLineageParts([], [])
+            return lineage, empty(header(self._capture.bundle, lineage), lineage.outcome)
 
-    def parts(self, lineage: TaskLineage) -> OpenLineageParts:
-        from airflow_provider_sparklineage.event import facets
+    def event(self, lineage: TaskLineage) -> Event:
+        from airflow_provider_sparklineage.event.from_bundle import merged_event
 
-        bundle = self._capture.bundle
-        return facets.parts(lineage, bundle.report, bundle.manifest.representation, masked)
+        return merged_event(self._capture.bundle, lineage, masked)
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""

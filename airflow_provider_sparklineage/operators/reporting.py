@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.openlineage.extractors import OperatorLineage
 
-from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event import openlineage
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
 from airflow_provider_sparklineage.model.credentials import logger
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.event.archive import Archive
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
 
@@ -80,10 +81,8 @@ class TryEndedError(BaseException):
     """
 
 
-def expected(
-    declared: Declared, prepared: Prepared, *, has_ended: bool = False
-) -> OpenLineageParts:
-    """Report what a try is going to read and write, as far as that is known.
+def expected(declared: Declared, prepared: Prepared, *, has_ended: bool = False) -> Event:
+    """Describe what a try is going to read and write, as far as that is known.
 
     :param has_ended: whether the try is over, without its job having run
     """
@@ -99,24 +98,19 @@ def expected(
         prepared.known,
     )
     if not has_ended:
-        return facets.parts(lineage, representation=resolved.representation, mask=masked)
+        return event_of(lineage, representation=resolved.representation, mask=masked)
     note = Degradation(
         DegradationCode.NOT_SUBMITTED,
         "The try ended before its job was submitted. The event has the datasets that are declared "
         "and those of the last successful run, so that backends keep showing them.",
     )
     lineage = replace(lineage, degradations=(*lineage.degradations, note))
-    return facets.parts(lineage, ReadReport(), resolved.representation, masked)
+    return event_of(lineage, ReadReport(), resolved.representation, masked)
 
 
-def operator_lineage(parts: OpenLineageParts) -> OperatorLineage[Any, Any]:
-    """Hand an event's parts to Airflow's OpenLineage provider."""
-    return OperatorLineage(
-        inputs=parts.inputs,
-        outputs=parts.outputs,
-        run_facets=parts.run_facets,
-        job_facets=parts.job_facets,
-    )
+def operator_lineage(event: Event) -> OperatorLineage[Any, Any]:
+    """Hand an event to Airflow's OpenLineage provider, which makes its header itself."""
+    return OperatorLineage(**openlineage.parts(event)._asdict())
 
 
 _ENDED = frozenset({"success", "failed", "skipped", "removed"})

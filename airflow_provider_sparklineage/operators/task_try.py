@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.outcome import Outcome
@@ -60,7 +60,7 @@ class Try:
         self.deadline = Deadline()
         self.capture: TryCapture | None = None
         """The bundle and what was injected; None before the submission, and if there is none."""
-        self.collected: OpenLineageParts | None = None
+        self.collected: Event | None = None
         """What goes into the event; None until the job has ended."""
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
@@ -147,7 +147,7 @@ class Try:
             found = Declared(problems=(f"{type(error).__name__}: {error}",))
         return replace(found, problems=(*self.unrendered, *found.problems))
 
-    def expected(self, operator: Any, *, has_ended: bool = False) -> OpenLineageParts:
+    def expected(self, operator: Any, *, has_ended: bool = False) -> Event:
         """Report what the try reads and writes, as far as that is known without its job.
 
         :param has_ended: whether the try is over, without its job having run
@@ -219,13 +219,12 @@ class Try:
         from airflow_provider_sparklineage.operators import collecting, reporting
 
         known = self.prepared.known if self.prepared else NO_LAST_RUN
-        collected = collecting.collect(
+        self.collected = collecting.collect(
             self.capture, self.deadline, outcome, has_failed, known, context.get("task")
         )
-        self.collected = collected.parts
         if self.deadline.is_killed:
             self.ended_as = reporting.ended_as(context["ti"])
         with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
             from airflow_provider_sparklineage.operators.publishing import publish
 
-            publish(self.capture, self.deadline, collected, context)
+            publish(self.capture, self.deadline, self.collected, context)

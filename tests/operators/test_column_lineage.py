@@ -8,10 +8,13 @@ from airflow.sdk.log import _secrets_masker
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.event.job_lineage_facet import lineage_facet
+from airflow_provider_sparklineage.event.openlineage import parts
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import load
 
@@ -80,6 +83,9 @@ def test_airflow_redacts_no_column_for_its_name():
     orders, users = DatasetName("s3://lake", "orders"), DatasetName("s3://lake", "users")
     edges = {Column(orders, "password"): (Transformation("DIRECT", "IDENTITY", "password"),)}
     columns = ColumnLineage({"password": edges, "token_count": edges}, edges)
-    facet = lineage_facet([LineageDataset(users, columns=columns, sources=frozenset({orders}))])
-    redacted = OpenLineageRedactor.from_masker(_secrets_masker()).redact(facet)
-    assert Serde.to_dict(redacted) == Serde.to_dict(facet)
+    output = LineageDataset(users, columns=columns, sources=frozenset({orders}))
+    lineage = TaskLineage(Outcome.COMPLETE, (), (output,))
+    event = event_of(lineage, representation=Representation(explicit_lineage=True))
+    facets = parts(event).job_facets
+    redacted = OpenLineageRedactor.from_masker(_secrets_masker()).redact(facets, max_depth=20)
+    assert Serde.to_dict(redacted["lineage"]) == event["job"]["facets"]["lineage"]

@@ -46,7 +46,7 @@ def operator(**kwargs):
 
 def degradations(task):
     lineage = task.get_openlineage_facets_on_complete(None)
-    return [d.message for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    return [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
 
 
 # --- the operator ---------------------------------------------------------------------------------

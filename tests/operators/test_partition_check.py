@@ -407,8 +407,8 @@ def test_partitions_that_are_not_certain_fail_nothing_and_are_not_recorded(run, 
     said = " ".join(warnings(caplog))
     assert "than expected" in said
     assert "not certain, so none is recorded" in said
-    [note] = [d for d in task.degradations if d.code == "partitions_inexact"]
-    assert "/lake/revenue were written is not certain" in note.message
+    [note] = [d for d in task.degradations if d["code"] == "partitions_inexact"]
+    assert "/lake/revenue were written is not certain" in note["message"]
 
 
 def test_an_airflow_that_records_no_partitions_is_said(run, caplog):

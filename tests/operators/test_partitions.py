@@ -87,7 +87,7 @@ def sources(lineage, side="reads"):
 
 
 def codes(lineage):
-    return [d.code for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    return [d["code"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
 
 
 def test_partitions_of_templated_paths_meet_the_datasets_that_spark_reports(run):
@@ -235,7 +235,7 @@ def test_the_run_of_a_partition(run, context):
 )
 def test_what_makes_no_sense_is_said_and_costs_no_task(run, reads, message):
     lineage = run(operator(reads=reads)).complete
-    said = [d.message for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    said = [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
     assert message in " ".join(said)
     assert "declaration_unusable" in codes(lineage)
 
@@ -308,7 +308,7 @@ def test_a_table_that_spark_does_not_report_is_said(run):
 def test_wrong_rules_are_named_and_cost_no_task(run, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__PARTITIONING", "- {datasett: x}")
     lineage = run(operator()).complete
-    said = [d.message for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    said = [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
     assert "datasett" in " ".join(said)
 
 
@@ -333,8 +333,8 @@ def test_maxima_are_those_of_the_configuration(run, monkeypatch):
 
 
 def test_the_bundle_holds_all_that_the_replay_needs(run, captures, monkeypatch):
-    from airflow_provider_sparklineage.event import facets
-    from airflow_provider_sparklineage.event.from_bundle import task_lineage
+    from airflow_provider_sparklineage.event import openlineage
+    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
     from airflow_provider_sparklineage.spark.capture import bundle as capture
 
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
@@ -350,7 +350,7 @@ def test_the_bundle_holds_all_that_the_replay_needs(run, captures, monkeypatch):
     )
     [manifest] = captures()
     bundle = capture.load(manifest.parent)
-    replayed = facets.parts(task_lineage(bundle), bundle.report)
+    replayed = openlineage.parts(merged_event(bundle, task_lineage(bundle)))
     assert partitions(replayed.inputs) == partitions(task.complete.inputs)
     assert partitions(replayed.outputs) == partitions(task.complete.outputs)
     check = replayed.run_facets["sparkLineage_partitionCheck"]

@@ -411,7 +411,7 @@ def test_what_a_submission_waits_for_does_not_load_what_merges():
         "from airflow_provider_sparklineage.links import pages\n"
         "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
         "from airflow_provider_sparklineage.operators import reporting, try_capture\n"
-        "merging = ('lineage.merge', 'event.size', 'event.archive')\n"
+        "merging = ('lineage.merge', 'event.from_bundle', 'event.archive')\n"
         "fetching = ('spark.submit.resolver', 'spark.submit.java')\n"
         "print('LOADED', *(m for m in sys.modules if m == 'sqlglot'\n"
         "      or m.removeprefix('airflow_provider_sparklineage.') in (*merging, *fetching)))"

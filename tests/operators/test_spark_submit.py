@@ -35,7 +35,7 @@ def names(datasets):
 
 
 def codes(lineage):
-    return [d.code for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    return [d["code"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
 
 
 def warnings(caplog):
@@ -190,8 +190,8 @@ def test_complete_carries_the_merged_lineage(spark_submit, execute, captures):
         "/lake/staging/enriched_orders",
     ]
     revenue = next(d for d in lineage.outputs if d.name == "/lake/revenue")
-    fields = revenue.facets["columnLineage"].fields["revenue"].inputFields
-    assert [(f.name, f.field) for f in fields] == [
+    fields = revenue.facets["columnLineage"].fields["revenue"]["inputFields"]
+    assert [(f["name"], f["field"]) for f in fields] == [
         ("/lake/orders", "amount"),
         ("/lake/rates", "rate"),
     ]

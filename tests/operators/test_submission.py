@@ -37,7 +37,7 @@ def operator(**kwargs):
 
 def degradations(task):
     facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
-    return {d.code: d.message for d in facet.degradations}
+    return {d["code"]: d["message"] for d in facet.degradations}
 
 
 def argument(given, flag):

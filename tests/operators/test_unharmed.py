@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event import pipeline
 from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.operators import rendering, reporting, try_capture
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -31,7 +31,7 @@ def run(execute, context):
         after_rendering(task)
         execute(task)
         facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
-        return {d.code: d.message for d in facet.degradations}
+        return {d["code"]: d["message"] for d in facet.degradations}
 
     return run
 
@@ -114,7 +114,7 @@ def test_a_defect_while_fields_are_rendered_costs_no_field(
 
 def test_a_defect_in_making_facets_costs_the_lineage(spark_submit, execute, monkeypatch):
     task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
-    monkeypatch.setattr(facets, "parts", lambda *_: 1 / 0)
+    monkeypatch.setattr(pipeline, "made", lambda *_: 1 / 0)
     execute(task)
     assert spark_submit.ran
     lineage = task.get_openlineage_facets_on_complete(None)

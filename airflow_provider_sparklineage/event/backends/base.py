@@ -1,8 +1,8 @@
 """What this package asks of a lineage backend, and how to add one.
 
-OpenLineage says what an event is, and not what a backend makes of it. Each backend refuses some
-events, or takes them and shows less than they say. A backend here knows that of one product, and
-nothing else: events are sent by Airflow's OpenLineage provider, to where its own section says.
+OpenLineage specifies what an event is, and not what a backend makes of it. Each backend refuses
+some events, or takes them and shows less than is in them. A backend here knows that of one product,
+and nothing else: events are sent by Airflow's OpenLineage provider, to where its own section says.
 
 To add one:
 
@@ -13,7 +13,9 @@ To add one:
 3. its row in ``docs/backends.md``, with what was measured: a repair needs a reason that can be
    tried again.
 
-All of it is pure: no backend is asked anything on the way of an event. Repairs are idempotent, keep
+All of it is pure: no backend is asked anything on the way of an event, which is plain JSON by then
+(:mod:`..document`) and goes through a list of steps (:mod:`..pipeline`); ``identity`` and ``text``
+are asked by :mod:`..steps.rename`, and ``repaired`` is a step itself. Repairs are idempotent, keep
 datasets apart that are apart, and give the same name to a dataset in every event, because names are
 what joins the lineage of one task to the next.
 """
@@ -24,11 +26,8 @@ from abc import ABC
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.degradations import Degradation
 
 
 class Backend(ABC):
@@ -55,13 +54,16 @@ class Backend(ABC):
         """Give a column's name, or a description, as the backend can hold it."""
         return text
 
-    def repaired(self, said: OpenLineageParts) -> tuple[OpenLineageParts, Sequence[Degradation]]:
-        """Change what the backend would choke on, and tell what was changed.
+    def repaired(self, event: Event) -> Event:
+        """Change what the backend would choke on.
 
-        :param said: the event's parts, with names that :meth:`identity` has given
+        What is lost by it is declared in the event, by
+        :func:`~airflow_provider_sparklineage.event.capture_facet.declared`.
+
+        :param event: with names that :meth:`identity` has given; a new one is made of it
         :return: the same object if there is nothing to change
         """
-        return said, ()
+        return event
 
     # --- pages ------------------------------------------------------------------------------------
     # Of the backend's web user interface at ``web_url``; None where it has none that opens.

@@ -26,10 +26,7 @@ from airflow_provider_sparklineage.event.backends.marquez_names import (
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
-    from airflow_provider_sparklineage.model.degradations import Degradation
+    from airflow_provider_sparklineage.event.document import Event
 
 # What it makes of a job's namespace by itself.
 _NOT_IN_JOB_NAMESPACES = re.compile(r"[^A-Za-z0-9:/_.@+-]")
@@ -60,12 +57,12 @@ class Marquez(Backend):
         """Take out what PostgreSQL cannot hold."""
         return held_text(text)
 
-    def repaired(self, said: OpenLineageParts) -> tuple[OpenLineageParts, Sequence[Degradation]]:
+    def repaired(self, event: Event) -> Event:
         """See :mod:`.marquez_repairs`."""
         # Not needed for links, which a task pushes before its job starts.
         from airflow_provider_sparklineage.event.backends.marquez_repairs import repaired
 
-        return repaired(said)
+        return repaired(event)
 
     # --- pages ------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What Marquez 0.51 answers with an error, or takes and is broken by, mended before it is sent.
+"""What Marquez 0.51 answers with an error, or takes and is broken by, repaired before it is sent.
 
 =========================================  =====================================================
 what an event has                          what is done
@@ -14,16 +14,16 @@ a facet without ``_producer``,             added; the whole event would be refus
 a schema's field without a name            left out; the whole event would be refused
 a field's type or description that is no   left out; the whole event would be refused
 text
-a type of over 1,000 bytes                 cut: it stands in an index, where it has no more room
+a type of over 1,000 bytes                 truncated: an index, in which it is, has no more room
 facets, columns of over 255 characters     left out
 a column's source without dataset, field   left out
-``transformationType`` over 255            cut
-an output with over 500 kB of facets       goes without detail, as :mod:`.size` has it: the time of
+``transformationType`` over 255            truncated
+an output with over 500 kB of facets       goes without detail (:mod:`..steps.size`): the time of
                                            its page grows with the square of that
 =========================================  =====================================================
 
-Names of datasets are :meth:`.Marquez.identity`'s. What is only added is not told, for nothing is
-missing then.
+Names of datasets are :meth:`.Marquez.identity`'s. What is only added is not declared, for nothing
+is missing then.
 """
 
 from __future__ import annotations
@@ -31,32 +31,29 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import attrs
-from openlineage.client.facet_v2 import column_lineage_dataset
 
 from airflow_provider_sparklineage.event.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
     held_text,
 )
-from airflow_provider_sparklineage.event.cleaning import Cleaning, same
-from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
+from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY
+from airflow_provider_sparklineage.event.document import name_of, replaced, same
+from airflow_provider_sparklineage.event.producer import facet as made_facet
 from airflow_provider_sparklineage.event.producer import producer
-from airflow_provider_sparklineage.event.size import fitted
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.event.steps.size import reduced
+from airflow_provider_sparklineage.event.walk import Walk
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-ColumnLineageDatasetFacet = column_lineage_dataset.ColumnLineageDatasetFacet
-Fields = column_lineage_dataset.Fields
-InputField = column_lineage_dataset.InputField
+    from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 MAX_OUTPUT_BYTES = 500_000
 """Of the facets of one output; the page of a dataset with 0.8 MB opens in 0.2 s, with 4.5 in 7."""
@@ -78,26 +75,22 @@ _URI = re.compile(
 """Texts that ``java.net.URI`` takes; not all of them, but nothing else."""
 
 
-def repaired(said: OpenLineageParts) -> tuple[OpenLineageParts, tuple[Degradation, ...]]:
-    """Mend the parts of an event; see the module. The same object if nothing is to be mended."""
+def repaired(event: Event) -> Event:
+    """Repair an event; see the module."""
     repairing = _Repairing()
-    inputs = [repairing.dataset(d) for d in said.inputs]
-    outputs = [repairing.dataset(d) for d in said.outputs]
-    run_facets = repairing.facets(said.run_facets, "the run")
-    job_facets = repairing.facets(said.job_facets, "the job")
+    inputs = [repairing.dataset(d) for d in event["inputs"]]
+    outputs = [repairing.dataset(d) for d in event["outputs"]]
+    run_facets = repairing.facets(event["run"]["facets"], "the run")
+    job_facets = repairing.facets(event["job"]["facets"], "the job")
     outputs = [repairing.sized(d) for d in outputs]
-    before = (*said.inputs, *said.outputs, said.run_facets, said.job_facets)
-    after = (*inputs, *outputs, run_facets, job_facets)
-    if all(a is b for a, b in zip(before, after, strict=True)):
-        return said, ()
-    mended = replace(
-        said, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
+    fixed = replaced(
+        event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
     )
-    return mended, tuple(repairing.notes)
+    return declared(fixed, repairing.notes)
 
 
 class _Repairing:
-    """Mends value by value; what needs no mending is given back as it is."""
+    """Repairs value by value; what needs no repair is given back as it is."""
 
     def __init__(self) -> None:
         self.notes: list[Degradation] = []
@@ -109,71 +102,68 @@ class _Repairing:
 
     # --- datasets ---------------------------------------------------------------------------------
 
-    def dataset(self, dataset: Any) -> Any:
-        name = DatasetName(dataset.namespace, dataset.name)
-        facets = self.facets(dataset.facets or {}, str(name), name)
-        mended = {key: self._modelled(key, facet, name) for key, facet in facets.items()}
-        mended = {key: facet for key, facet in mended.items() if facet is not None}
-        if "dataSource" not in mended:
-            mended["dataSource"] = {
-                "_producer": producer(),
-                "_schemaURL": _DATA_SOURCE,
-                "name": name.namespace,
-                "uri": name.namespace
-                if _is_uri(name.namespace)
-                else f"urn:{quote(name.namespace, safe='')}",
-            }
+    def dataset(self, dataset: dict[str, Any]) -> dict[str, Any]:
+        name = name_of(dataset)
+        facets = self.facets(dataset["facets"], str(name), name)
+        fixed = {key: self._modelled(key, facet, name) for key, facet in facets.items()}
+        fixed = {key: facet for key, facet in fixed.items() if facet is not None}
+        if "dataSource" not in fixed:
+            is_uri = _is_uri(name.namespace)
+            uri = name.namespace if is_uri else f"urn:{quote(name.namespace, safe='')}"
+            fixed["dataSource"] = made_facet(_DATA_SOURCE, name=name.namespace, uri=uri)
         changed: dict[str, Any] = {}
-        if not same(mended, dataset.facets or {}):
-            changed["facets"] = mended
+        if not same(fixed, dataset["facets"]):
+            changed["facets"] = fixed
         for side in ("inputFacets", "outputFacets"):
-            of_side = getattr(dataset, side, None) or {}
+            of_side = dataset.get(side, {})
             kept = self.facets(of_side, str(name), name)
             if kept is not of_side:
                 changed[side] = kept
-        return attrs.evolve(dataset, **changed) if changed else dataset
+        return {**dataset, **changed} if changed else dataset
 
-    def facets(self, facets: Mapping[str, Any], of: str, dataset: DatasetName | None = None) -> Any:
-        """Mend the texts and numbers in facets of any kind, and drop those with too long a name."""
+    def facets(self, facets: Facets, of: str, dataset: DatasetName | None = None) -> Facets:
+        """Repair texts and numbers in facets of any kind, and drop those with too long a name."""
         kept = {}
         for key, facet in facets.items():
             if len(key) > _MAX_COLUMN:
                 self._note(f"The facet {key[:40]}… of {of} was left out", dataset)
                 continue
             cleaned = self._clean.value(facet)
-            if cleaned is not facet:
+            # That names which it mentions cannot be held has been declared in it by then.
+            if cleaned is not facet and key != CAPTURE_KEY:
                 self._note(f"Characters of the facet {key} of {of} were left out", dataset)
             kept[key] = cleaned
         return facets if same(kept, facets) else kept
 
-    def sized(self, output: Any) -> Any:
+    def sized(self, output: dict[str, Any]) -> dict[str, Any]:
         """Drop detail of an output whose page would take too long."""
-        alone = OpenLineageParts([], [output])
-        fits, dropped = fitted(alone, MAX_OUTPUT_BYTES, "a page of Marquez")
+        alone = {"inputs": [], "outputs": [output], "run": {"facets": {}}, "job": {"facets": {}}}
+        fits, dropped = reduced(alone, MAX_OUTPUT_BYTES, "a page of Marquez")
         if not dropped:
             return output
-        name = DatasetName(output.namespace, output.name)
+        name = name_of(output)
         message = (
             f"Detail of {name} was left out: Marquez takes seconds and more to open the page of a "
             f"dataset whose facets have over {MAX_OUTPUT_BYTES // 1000} kB."
         )
         self.notes.append(Degradation(DegradationCode.BACKEND_REPAIRED, message, name))
-        return fits.outputs[0]
+        smaller: dict[str, Any] = fits["outputs"][0]
+        return smaller
 
     # --- facets that Marquez has classes for ------------------------------------------------------
 
     def _modelled(self, key: str, facet: Any, name: DatasetName) -> Any:
-        if isinstance(facet, ColumnLineageDatasetFacet):
+        if key == COLUMNS_KEY:
             return self._columns(facet, name)
         if key not in _MODELLED:
             return facet
-        mended = _MODELLED[key](self, facet, name) if isinstance(facet, dict) else None
-        if mended is None:
+        fixed = _MODELLED[key](self, facet, name) if isinstance(facet, dict) else None
+        if fixed is None:
             self._note(f"The facet {key} of {name}, which is not complete, was left out", name)
             return None
         missing = {"_producer": producer(), "_schemaURL": _BASE}
-        missing = {k: v for k, v in missing.items() if not _is_uri(mended.get(k))}
-        return mended | missing if missing else mended
+        missing = {k: v for k, v in missing.items() if not _is_uri(fixed.get(k))}
+        return fixed | missing if missing else fixed
 
     def _schema(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
         fields = facet.get("fields")
@@ -222,33 +212,33 @@ class _Repairing:
 
     # --- column lineage ---------------------------------------------------------------------------
 
-    def _columns(
-        self, facet: ColumnLineageDatasetFacet, name: DatasetName
-    ) -> ColumnLineageDatasetFacet:
+    def _columns(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any]:
         gone: Counter[str] = Counter()
 
-        def sources(given: list[InputField]) -> list[InputField]:
-            kept = [s for s in given if s.namespace and s.name and _is_held(s.field)]
+        def sources(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            kept = [s for s in given if s["namespace"] and s["name"] and _is_held(s["field"])]
             gone["sources"] += len(given) - len(kept)
             return kept if len(kept) < len(given) else given
 
         fields = {}
-        for column, said in facet.fields.items():
+        for column, field in facet["fields"].items():
             if not _is_held(column):
                 gone["columns"] += 1
                 continue
-            kind = said.transformationType
-            cut = kind[:_MAX_COLUMN] if kind else kind
-            kept = sources(said.inputFields)
-            is_same = kept is said.inputFields and cut == kind
-            fields[column] = said if is_same else Fields(kept, said.transformationDescription, cut)
-        dataset = sources(facet.dataset or [])
+            kept, kind = sources(field["inputFields"]), field["transformationType"]
+            is_same = kept is field["inputFields"] and len(kind) <= _MAX_COLUMN
+            fields[column] = (
+                field
+                if is_same
+                else {**field, "inputFields": kept, "transformationType": kind[:_MAX_COLUMN]}
+            )
+        dataset = sources(facet["dataset"])
         for what, count in gone.items():
             if count:
                 self._note(f"{count} {what} of the column lineage of {name} were left out", name)
-        if same(fields, facet.fields) and (dataset is facet.dataset or not facet.dataset):
+        if same(fields, facet["fields"]) and dataset is facet["dataset"]:
             return facet
-        return attrs.evolve(facet, fields=fields, dataset=dataset)
+        return {**facet, "fields": fields, "dataset": dataset}
 
 
 _MODELLED: dict[str, Callable[[_Repairing, dict[str, Any], DatasetName], dict[str, Any] | None]] = {
@@ -272,14 +262,15 @@ def _is_uri(text: object) -> bool:
 
 def _typed(field: dict[str, Any]) -> dict[str, Any]:
     """Give a schema's field with texts that can be held; the same object if it has none else."""
-    changed: dict[str, Any] = {}
-    for key in ("type", "description"):
-        value = field.get(key)
-        if isinstance(value, (list, dict)):
-            changed[key] = None
-        elif key == "type" and isinstance(value, str) and len(value.encode()) > _MAX_TYPE:
-            changed[key] = value.encode()[: _MAX_TYPE - 3].decode(errors="ignore") + "…"
-    return field | changed if changed else field
+    others = {
+        key: value
+        for key, value in field.items()
+        if key not in ("type", "description") or not isinstance(value, (list, dict))
+    }
+    kind = others.get("type")
+    if isinstance(kind, str) and len(kind.encode()) > _MAX_TYPE:
+        others["type"] = kind.encode()[: _MAX_TYPE - 3].decode(errors="ignore") + "…"
+    return field if same(others, field) else others
 
 
 def _is_link(identifier: dict[str, Any]) -> bool:
@@ -296,7 +287,7 @@ def _is_link(identifier: dict[str, Any]) -> bool:
 # --- texts and numbers in facets ------------------------------------------------------------------
 
 
-class _Holdable(Cleaning):
+class _Holdable(Walk):
     def __init__(self) -> None:
         self._text = cache(held_text)
 

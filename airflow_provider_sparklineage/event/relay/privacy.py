@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.redaction import HIDDEN, cleaned, without_literals
+from airflow_provider_sparklineage.event.literals import HIDDEN, hidden
+from airflow_provider_sparklineage.event.steps.credentials import without_credentials
+from airflow_provider_sparklineage.event.steps.secrets import masked
 from airflow_provider_sparklineage.model.credentials import HIDDEN as HIDDEN_VALUE
 from airflow_provider_sparklineage.model.credentials import is_secret
 from airflow_provider_sparklineage.spark.submit.transport import REDACTED_BY_DEFAULT
@@ -47,7 +49,7 @@ def fit_to_pass_on(
     }
     if literals:
         parts = {name: _without_literals(part) for name, part in parts.items()}
-    parts = {name: cleaned(part, mask) for name, part in parts.items()}
+    parts = {name: masked(without_credentials(part), mask) for name, part in parts.items()}
     return {
         **event,
         "run": {**run, "facets": parts["run"]},
@@ -93,7 +95,7 @@ def _without_literals(value: Any, *, condition: bool = False) -> Any:
     made = {}
     for key, entry in value.items():
         if isinstance(entry, str) and key in _EXPRESSIONS:
-            made[key] = without_literals(entry)
+            made[key] = hidden(entry)
         elif condition and key == "value":
             made[key] = HIDDEN
         else:

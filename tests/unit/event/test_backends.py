@@ -6,20 +6,17 @@ import json
 import math
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openlineage.client.event_v2 import InputDataset, OutputDataset
-from openlineage.client.facet_v2 import RunFacet, column_lineage_dataset
-from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.event.backends.marquez_repairs import MAX_OUTPUT_BYTES
-from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
-from airflow_provider_sparklineage.event.facets import UnredactedColumnLineage
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+from airflow_provider_sparklineage.event.document import empty, replaced
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 MARQUEZ, GENERIC = BACKENDS["marquez"], BACKENDS["generic"]
@@ -41,24 +38,48 @@ OF_THE_NAMESPACE = source() | {
 }
 
 
+def dataset(namespace="file", name="/o", facets=None, **sides):
+    return {"namespace": namespace, "name": name, "facets": facets or {}, **sides}
+
+
 def output(facets=None, name="/lake/out", **sides):
-    return OutputDataset("file", name, facets={"dataSource": source(), **(facets or {})}, **sides)
+    return dataset("file", name, {"dataSource": source(), **(facets or {})}, **sides)
 
 
 def columns(fields, dataset=()):
-    return UnredactedColumnLineage(fields=fields, dataset=list(dataset), producer="p")
+    return facet(fields=fields, dataset=list(dataset))
+
+
+def input_field(namespace, name, field):
+    return {"namespace": namespace, "name": name, "field": field, "transformations": []}
 
 
 def field(*sources, type_="DIRECT:IDENTITY"):
-    inputs = [column_lineage_dataset.InputField(*s, transformations=[]) for s in sources]
-    return column_lineage_dataset.Fields(inputs, "", type_)
+    return {
+        "inputFields": [input_field(*s) for s in sources],
+        "transformationDescription": "",
+        "transformationType": type_,
+    }
 
 
-def mended(**parts):
-    said, notes = MARQUEZ.repaired(
-        OpenLineageParts(**{"inputs": [], "outputs": [], **parts}),
+def event(inputs=(), outputs=(), run_facets=None, job_facets=None):
+    capture = facet(degradations=[])
+    return replaced(
+        empty(None, Outcome.COMPLETE),
+        inputs=list(inputs),
+        outputs=list(outputs),
+        run_facets={CAPTURE_KEY: capture, **(run_facets or {})},
+        job_facets=job_facets or {},
     )
-    return said, [note.message for note in notes]
+
+
+def messages(event):
+    return [d["message"] for d in event["run"]["facets"][CAPTURE_KEY]["degradations"]]
+
+
+def repaired(**parts):
+    after = MARQUEZ.repaired(event(**parts))
+    return after, messages(after)
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -117,8 +138,8 @@ def test_a_backend_that_is_not_known_is_any():
 def test_what_marquez_takes_is_not_touched():
     schema = facet(fields=[{"name": "a", "type": "int"}])
     links = facet(identifiers=[{"namespace": "hive://h:9083", "name": "db.t", "type": "TABLE"}])
-    said = OpenLineageParts(
-        [InputDataset("file", "/in", facets={"dataSource": source(), "schema": schema})],
+    given = event(
+        [dataset("file", "/in", {"dataSource": source(), "schema": schema})],
         [
             output(
                 {
@@ -128,18 +149,14 @@ def test_what_marquez_takes_is_not_touched():
                 }
             )
         ],
-        {"r": RunFacet(producer="p")},
+        {"r": facet()},
     )
-    kept, notes = MARQUEZ.repaired(said)
-    assert kept is said
-    assert notes == ()
+    assert MARQUEZ.repaired(given) is given
 
 
 def test_every_dataset_gets_a_source():
-    said, notes = mended(
-        inputs=[InputDataset("s3://lake", "in")], outputs=[OutputDataset("file", "/o")]
-    )
-    found = [d.facets["dataSource"] for d in (*said.inputs, *said.outputs)]
+    said, notes = repaired(inputs=[dataset("s3://lake", "in")], outputs=[dataset()])
+    found = [d["facets"]["dataSource"] for d in (*said["inputs"], *said["outputs"])]
     assert [(f["name"], f["uri"]) for f in found] == [("s3://lake", "s3://lake"), ("file", "file")]
     assert all(f["_producer"] and f["_schemaURL"] for f in found)
     assert notes == []
@@ -179,7 +196,7 @@ def test_every_dataset_gets_a_source():
         pytest.param(
             "schema",
             facet(fields=[{"name": "a", "type": ["int"]}, {"name": "b", "type": "ü" * 600}]),
-            facet(fields=[{"name": "a", "type": None}, {"name": "b", "type": "ü" * 498 + "…"}]),
+            facet(fields=[{"name": "a"}, {"name": "b", "type": "ü" * 498 + "…"}]),
             "Types or descriptions of 2 columns of /lake/out were cut",
             id="types that are none, and that an index has no room for",
         ),
@@ -221,7 +238,7 @@ def test_every_dataset_gets_a_source():
         pytest.param(
             "anything",
             facet(text="a\x00b", number=math.nan, deep=[{"k\x00": math.inf}]),
-            facet(text="ab", number=None, deep=[{"k": None}]),
+            facet(text="ab", deep=[]),
             "Characters of the facet anything of /lake/out were left out",
             id="NUL and NaN in a facet of anybody",
         ),
@@ -235,38 +252,38 @@ def test_every_dataset_gets_a_source():
     ],
 )
 def test_a_facet_is_mended_and_it_is_said(key, before, after, note):
-    said, notes = mended(outputs=[output({key: before})])
-    assert said.outputs[0].facets.get(key) == after
+    said, notes = repaired(outputs=[output({key: before})])
+    assert said["outputs"][0]["facets"].get(key) == after
     assert notes == [f"{note}, because Marquez cannot take it."]
 
 
 def test_what_only_lacks_its_origin_gets_one():
-    said, notes = mended(outputs=[output({"schema": {"fields": []}})])
-    made = said.outputs[0].facets["schema"]
+    said, notes = repaired(outputs=[output({"schema": {"fields": []}})])
+    made = said["outputs"][0]["facets"]["schema"]
     assert made["_producer"].startswith("urn:airflow-provider-sparklineage:")
     assert made["_schemaURL"].startswith("https://openlineage.io/")
     assert notes == []
 
 
 def test_what_says_its_origin_by_no_uri_is_given_one():
-    said, notes = mended(outputs=[output({"schema": facet(fields=[]) | {"_producer": "a b"}})])
-    assert said.outputs[0].facets["schema"]["_producer"].startswith("urn:airflow-provider-")
+    said, notes = repaired(outputs=[output({"schema": facet(fields=[]) | {"_producer": "a b"}})])
+    assert said["outputs"][0]["facets"]["schema"]["_producer"].startswith("urn:airflow-provider-")
     assert notes == []
 
 
 def test_the_source_of_a_namespace_that_is_no_uri_has_one():
-    said, _ = mended(outputs=[OutputDataset("1:2", "/o"), OutputDataset("file", "/o")])
-    assert [d.facets["dataSource"]["uri"] for d in said.outputs] == ["urn:1%3A2", "file"]
+    said, _ = repaired(outputs=[dataset("1:2"), dataset("file")])
+    assert [d["facets"]["dataSource"]["uri"] for d in said["outputs"]] == ["urn:1%3A2", "file"]
 
 
 def test_facets_of_sides_run_and_job_are_cleaned():
     dirty = facet(text="\x00")
-    said, notes = mended(
+    said, notes = repaired(
         outputs=[output(outputFacets={"s": dirty})],
         run_facets={"r": dirty},
         job_facets={"j": dirty},
     )
-    assert "\\u0000" not in json.dumps([said.outputs[0].outputFacets, said.run_facets])
+    assert "\\u0000" not in json.dumps(said)
     assert len(notes) == 3
 
 
@@ -279,13 +296,14 @@ def test_column_lineage_that_points_nowhere_is_left_out():
             "b": field(("file", "/in", "b"), type_="T" * 300),
             "x" * 300: field(("file", "/in", "x")),
         },
-        dataset=[column_lineage_dataset.InputField("file", "/in", "x" * 256)],
+        dataset=[input_field("file", "/in", "x" * 256)],
     )
-    said, notes = mended(outputs=[output({"columnLineage": whole})])
-    left = said.outputs[0].facets["columnLineage"]
-    assert {name: len(f.inputFields) for name, f in left.fields.items()} == {"a": 1, "b": 1}
-    assert left.fields["b"].transformationType == "T" * 255
-    assert left.dataset == []
+    said, notes = repaired(outputs=[output({"columnLineage": whole})])
+    left = said["outputs"][0]["facets"]["columnLineage"]
+    counts = {name: len(f["inputFields"]) for name, f in left["fields"].items()}
+    assert counts == {"a": 1, "b": 1}
+    assert left["fields"]["b"]["transformationType"] == "T" * 255
+    assert left["dataset"] == []
     of = "the column lineage of /lake/out"
     assert sorted(notes) == [
         f"1 columns of {of} were left out, because Marquez cannot take it.",
@@ -295,10 +313,10 @@ def test_column_lineage_that_points_nowhere_is_left_out():
 
 def test_an_output_whose_page_would_not_open_goes_without_detail():
     wide = columns({f"c{i}": field(("file", "/in", "d" * 200)) for i in range(3000)})
-    said, notes = mended(outputs=[output({"columnLineage": wide}), output(name="/small")])
-    size = len(Serde.to_json(said.outputs[0]))
+    said, notes = repaired(outputs=[output({"columnLineage": wide}), output(name="/small")])
+    size = len(json.dumps(said["outputs"][0]))
     assert size <= MAX_OUTPUT_BYTES
-    assert said.outputs[1].name == "/small"
+    assert said["outputs"][1]["name"] == "/small"
     assert len(notes) == 1
     assert notes[0].startswith("Detail of /lake/out was left out")
 
@@ -317,11 +335,9 @@ KEYS = st.sampled_from(["schema", "symlinks", "documentation", "dataSource", "mi
     st.dictionaries(KEYS, st.dictionaries(st.sampled_from(["fields", "identifiers", "x"]), JSON))
 )
 def test_mending_ends_with_what_needs_none(facets):
-    said, _ = MARQUEZ.repaired(OpenLineageParts([], [OutputDataset("file", "/o", facets=facets)]))
-    again, notes = MARQUEZ.repaired(said)
-    assert again is said
-    assert notes == ()
-    text = json.dumps(attrs.asdict(said.outputs[0])["facets"], allow_nan=False)
+    once = MARQUEZ.repaired(event(outputs=[dataset(facets=facets)]))
+    assert MARQUEZ.repaired(once) is once
+    text = json.dumps(once["outputs"][0]["facets"], allow_nan=False)
     assert "\\u0000" not in text
 
 

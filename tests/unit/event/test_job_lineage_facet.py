@@ -87,6 +87,6 @@ def test_columns_are_said_as_column_lineage_says_them():
 def test_an_output_of_nothing_says_so_and_one_that_nobody_knows_of_says_nothing():
     made_up = LineageDataset(DatasetName("file", "/a"), sources=frozenset())
     declared = LineageDataset(DatasetName("file", "/b"))
-    [entry] = lineage_facet([made_up, declared]).entries
-    assert (entry.name, entry.inputs) == ("/a", [])
+    [entry] = lineage_facet([made_up, declared])["entries"]
+    assert (entry["name"], entry["inputs"]) == ("/a", [])
     assert lineage_facet([declared]) is None

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from airflow_provider_sparklineage.cli.show import print_event
-from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.model.representation import (
     Representation,
 )
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
 T = DatasetName("file", "/lake/t")
@@ -40,15 +41,7 @@ def lineage(count, **known):
 
 
 def event(task, **more):
-    return facets.run_event(
-        task,
-        ReadReport(),
-        **more,
-        run_id="018f4b33-3c00-7c1b-9334-33d444edfa00",
-        job_namespace="airflow",
-        job_name="shop.revenue",
-        event_time="2024-05-06T00:00:00Z",
-    )
+    return event_of(task, ReadReport(), header=HEADER, **more)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 100])

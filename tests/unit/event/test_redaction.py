@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-import attrs
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event import facets
-from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
-from airflow_provider_sparklineage.event.partition_facets import MAX_TEMPLATE
-from airflow_provider_sparklineage.event.redaction import redacted, without_literals
+from airflow_provider_sparklineage.event.literals import hidden
+from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.steps.credentials import without_credentials
+from airflow_provider_sparklineage.event.steps.secrets import masked
+from airflow_provider_sparklineage.event.steps.short_texts import MAX_TEMPLATE
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -58,7 +58,7 @@ def mask(text):
     ],
 )  # fmt: skip
 def test_literals_are_hidden_and_columns_are_not(text, expected):
-    assert without_literals(text) == expected
+    assert hidden(text) == expected
 
 
 def lineage(**dataset):
@@ -76,14 +76,10 @@ HIDDEN = Representation(redact_literals=True)
 
 
 def event(task, **options):
-    return facets.parts(task, ReadReport(), **options)
+    return event_of(task, ReadReport(), **options)
 
 
-def text(parts):
-    def plain(value):
-        return attrs.asdict(value)
-
-    return json.dumps([parts.inputs, parts.outputs, parts.run_facets], default=plain)
+text = json.dumps
 
 
 SOURCES = Expected(
@@ -131,25 +127,26 @@ def test_names_are_identities_and_never_masked():
     def everything(_):
         return "***"
 
-    [output] = event(lineage(), mask=everything).outputs
-    [source] = output.facets["columnLineage"].fields["token_count"].inputFields
-    assert (output.name, source.name, source.field) == ("/orders", "/orders", "password")
-    assert {t.type for t in source.transformations} == {"DIRECT", "INDIRECT"}
-    assert {t.description for t in source.transformations} == {"***"}
+    [output] = event(lineage(), mask=everything)["outputs"]
+    [source] = output["facets"]["columnLineage"]["fields"]["token_count"]["inputFields"]
+    assert (output["name"], source["name"], source["field"]) == ("/orders", "/orders", "password")
+    assert {t["type"] for t in source["transformations"]} == {"DIRECT", "INDIRECT"}
+    assert {t["description"] for t in source["transformations"]} == {"***"}
 
 
 def test_users_are_stripped_alike_from_datasets_and_columns():
     task = lineage(selected=Selected(Locations(frozenset({"s3a://AKIA:shh@lake/orders/x"}))))
     assert "shh" not in text(event(task))
-    [output] = event(task).outputs
-    [source] = output.facets["columnLineage"].dataset
-    assert output.namespace == source.namespace == "s3a://lake"
+    [output] = event(task)["outputs"]
+    [source] = output["facets"]["columnLineage"]["dataset"]
+    assert output["namespace"] == source["namespace"] == "s3a://lake"
 
 
 def test_users_are_stripped_from_what_spark_says():
     facet = msgspec.Raw(b'{"name": "x", "uri": "s3a://AKIA:shh@lake", "list": [1, null, "a"]}')
-    [output] = event(lineage(facets={"dataSource": facet})).outputs
-    assert output.facets["dataSource"] == {"name": "x", "uri": "s3a://lake", "list": [1, None, "a"]}
+    [output] = event(lineage(facets={"dataSource": facet}))["outputs"]
+    source = output["facets"]["dataSource"]
+    assert source == {"name": "x", "uri": "s3a://lake", "list": [1, "a"]}
 
 
 def test_literals_are_hidden_on_request():
@@ -167,20 +164,23 @@ def test_partitions_are_no_literals():
     p = frozenset({Partition.of([("dt", "2024-05-06")])})
     for selected in (Selected(Partitions(p), p), Selected(Description("dt=2024-05-06"), p)):
         task = lineage(selected=selected)
-        [said], [hidden] = event(task).outputs, event(task, representation=HIDDEN).outputs
-        assert hidden.outputFacets == said.outputFacets
+        [plain] = event(task)["outputs"]
+        [hidden] = event(task, representation=HIDDEN)["outputs"]
+        assert hidden["outputFacets"] == plain["outputFacets"]
 
 
 def test_what_holds_nothing_to_hide_is_given_back_as_it_is():
-    said = OpenLineageParts([], event(TaskLineage(Outcome.COMPLETE)).outputs)
-    assert redacted(said, str) == said
+    given = event(lineage())
+    assert without_credentials(given) is given
+    assert masked(given, str) is given
+    assert masked(given, str.strip) is given
 
 
 def test_of_a_long_template_only_what_stands_around_the_expression_is_told():
     template = f"{'a' * 900} {{{{ ds }}}} {'b' * 900} --password=x"
     source = Source(Kind.PATH, "conf", template, "2024-05-06", "dt", ("ds",))
     task = lineage(expected=Expected(Kind.PATH, sources=(source,)))
-    [entry] = event(task).run_facets["sparkLineage_partitionCheck"].writes
+    [entry] = event(task)["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
     told = entry["from"][0]["template"]
     assert "{{ ds }}" in told
     assert "password" not in told
@@ -266,7 +266,7 @@ def test_half_a_credential_is_not_left_by_a_text_that_is_truncated():
 
 def test_partitions_of_a_column_called_token_are_told():
     p = frozenset({Partition.of([("token", "5")])})
-    [output] = event(lineage(selected=Selected(Partitions(p), p))).outputs
-    assert output.facets["sparkLineage_partitions"].summary == "token=5"
-    [partition] = output.outputFacets["subset"].outputCondition.partitions
-    assert (partition.identifier, partition.dimensions) == ("token=5", {"token": "5"})
+    [output] = event(lineage(selected=Selected(Partitions(p), p)))["outputs"]
+    assert output["facets"]["sparkLineage_partitions"]["summary"] == "token=5"
+    [partition] = output["outputFacets"]["subset"]["outputCondition"]["partitions"]
+    assert partition == {"identifier": "token=5", "dimensions": {"token": "5"}}

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
-import attrs
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event import facets
-from airflow_provider_sparklineage.event.redaction import redacted
+from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.steps.secrets import masked
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -89,16 +85,16 @@ PLACES = (
 )
 
 
-def parts_with(secret, around, place, mask):
+def event_with(secret, around, place, mask):
     text = secret.join(around)
     degradations = (Degradation(DegradationCode.ACTION_FAILED, f"It failed ({text}).", ORDERS),)
     outputs = (LineageDataset(ORDERS, **place(text)),)
     lineage = TaskLineage(Outcome.FAIL, outputs, outputs, degradations=degradations)
-    return facets.parts(lineage, ReadReport(), mask=mask)
+    return event_of(lineage, ReadReport(), mask=mask)
 
 
-def leaves(parts):
-    """Give every text of the parts, without the keys."""
+def leaves(event):
+    """Give every text of an event, without the keys."""
 
     def walk(value):
         if isinstance(value, str):
@@ -110,8 +106,7 @@ def leaves(parts):
             for inner in value:
                 yield from walk(inner)
 
-    said = [parts.inputs, parts.outputs, parts.run_facets, parts.job_facets]
-    return list(walk(json.loads(json.dumps(said, default=attrs.asdict))))
+    return list(walk(event))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -121,7 +116,7 @@ def test_no_secret_is_left_anywhere(place, secret, around):
     def mask(text):
         return text.replace(secret, "***")
 
-    told = leaves(parts_with(secret, around, place, mask))
+    told = leaves(event_with(secret, around, place, mask))
     assert not [text for text in told if secret in text]
     assert [text for text in told if "***" in text]
 
@@ -132,14 +127,14 @@ def test_the_quick_look_decides_as_the_thorough_one(place, secret, around):
     def mask(text):
         return text.replace(secret, "***")
 
-    said = parts_with(secret, around, place, str)
-    quick, thorough = redacted(said, mask), redacted(with_an_escape(said), mask)
+    said = event_with(secret, around, place, str)
+    quick, thorough = masked(said, mask), masked(with_an_escape(said), mask)
     assert leaves(quick) == leaves(thorough)[: len(leaves(quick))]
 
 
 def with_an_escape(said):
     """Add what makes the thorough look necessary, at the end of all."""
-    return replace(said, job_facets={**said.job_facets, "z": {"x": "\\"}})
+    return {**said, "z": {"x": "\\"}}
 
 
 @few
@@ -152,8 +147,8 @@ def test_columns_are_never_eaten_whatever_they_are_called(names, text):
     def blind(_):
         return "***"
 
-    parts = facets.parts(TaskLineage(Outcome.COMPLETE, (), outputs), ReadReport(), mask=blind)
-    [output] = parts.outputs
-    found = output.facets["columnLineage"].fields
+    event = event_of(TaskLineage(Outcome.COMPLETE, (), outputs), ReadReport(), mask=blind)
+    [output] = event["outputs"]
+    found = output["facets"]["columnLineage"]["fields"]
     assert sorted(found) == sorted(names)
-    assert all(f.inputFields[0].field == name for name, f in found.items())
+    assert all(f["inputFields"][0]["field"] == name for name, f in found.items())

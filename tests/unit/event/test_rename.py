@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from airflow_provider_sparklineage.event import facets
 from airflow_provider_sparklineage.event.backends import BACKENDS
-from airflow_provider_sparklineage.event.rename import with_backend_names
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.event.make import made
+from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.steps.rename import renamed
+from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
@@ -39,24 +42,87 @@ LINEAGE = TaskLineage(
 )
 
 
-def marquez(lineage):
-    return with_backend_names(lineage, MARQUEZ.identity, MARQUEZ.text)
+def rename(event, backend=MARQUEZ):
+    return renamed(event, backend.identity, backend.text)
+
+
+def made_of(lineage, **representation):
+    return made(lineage, ReadReport(), Representation(**representation))
+
+
+def degradations(event):
+    return event["run"]["facets"][CAPTURE_KEY]["degradations"]
 
 
 def test_a_name_changes_wherever_it_is_mentioned():
-    made = marquez(LINEAGE)
-    assert [d.name for d in made.inputs] == [HELD]
-    [out] = made.outputs
-    told = (Transformation("DIRECT", "AGGREGATION", "sum(x)"),)
-    assert out.columns == ColumnLineage(
-        {"x": {Column(HELD, "x"): told}}, {Column(HELD, "dt"): told}
+    event = rename(made_of(LINEAGE, explicit_lineage=True))
+    assert [name_of(d) for d in event["inputs"]] == [HELD]
+    [out] = event["outputs"]
+    transformation = {
+        "type": "DIRECT",
+        "subtype": "AGGREGATION",
+        "description": "sum(x)",
+        "masking": False,
+    }
+    source = {**HELD._asdict(), "field": "x", "transformations": [transformation]}
+    columns = out["facets"]["columnLineage"]
+    assert columns["fields"] == {
+        "x": {
+            "inputFields": [source],
+            "transformationDescription": "sum(x)",
+            "transformationType": "DIRECT:AGGREGATION",
+        }
+    }
+    assert columns["dataset"] == [{**source, "field": "dt"}]
+    [entry] = event["job"]["facets"]["lineage"]["entries"]
+    assert [(name_of(i), i.get("field")) for i in entry["inputs"]] == [(HELD, None), (HELD, "dt")]
+    assert [name_of(i) for i in entry["fields"]["x"]["inputs"]] == [HELD]
+
+
+def test_the_partition_check_goes_by_the_new_names():
+    before = DatasetName("kafka://a:1,b:2", "lake/orders\x00")
+    expected = Expected(Kind.PATH)
+    lineage = TaskLineage(
+        Outcome.COMPLETE,
+        (LineageDataset(before, expected=expected), LineageDataset(NAMELESS, expected=expected)),
     )
-    assert out.sources == {HELD}
+    check = rename(made_of(lineage))["run"]["facets"]["sparkLineage_partitionCheck"]
+    assert check["summary"] == "read orders partitions not known"
+    [entry] = check["reads"]
+    assert entry["dataset"] == {"namespace": "kafka://a:1_b:2", "name": "lake/orders"}
+    assert entry["summary"] == "orders partitions not known"
+
+
+def test_without_datasets_there_is_no_partition_check():
+    lineage = TaskLineage(
+        Outcome.COMPLETE, (LineageDataset(NAMELESS, expected=Expected(Kind.PATH)),)
+    )
+    event = made_of(lineage)
+    assert "sparkLineage_partitionCheck" in event["run"]["facets"]
+    assert [*rename(event)["run"]["facets"]] == [CAPTURE_KEY]
+
+
+def test_columns_that_become_one_have_the_sources_of_both():
+    other = (Transformation("INDIRECT", "FILTER", "y > 0"),)
+    columns = ColumnLineage(
+        {
+            "a": {Column(OUT, "x"): SUM},
+            "a\x00": {Column(OUT, "x"): (*SUM, *other), Column(OUT, "y\x00"): other},
+        }
+    )
+    lineage = TaskLineage(Outcome.COMPLETE, (), (LineageDataset(OUT, columns=columns),))
+    [output] = rename(made_of(lineage))["outputs"]
+    [(name, field)] = output["facets"]["columnLineage"]["fields"].items()
+    assert name == "a"
+    assert [
+        (source["field"], [t["type"] for t in source["transformations"]])
+        for source in field["inputFields"]
+    ] == [("x", ["DIRECT", "INDIRECT"]), ("y", ["INDIRECT"])]
 
 
 def test_what_is_called_otherwise_or_left_out_is_said():
-    said = {d.dataset: d.message for d in marquez(LINEAGE).degradations}
-    assert said == {
+    found = {name_of(d["dataset"]): d["message"] for d in degradations(rename(made_of(LINEAGE)))}
+    assert found == {
         NAMELESS: "The lineage backend cannot hold a dataset of the namespace 'file' and the name "
         "''. It was left out.",
         TWO_HOSTS: "The lineage backend cannot hold a dataset of the namespace 'kafka://a:1,b:2' "
@@ -68,34 +134,34 @@ def test_what_is_called_otherwise_or_left_out_is_said():
 def test_of_two_that_would_be_one_the_one_that_had_the_name_keeps_it(held_first):
     datasets = (LineageDataset(HELD), LineageDataset(TWO_HOSTS))
     lineage = TaskLineage(Outcome.COMPLETE, datasets if held_first else datasets[::-1])
-    made = marquez(lineage)
-    assert made.inputs == (LineageDataset(HELD),)
-    [note] = made.degradations
-    assert note.dataset == TWO_HOSTS
-    assert note.message.endswith("left out, for kafka://a:1_b:2/orders is another dataset.")
+    event = rename(made_of(lineage))
+    assert [name_of(d) for d in event["inputs"]] == [HELD]
+    [note] = degradations(event)
+    assert name_of(note["dataset"]) == TWO_HOSTS
+    assert note["message"].endswith("left out, for kafka://a:1_b:2/orders is another dataset.")
 
 
-def test_lineage_that_can_be_held_stays_the_same_object(recorded):
-    lineage = recorded("staging_chain").lineage
-    assert marquez(lineage) is lineage
-    once = marquez(LINEAGE)
-    assert marquez(replace(once)) == once
+def test_an_event_that_can_be_held_stays_the_same_object(recorded):
+    event = made_of(recorded("staging_chain").lineage)
+    assert rename(event) is event
+    once = rename(made_of(LINEAGE, explicit_lineage=True))
+    assert rename(once) is once
 
 
 def test_events_are_changed_for_marquez_only():
-    for_marquez = facets.parts(LINEAGE, ReadReport(), Representation(backend="marquez"))
-    assert [d.namespace for d in for_marquez.inputs] == [HELD.namespace]
-    codes = [d.code for d in for_marquez.run_facets[facets.CAPTURE_KEY].degradations]
+    for_marquez = event_of(LINEAGE, ReadReport(), Representation(backend="marquez"))
+    assert [d["namespace"] for d in for_marquez["inputs"]] == [HELD.namespace]
+    codes = [d["code"] for d in degradations(for_marquez)]
     assert codes == ["backend_repaired", "backend_repaired"]
-    for_any = facets.parts(LINEAGE, ReadReport(), Representation(backend="generic"))
-    assert [(d.namespace, d.name) for d in for_any.inputs] == [NAMELESS, TWO_HOSTS]
-    assert for_any.run_facets[facets.CAPTURE_KEY].degradations == []
-    assert for_any.outputs[0].facets["columnLineage"].dataset[0].field == "dt\x00"
+    for_any = event_of(LINEAGE, ReadReport(), Representation(backend="generic"))
+    assert [name_of(d) for d in for_any["inputs"]] == [NAMELESS, TWO_HOSTS]
+    assert degradations(for_any) == []
+    assert for_any["outputs"][0]["facets"]["columnLineage"]["dataset"][0]["field"] == "dt\x00"
 
 
 @pytest.mark.parametrize("case", ["staging_chain", "iceberg_merge", "catalog_tables"])
-def test_recorded_lineage_reaches_marquez_whole(recorded, case):
+def test_recorded_lineage_reaches_marquez_in_full(recorded, case):
     lineage = recorded(case).lineage
-    for_any = facets.parts(lineage, ReadReport())
-    for_marquez = facets.parts(lineage, ReadReport(), Representation(backend="marquez"))
+    for_any = event_of(lineage, ReadReport())
+    for_marquez = event_of(lineage, ReadReport(), Representation(backend="marquez"))
     assert for_marquez == for_any

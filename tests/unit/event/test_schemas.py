@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
 SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas"
@@ -51,14 +52,8 @@ def test_degradations_are_capped_and_then_counted(count):
     degradations = [
         Degradation(DegradationCode.COLUMN_WITHOUT_SOURCES, f"no {i}") for i in range(count)
     ]
-    event = facets.run_event(
-        TaskLineage(Outcome.COMPLETE, degradations=tuple(degradations)),
-        ReadReport(),
-        run_id="00000000-0000-7000-8000-000000000000",
-        job_namespace="n",
-        job_name="j",
-        event_time="2026-01-01T00:00:00+00:00",
-    )
+    lineage = TaskLineage(Outcome.COMPLETE, degradations=tuple(degradations))
+    event = event_of(lineage, ReadReport(), header=HEADER)
     capture = event["run"]["facets"]["sparkLineage_capture"]
     assert len(capture["degradations"]) == min(count, 100)
     expected = {"column_without_sources": count} if count > 100 else None

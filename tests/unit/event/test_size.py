@@ -10,12 +10,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openlineage.client.event_v2 import Job, Run, RunEvent
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.event import facets
-from airflow_provider_sparklineage.event.size import fitted_event
-from airflow_provider_sparklineage.event.size.measured_parts import MeasuredParts
+from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.steps.size import fitted, reduced
+from airflow_provider_sparklineage.event.steps.size.measured_event import (
+    MeasuredEvent,
+    is_surely_within,
+)
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -29,6 +31,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
 SOURCE = DatasetName("s3://lake", "orders")
@@ -83,15 +86,7 @@ LARGE = TaskLineage(
 
 
 def event(lineage, limit):
-    return facets.run_event(
-        lineage,
-        ReadReport(),
-        run_id="00000000-0000-7000-8000-000000000000",
-        job_namespace="n",
-        job_name="j",
-        event_time="2026-01-01T00:00:00+00:00",
-        representation=Representation(max_event_bytes=limit),
-    )
+    return event_of(lineage, ReadReport(), Representation(max_event_bytes=limit), header=HEADER)
 
 
 def size(document):
@@ -247,66 +242,52 @@ def test_the_lineage_that_is_fitted_is_not_changed():
 
 
 def test_a_start_event_has_no_facet_to_say_it_and_so_loses_nothing():
-    parts = facets.parts(LARGE, representation=Representation(max_event_bytes=0))
-    assert [sorted(d.facets) for d in parts.outputs] == [["columnLineage", "schema"]] * 2
+    start = event_of(LARGE, representation=Representation(max_event_bytes=0))
+    assert [sorted(d["facets"]) for d in start["outputs"]] == [["columnLineage", "schema"]] * 2
 
 
 # --- whoever has a bound --------------------------------------------------------------------------
 
 
-def whole_parts(lineage):
-    return facets.parts(lineage, ReadReport(), Representation(max_event_bytes=UNLIMITED))
-
-
-def whole_event(degradations=()):
-    return event_of(whole_parts(replace(LARGE, degradations=degradations)))
-
-
-def event_of(parts):
-    return RunEvent(
-        eventTime="2026-01-01T00:00:00+00:00",
-        run=Run("00000000-0000-7000-8000-000000000000", facets=parts.run_facets),
-        job=Job("n", "j"),
-        producer="https://example.org",
-        inputs=parts.inputs,
-        outputs=parts.outputs,
-    )
+def full_event(lineage=LARGE, degradations=()):
+    return event(replace(lineage, degradations=degradations), UNLIMITED)
 
 
 def test_an_event_is_fitted_into_any_bound_and_names_the_option_that_set_it():
-    event = whole_event()
-    less, dropped = fitted_event(event, 48 * 1024, "[sparklineage] xcom_max_bytes")
-    document = Serde.to_dict(less)
-    assert size(document) <= 48 * 1024
-    assert said(document) == [d.message for d in dropped]
-    assert all("than [sparklineage] xcom_max_bytes allows" in m for m in said(document))
-    assert document["run"]["runId"] == event.run.runId
+    full = full_event()
+    less = fitted(full, 48 * 1024, "[sparklineage] xcom_max_bytes")
+    assert size(less) <= 48 * 1024
+    assert said(less)
+    assert all("than [sparklineage] xcom_max_bytes allows" in m for m in said(less))
+    assert less["run"]["runId"] == full["run"]["runId"]
 
 
 def test_an_event_that_fits_stays_the_object_that_it_was():
-    event = whole_event()
-    assert fitted_event(event, UNLIMITED, "x") == (event, ())
-    assert fitted_event(event, UNLIMITED, "x")[0] is event
+    full = full_event()
+    assert fitted(full, UNLIMITED, "x") is full
+    assert fitted(full, size(full) + SLACK, "x") is full
 
 
 def test_what_was_dropped_is_told_where_no_facet_can_say_it():
-    event = whole_event()
-    event.run.facets.clear()
-    less, dropped = fitted_event(event, 0, "x")
+    bare = full_event()
+    bare["run"]["facets"].clear()
+    less, dropped = reduced(bare, 0, "x")
     assert dropped
-    assert not less.run.facets
+    assert not less["run"]["facets"]
+    assert fitted(bare, 0, "x") is bare
 
 
 def test_what_was_dropped_is_counted_with_what_was_said_already():
     entries = [Degradation(DegradationCode.COLUMN_INCOMPLETE, f"{n}") for n in range(150)]
-    less, dropped = fitted_event(whole_event(entries), 64 * 1024, "x")
-    capture = less.run.facets["sparkLineage_capture"]
-    assert len(capture.degradations) == 100
-    assert capture.degradationCounts == {
+    less, dropped = reduced(full_event(degradations=entries), 64 * 1024, "x")
+    capture = less["run"]["facets"]["sparkLineage_capture"]
+    assert len(capture["degradations"]) == 100
+    assert capture["degradationCounts"] == {
         "column_incomplete": 150,
         "detail_dropped": len(dropped),
     }
-    assert [d.message for d in capture.degradations[: len(dropped)]] == [d.message for d in dropped]
+    messages = [d["message"] for d in capture["degradations"][: len(dropped)]]
+    assert messages == [d.message for d in dropped]
 
 
 # --- properties -----------------------------------------------------------------------------------
@@ -342,11 +323,13 @@ def test_nothing_is_dropped_of_what_fits(lineage):
 @few
 @given(lineages, st.floats(allow_nan=False), st.text())
 def test_what_is_measured_is_the_size_that_the_client_sends(lineage, number, text):
-    parts = whole_parts(lineage)
-    for dataset in parts.outputs:
-        dataset.facets["other"] = {"number": number, text: [text, True, None, 1e16, {"a": text}]}
-    real = size(event_of(parts))
-    assert real <= MeasuredParts(parts).bytes <= real + SLACK
+    full = full_event(lineage)
+    for dataset in full["outputs"]:
+        dataset["facets"]["other"] = {"number": number, text: [text, True, 1e16, {"a": text}]}
+    real = size(full)
+    assert real <= MeasuredEvent(full).bytes <= real + SLACK
+    assert not is_surely_within(full, real - 1)
+    assert is_surely_within(full, 7 * real + SLACK)
 
 
 @few

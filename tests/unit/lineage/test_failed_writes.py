@@ -2,12 +2,13 @@
 
 import pytest
 
-from airflow_provider_sparklineage.event import facets
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from tests.conftest import HEADER
 
 FAILED = DatasetName("file", "/lake/checked_orders")
 GOOD = DatasetName("file", "/lake/good_orders")
@@ -65,14 +66,7 @@ def test_nothing_is_claimed_of_them(merged):
     lineage = merged(Outcome.FAIL, expectation(FAILED), expectation(GOOD))
     outputs = {d.name: d for d in lineage.outputs}
     assert outputs[FAILED].check.status == "unobserved"
-    document = facets.run_event(
-        lineage,
-        ReadReport(),
-        run_id="018f4b33-3c00-7c1b-9334-33d444edfa00",
-        job_namespace="n",
-        job_name="j",
-        event_time="2024-05-06T00:00:00Z",
-    )
+    document = event_of(lineage, ReadReport(), header=HEADER)
     said = {d["name"]: d for d in document["outputs"]}
     assert not said["/lake/checked_orders"].get("outputFacets")
     assert "subset" in said["/lake/good_orders"]["outputFacets"]

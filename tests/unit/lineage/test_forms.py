@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.facets import run_event
 from airflow_provider_sparklineage.event.from_bundle import in_legacy_form
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.columns import (
     MAX_LEGACY_EDGES,
     Column,
@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, me
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
 A, B = DatasetName("file", "/a"), DatasetName("file", "/b")
@@ -28,14 +29,7 @@ FILTERED = Transformation("INDIRECT", "FILTER", "WHERE (f > 0)")
 
 
 def event(lineage):
-    document = run_event(
-        lineage,
-        ReadReport(),
-        run_id="00000000-0000-7000-8000-000000000000",
-        job_namespace="n",
-        job_name="j",
-        event_time="2026-01-01T00:00:00+00:00",
-    )
+    document = event_of(lineage, ReadReport(), header=HEADER)
     validate_event(document)
     return document
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.facets import parts, run_event
-from airflow_provider_sparklineage.event.size import fitted
+from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
-from tests.conftest import golden
+from tests.conftest import HEADER, golden
 
 CASES = ("staging_chain", "partitioned_writes", "iceberg_merge", "python_udf", "self_overwrite")
 HOSTILE = (
@@ -94,15 +94,7 @@ def merged(run_id, lines, outcome=Outcome.COMPLETE):
 
 
 def document(lineage, report, **options):
-    return run_event(
-        lineage,
-        report,
-        run_id="00000000-0000-7000-8000-000000000000",
-        job_namespace="n",
-        job_name="j",
-        event_time="2026-01-01T00:00:00+00:00",
-        representation=Representation(**options),
-    )
+    return event_of(lineage, report, representation=Representation(**options), header=HEADER)
 
 
 @settings(max_examples=20)
@@ -133,10 +125,10 @@ def test_order_and_repetition_of_events_change_nothing(case, chance, count):
 @given(st.sampled_from(CASES), chances, st.integers(0, 40_000))
 def test_a_spoiled_event_fits_where_it_must(case, chance, limit):
     lineage, report = merged(*spoiled(case, chance, 5))
-    said = parts(lineage, report, Representation(max_event_bytes=10**9))
-    less, dropped = fitted(said, limit, "the limit")
-    assert bool(dropped) == (less is not said)
-    assert [d.name for d in less.outputs] == [d.name for d in said.outputs]
+    full = event_of(lineage, report, Representation(max_event_bytes=10**9))
+    less, dropped = reduced(full, limit, "the limit")
+    assert bool(dropped) == (less is not full)
+    assert [d["name"] for d in less["outputs"]] == [d["name"] for d in full["outputs"]]
 
 
 @settings(max_examples=15)

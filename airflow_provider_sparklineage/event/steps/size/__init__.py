@@ -8,12 +8,13 @@ by kind and all of a kind at once, until the rest fits:
 3. statistics,
 4. comments of schemas,
 5. INDIRECT column lineage,
-6. column lineage of whole outputs, the largest first,
+6. column lineage of full outputs, the largest first,
 7. other facets, the largest first.
 
 Each kind that went is a degradation that says how much of it there was; of the sixth, each output
-is named. What always stays: the names of the datasets, and the facet that says what is missing
-(``sparkLineage_capture``), which says what was dropped in front of all else.
+is named. What always stays: the names of the datasets, and the facet that declares what is missing
+(``sparkLineage_capture``), with what was dropped in front of all else. An event that does not have
+that facet is not reduced: nothing goes silently.
 
 The policy is the same for whoever has a bound: an event on its way to a backend, one that is kept
 in a database, one for a server that takes less. What Airflow adds to a task's event, some KB of its
@@ -22,67 +23,52 @@ own facets, is not in it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_dropped
-from airflow_provider_sparklineage.event.event_parts import OpenLineageParts
-from airflow_provider_sparklineage.event.size.measured_parts import MeasuredParts
-from airflow_provider_sparklineage.event.size.measuring import size_of
-from airflow_provider_sparklineage.event.size.reductions import STEPS, whole
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_degradations
+from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.steps.size.measured_event import (
+    MeasuredEvent,
+    is_surely_within,
+    size_of,
+)
+from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from openlineage.client.event_v2 import RunEvent
-    from openlineage.client.facet_v2 import RunFacet
-
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _NAMED = 5
 """Facets of the last step that are named; the others are counted."""
 
 
-def fitted_event(
-    event: RunEvent, max_bytes: int, option: str
-) -> tuple[RunEvent, tuple[Degradation, ...]]:
-    """Drop what makes an event larger than it may be.
+def fitted(event: Event, max_bytes: int, option: str) -> Event:
+    """Drop what makes an event larger than it may be, and declare it.
 
-    :param event: with facets as :mod:`.facets` makes them; it is kept as it is
     :param max_bytes: of the event as OpenLineage's client writes it in JSON
     :param option: what a person would change to get more, as a sentence calls it:
         ``[sparklineage] max_event_bytes``
-    :return: the event, which is the same object if it fits, and what was dropped; that is also in
-        its ``sparkLineage_capture`` facet, if it has one
     """
-    said = OpenLineageParts(
-        event.inputs or [], event.outputs or [], event.run.facets or {}, event.job.facets or {}
-    )
-    kept, dropped = fitted(said, max_bytes, option)
-    if kept is said:
+    capture = event["run"]["facets"].get(CAPTURE_KEY)
+    return event if capture is None else reduced(event, max_bytes, option)[0]
+
+
+def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Degradation, ...]]:
+    """Do so for an event with or without the facet that declares it.
+
+    :return: the event, which is the same object if it fits, and what was dropped
+    """
+    if is_surely_within(event, max_bytes):
         return event, ()
-    return attrs.evolve(
-        event,
-        inputs=kept.inputs,
-        outputs=kept.outputs,
-        run=attrs.evolve(event.run, facets=kept.run_facets),
-        job=attrs.evolve(event.job, facets=kept.job_facets),
-    ), dropped
-
-
-def fitted(
-    said: OpenLineageParts, max_bytes: int, option: str
-) -> tuple[OpenLineageParts, tuple[Degradation, ...]]:
-    """Drop what makes the parts of an event larger than they may be; see :func:`fitted_event`."""
-    event = MeasuredParts(said)
-    if event.bytes <= max_bytes:
-        return said, ()
-    fitting = _Fitting(event, said.run_facets.get(CAPTURE_KEY), max_bytes, option)
+    measured = MeasuredEvent(event)
+    if measured.bytes <= max_bytes:
+        return event, ()
+    fitting = _Fitting(measured, event["run"]["facets"].get(CAPTURE_KEY), max_bytes, option)
     fitting.drop()
-    kept = event.parts()
+    kept = measured.event()
     if fitting.capture is not None:
-        kept = replace(kept, run_facets={**kept.run_facets, CAPTURE_KEY: fitting.capture})
+        kept = replaced(kept, run_facets={**kept["run"]["facets"], CAPTURE_KEY: fitting.capture})
     return kept, tuple(fitting.dropped)
 
 
@@ -90,38 +76,38 @@ class _Fitting:
     """Dropping in progress; the capture facet is measured with all that it has to say by then."""
 
     def __init__(
-        self, event: MeasuredParts, capture: RunFacet | None, max_bytes: int, option: str
+        self, event: MeasuredEvent, capture: dict[str, Any] | None, max_bytes: int, option: str
     ) -> None:
         self.dropped: list[Degradation] = []
         self.capture = capture
-        self._told = capture
+        self._known = capture
         self._event = event
         self._max_bytes = max_bytes
         self._option = option
-        for place in event.places(CAPTURE_KEY, group="run_facets"):
-            event.reduce(place, whole)
+        for place in event.places(CAPTURE_KEY, group="run"):
+            event.reduce(place, everything)
 
     def drop(self) -> None:
         """Drop kind by kind, until the rest fits."""
-        for step in (self._details, self._column_lineage, self._facets):
+        for drop in (self._details, self._column_lineage, self._facets):
             if self._fits():
                 return
-            step()
+            drop()
         if not self._fits():
             what = "Even the names of the datasets, and what is said to be missing, are more"
-            self._note(what)
-            self._tell()
+            self.dropped.append(self._degradation(what))
+            self._declare()
 
     def _fits(self) -> bool:
         if self._event.bytes > self._max_bytes:  # then there is no need to make the facet
             return False
-        self._tell()
-        told = 0 if self.capture is None else size_of({CAPTURE_KEY: self.capture})
-        return self._event.bytes + told <= self._max_bytes
+        self._declare()
+        declared = 0 if self.capture is None else size_of({CAPTURE_KEY: self.capture})
+        return self._event.bytes + declared <= self._max_bytes
 
-    def _tell(self) -> None:
-        if self._told is not None:
-            self.capture = with_dropped(self._told, self.dropped)
+    def _declare(self) -> None:
+        if self._known is not None:
+            self.capture = with_degradations(self._known, self.dropped, in_front=True)
 
     def _degradation(self, what: str, dataset: DatasetName | None = None) -> Degradation:
         return Degradation(
@@ -130,19 +116,16 @@ class _Fitting:
             dataset,
         )
 
-    def _note(self, what: str, dataset: DatasetName | None = None) -> None:
-        self.dropped.append(self._degradation(what, dataset))
-
     def _details(self) -> None:
-        for step in STEPS:
+        for kind in KINDS:
             if self._fits():
                 return
             count = sum(
-                self._event.reduce(place, step.reduced) for place in self._event.places(*step.keys)
+                self._event.reduce(place, kind.reduced) for place in self._event.places(*kind.keys)
             )
             if count:
                 self.dropped.append(
-                    self._degradation(f"{count} {step.what} were left out: they are more")
+                    self._degradation(f"{count} {kind.what} were left out: they are more")
                 )
 
     def _column_lineage(self) -> None:
@@ -150,7 +133,7 @@ class _Fitting:
         for place in self._event.largest_first(places):
             if self._fits():
                 return
-            self._event.reduce(place, whole)
+            self._event.reduce(place, everything)
             name = self._event.dataset(place)
             self.dropped.append(
                 self._degradation(f"The column lineage of {name} was left out: it is more", name)
@@ -161,7 +144,7 @@ class _Fitting:
         for place in self._event.largest_first(self._event.places()):
             if gone and self._fits():
                 return
-            self._event.reduce(place, whole)
+            self._event.reduce(place, everything)
             name = self._event.dataset(place)
             gone.append(f"{place.key} of {name}" if name else place.key)
             more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""

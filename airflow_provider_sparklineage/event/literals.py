@@ -1,0 +1,102 @@
+"""Literals of filters and descriptions, hidden where they are not wanted in the backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, assert_never
+
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model.subset import (
+    Binary,
+    Compare,
+    Condition,
+    Description,
+    Locations,
+    Partitions,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.lineage.columns import Edges
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.lineage.partitions.selection import Selected
+
+HIDDEN = "?"
+"""Stands for a literal."""
+
+
+@lru_cache(maxsize=4096)  # descriptions come again with each edge
+def hidden(text: str) -> str:
+    """Hide the literals of an SQL expression; all of it where it cannot be read as one."""
+    from sqlglot.dialects.spark import Spark  # half a second, for those who want it
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = Spark().tokenize(text)
+    except TokenError:
+        return HIDDEN
+    if any(token.comments for token in tokens):
+        return HIDDEN
+    made, done = "", 0
+    for token in tokens:
+        if token.token_type.name.endswith(("STRING", "NUMBER")) and token.start >= done:
+            between = text[done : token.start]
+            # Two strings in a row are one, with a quote in it.
+            made += between if not between and made.endswith(HIDDEN) else between + HIDDEN
+            done = token.end + 1
+    return made + text[done:]
+
+
+def without_literals(lineage: TaskLineage) -> TaskLineage:
+    """Hide the literals in what a task's lineage describes as SQL.
+
+    This is done before the event is made of it, for the event repeats conditions in summaries.
+    Partitions and locations stay: they are what the event is about.
+    """
+    return replace(
+        lineage,
+        inputs=tuple(map(_dataset, lineage.inputs)),
+        outputs=tuple(map(_dataset, lineage.outputs)),
+    )
+
+
+def _dataset(dataset: LineageDataset) -> LineageDataset:
+    columns = dataset.columns and ColumnLineage(
+        {name: _edges(edges) for name, edges in dataset.columns.fields.items()},
+        _edges(dataset.columns.dataset),
+    )
+    return replace(dataset, columns=columns, selected=_selected(dataset.selected))
+
+
+def _edges(edges: Edges) -> Edges:
+    return {
+        column: tuple(
+            t._replace(description=hidden(t.description)) if t.description else t for t in given
+        )
+        for column, given in edges.items()
+    }
+
+
+def _selected(selected: Selected) -> Selected:
+    condition = selected.condition
+    if condition is None or (
+        selected.partitions is not None
+        and condition == Description(extent(selected.partitions).summary)
+    ):
+        return selected
+    return replace(selected, condition=_condition(condition))
+
+
+def _condition(condition: Condition) -> Condition:
+    match condition:
+        case Partitions() | Locations():
+            return condition
+        case Compare():
+            return replace(condition, value=HIDDEN)
+        case Description(text):
+            return Description(hidden(text))
+        case Binary(operator, left, right):
+            return Binary(operator, _condition(left), _condition(right))
+        case _:
+            assert_never(condition)

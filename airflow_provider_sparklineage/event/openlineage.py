@@ -1,0 +1,81 @@
+"""The event's parts as OpenLineage's classes: the one place that makes them, for Airflow's hooks.
+
+Airflow redacts what an operator gives it: it goes through dicts by the names of their keys, and
+would blank the lineage of a column called ``password``. Facets of this package hold no secret by
+then (:mod:`.steps.secrets`), so each is given to Airflow as an object that asks to be left alone;
+that goes for all that is in it. Facets of the listener stay dicts, for Airflow's redactor to see.
+
+The classes of OpenLineage's client for facets would not do: not every version that this package
+runs with has all of them, and making their objects takes longer than all that is before.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+from openlineage.client.event_v2 import InputDataset, OutputDataset
+from openlineage.client.utils import RedactMixin
+
+from airflow_provider_sparklineage.event.producer import producer
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.event.document import Event, Facets
+
+
+class OpenLineageParts(NamedTuple):
+    """What an operator gives to Airflow's OpenLineage provider."""
+
+    inputs: list[InputDataset]
+    outputs: list[OutputDataset]
+    run_facets: dict[str, Any]
+    job_facets: dict[str, Any]
+
+
+def parts(event: Event) -> OpenLineageParts:
+    """Give the parts of an event; what OpenLineage's client writes of them is the event again."""
+    return OpenLineageParts(
+        [
+            InputDataset(
+                d["namespace"],
+                d["name"],
+                facets=_facets(d["facets"]),
+                inputFacets=_facets(d["inputFacets"]),
+            )
+            for d in event["inputs"]
+        ],
+        [
+            OutputDataset(
+                d["namespace"],
+                d["name"],
+                facets=_facets(d["facets"]),
+                outputFacets=_facets(d["outputFacets"]),
+            )
+            for d in event["outputs"]
+        ],
+        _facets(event["run"]["facets"]),
+        _facets(event["job"]["facets"]),
+    )
+
+
+def _facets(facets: Facets) -> Facets:
+    return {
+        key: _unredacted(facet) if facet.get("_producer") == producer() else facet
+        for key, facet in facets.items()
+    }
+
+
+def _unredacted(facet: Facets) -> Any:
+    return _class(tuple(facet))(**facet)
+
+
+@cache  # facets have few sets of keys
+def _class(keys: tuple[str, ...]) -> type[Any]:
+    """Make the class of facets with these keys: plain values in it survive Airflow's redactor."""
+    return attrs.make_class(
+        "SparkLineageFacet",
+        {key: attrs.field(alias=key) for key in keys},
+        bases=(RedactMixin,),
+        class_body={"_skip_redact": list(keys)},
+    )

@@ -1,0 +1,233 @@
+"""Names as a lineage backend can hold them, in all that has a name or points at one.
+
+Policy, case by case:
+
+- A dataset that is given another name goes by that one wherever the event mentions it, and the
+  event declares it. What was declared to be missing before keeps the names as they were.
+- A dataset that can have no name is left out, with what points at it, and the event declares it.
+- Of two datasets of one side that would have the same name, the one that had it before keeps it,
+  and the other is left out, which the event declares: one would be taken for the other.
+- Of two columns that would have the same name the sources are united; their deprecated description
+  is that of the first.
+- Texts (names of columns, descriptions) are changed silently: only what cannot be shown goes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.event.capture_facet import declared
+from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY, summary
+from airflow_provider_sparklineage.event.document import name_of, replaced
+from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY
+from airflow_provider_sparklineage.event.partition_facets import (
+    CHECK_KEY,
+    renamed_entry,
+    with_entries,
+)
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from airflow_provider_sparklineage.event.document import Event, Facets
+
+    Json = dict[str, Any]
+
+
+def renamed(
+    event: Event,
+    identity: Callable[[DatasetName], DatasetName | None],
+    text: Callable[[str], str],
+) -> Event:
+    """Give the event with names and texts that a backend can hold.
+
+    :param identity: the name of a dataset; None if it can have none. Of such a name, itself.
+    :param text: a name of a column, or a description
+    """
+    renaming = _Renaming(cache(identity), cache(text))
+    if not renaming.is_needed(event):
+        return event
+    inputs = renaming.side(event["inputs"])
+    outputs = renaming.side(event["outputs"])
+    changed = replaced(
+        event,
+        inputs=[*inputs.values()],
+        outputs=[renaming.output(d) for d in outputs.values()],
+        run_facets=renaming.run_facets(event["run"]["facets"], inputs, outputs),
+        job_facets=renaming.job_facets(event["job"]["facets"], outputs),
+    )
+    return declared(changed, renaming.notes)
+
+
+class _Renaming:
+    def __init__(
+        self,
+        identity: Callable[[DatasetName], DatasetName | None],
+        text: Callable[[str], str],
+    ) -> None:
+        self._identity = identity
+        self._text = text
+        self._noted: dict[tuple[DatasetName, str], Degradation] = {}
+
+    @property
+    def notes(self) -> tuple[Degradation, ...]:
+        return tuple(self._noted.values())
+
+    def is_needed(self, event: Event) -> bool:
+        """Look whether there is a name or a text that the backend cannot hold."""
+        names = {name_of(d) for d in (*event["inputs"], *event["outputs"])}
+        texts: set[str] = set()
+        for sources, columns in _edges(event):
+            texts.update(columns)
+            for source in sources:
+                names.add(DatasetName(source["namespace"], source["name"]))
+                texts.add(source.get("field", ""))
+                texts.update(t.get("description", "") for t in source.get("transformations", ()))
+        return any(self._identity(name) != name for name in names) or any(
+            self._text(text) != text for text in texts
+        )
+
+    # --- datasets ---------------------------------------------------------------------------------
+
+    def side(self, datasets: list[Json]) -> dict[DatasetName, Json]:
+        """Rename the datasets of one side; those that are left, by the names they had."""
+        before = [name_of(d) for d in datasets]
+        taken = {name for name in before if self._identity(name) == name}
+        kept = {}
+        for old, dataset in zip(before, datasets, strict=True):
+            name = self._identity(old)
+            if name is None:
+                self._note(old, "It was left out.")
+                continue
+            if name != old:
+                if name in taken:
+                    self._note(old, f"It was left out, for {name} is another dataset.")
+                    continue
+                self._note(old, f"It is called {name}.")
+                taken.add(name)
+            kept[old] = dataset if name == old else {**dataset, **name._asdict()}
+        return kept
+
+    def _note(self, dataset: DatasetName, what: str) -> None:
+        message = (
+            f"The lineage backend cannot hold a dataset of the namespace {dataset.namespace!r} and "
+            f"the name {_short(dataset.name)!r}. {what}"
+        )
+        self._noted[dataset, what] = Degradation(DegradationCode.BACKEND_REPAIRED, message, dataset)
+
+    def output(self, output: Json) -> Json:
+        """Rename what the column lineage of an output points at."""
+        facet = output["facets"].get(COLUMNS_KEY)
+        if facet is None:
+            return output
+        fields: Json = {}
+        for column, field in facet["fields"].items():
+            name = self._text(column)
+            known = fields.get(name)
+            sources = [*(known["inputFields"] if known else ()), *field["inputFields"]]
+            left = self._sources(sources)
+            fields[name] = {
+                "inputFields": left,
+                "transformationDescription": self._text(
+                    (known or field)["transformationDescription"]
+                ),
+                "transformationType": summary(left),
+            }
+        facet = {
+            **facet,
+            "fields": {name: fields[name] for name in sorted(fields)},
+            "dataset": self._sources(facet["dataset"]),
+        }
+        return {**output, "facets": {**output["facets"], COLUMNS_KEY: facet}}
+
+    def _sources(self, sources: Iterable[Json]) -> list[Json]:
+        """Rename sources: those that are one column then are united, and all are in their order."""
+        kept: dict[tuple[Any, ...], Json] = {}
+        for source in sources:
+            name = self._identity(name_of(source))
+            if name is None:
+                continue
+            new = {**source, **name._asdict()}
+            if "field" in source:
+                new["field"] = self._text(source["field"])
+            if "transformations" in source:
+                new["transformations"] = [self._described(t) for t in source["transformations"]]
+            # Datasets come before columns that influence all of an output.
+            key = ("field" in source, *name, new.get("field", ""))
+            if (known := kept.get(key)) is not None and "transformations" in known:
+                every = [*known["transformations"], *new["transformations"]]
+                new["transformations"] = [t for n, t in enumerate(every) if t not in every[:n]]
+            kept[key] = new
+        return [kept[key] for key in sorted(kept)]
+
+    def _described(self, transformation: Json) -> Json:
+        if "description" not in transformation:
+            return transformation
+        return {**transformation, "description": self._text(transformation["description"])}
+
+    # --- facets of run and job --------------------------------------------------------------------
+
+    def run_facets(
+        self, facets: Facets, inputs: dict[DatasetName, Json], outputs: dict[DatasetName, Json]
+    ) -> Facets:
+        """Rename the datasets of the partition check, and leave out those that are left out."""
+        check = facets.get(CHECK_KEY)
+        if check is None:
+            return facets
+        reads, writes = (
+            [
+                renamed_entry(entry, name_of(kept[name]))
+                for entry in check[side]
+                if (name := name_of(entry["dataset"])) in kept
+            ]
+            for side, kept in (("reads", inputs), ("writes", outputs))
+        )
+        check = with_entries(check, reads, writes)
+        others = {key: facet for key, facet in facets.items() if key != CHECK_KEY}
+        return others if check is None else {**facets, CHECK_KEY: check}
+
+    def job_facets(self, facets: Facets, outputs: dict[DatasetName, Json]) -> Facets:
+        """Rename the datasets of the explicit lineage."""
+        explicit = facets.get(LINEAGE_KEY)
+        if explicit is None:
+            return facets
+        entries = [
+            self._entry(entry, name_of(outputs[name]))
+            for entry in explicit["entries"]
+            if (name := name_of(entry)) in outputs
+        ]
+        others = {key: facet for key, facet in facets.items() if key != LINEAGE_KEY}
+        return {**facets, LINEAGE_KEY: {**explicit, "entries": entries}} if entries else others
+
+    def _entry(self, entry: Json, name: DatasetName) -> Json:
+        new = {**entry, **name._asdict(), "inputs": self._sources(entry["inputs"])}
+        if "fields" in entry:
+            fields: Json = {}
+            for column, field in entry["fields"].items():
+                known = fields.get(self._text(column), {"inputs": []})
+                left = self._sources([*known["inputs"], *field["inputs"]])
+                fields[self._text(column)] = {"inputs": left}
+            new["fields"] = {
+                name: fields[name] for name in sorted(fields) if fields[name]["inputs"]
+            }
+        return new
+
+
+def _edges(event: Event) -> Iterator[tuple[Iterable[Json], Iterable[str]]]:
+    """Give all sources that the event names, and the columns that have any."""
+    for output in event["outputs"]:
+        if facet := output["facets"].get(COLUMNS_KEY):
+            yield facet["dataset"], facet["fields"]
+            for field in facet["fields"].values():
+                yield field["inputFields"], ()
+    for entry in event["job"]["facets"].get(LINEAGE_KEY, {}).get("entries", ()):
+        yield entry["inputs"], entry.get("fields", ())
+        for field in entry.get("fields", {}).values():
+            yield field["inputs"], ()
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 100 else f"{name[:100]}…"

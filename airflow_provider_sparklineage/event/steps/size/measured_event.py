@@ -1,0 +1,149 @@
+"""An event from which facets can be taken one by one, and how large it is by then.
+
+Sizes are those of the JSON that OpenLineage's client sends: ASCII, a space after each separator.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.event.document import name_of, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.event.steps.size.reductions import Reduced
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+HEADER = 1024
+"""Bytes for the event's run, job, time and producer, which it may not have yet."""
+_SEPARATORS = len(": ") + len(", ")
+
+
+def size_of(value: Any) -> int:
+    """Give the bytes of a value in JSON, as OpenLineage's client writes it.
+
+    That encoder is slow. Where the text of a fast one differs from its by spaces only, they are
+    counted: not where there is something to escape, null, or a number that is not whole.
+    """
+    text = msgspec.json.encode(value)
+    if not text.isascii() or b"\\" in text or b"\x7f" in text:
+        return len(json.dumps(value))
+    around = b"".join(text.split(b'"')[::2])
+    if b"null" in around or _FLOATING.search(around):
+        return len(json.dumps(value))
+    return len(text) + around.count(b",") + around.count(b":")
+
+
+_FLOATING = re.compile(rb"\d[.e]")
+_PRINTABLE = bytes(range(0x20, 0x7F))
+
+
+def is_surely_within(event: Event, max_bytes: int) -> bool:
+    """Whether an event has at most so many bytes, by a look that is cheap and overrates them.
+
+    What the fast encoder does not escape has six bytes more at most, and so has a number, with the
+    space before it; each of them is after a separator or a bracket.
+    """
+    text = msgspec.json.encode(event)
+    values = sum(map(text.count, (b",", b":", b"[")))
+    unescaped = len(text.translate(None, _PRINTABLE))
+    return HEADER + len(text) + 6 * (values + unescaped) <= max_bytes
+
+
+class Place(NamedTuple):
+    """Where a facet stands: ``inputs[2].inputFacets["subset"]``; 0 and "" for run and job."""
+
+    group: str
+    number: int
+    facets: str
+    key: str
+
+
+class MeasuredEvent:
+    """An event, from which facets can be taken."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+        self._facets = dict(_facets(event))
+        self._sizes = {place: _size(place, facet) for place, facet in self._facets.items()}
+        self.bytes = HEADER + size_of(self._with({})) + sum(self._sizes.values())
+        """How large all of it is by now."""
+
+    def places(self, *keys: str, group: str = "") -> list[Place]:
+        """Give the places of facets with these keys, or of all, on one side of the job or any."""
+        return [
+            place
+            for place in self._facets
+            if (not keys or place.key in keys) and (not group or place.group == group)
+        ]
+
+    def largest_first(self, places: Iterable[Place]) -> list[Place]:
+        """Sort places by the size of what stands there."""
+        return sorted(places, key=lambda place: (-self._sizes[place], place))
+
+    def dataset(self, place: Place) -> DatasetName | None:
+        """Name the dataset that a facet is of."""
+        if place.group not in _OF_DATASETS:
+            return None
+        return name_of(self._event[place.group][place.number])
+
+    def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
+        """Put what is left of a facet into its place, and tell how much went."""
+        left, count = reduced(self._facets[place])
+        if not count:
+            return 0
+        self.bytes -= self._sizes.pop(place)
+        if left is None:
+            del self._facets[place]
+        else:
+            self._facets[place] = left
+            self._sizes[place] = _size(place, left)
+            self.bytes += self._sizes[place]
+        return count
+
+    def event(self) -> Event:
+        """Give the event with the facets that are left."""
+        return self._with(self._facets)
+
+    def _with(self, kept: dict[Place, Any]) -> Event:
+        def left(group: str, number: int, facets: str, given: Facets) -> Facets:
+            places = (Place(group, number, facets, key) for key in given)
+            return {place.key: kept[place] for place in places if place in kept}
+
+        sides = {
+            group: [
+                {**d, **{of: left(group, n, of, d[of]) for of in kinds if of in d}}
+                for n, d in enumerate(self._event[group])
+            ]
+            for group, kinds in _OF_DATASETS.items()
+        }
+        return replaced(
+            self._event,
+            **sides,
+            run_facets=left("run", 0, "", self._event["run"]["facets"]),
+            job_facets=left("job", 0, "", self._event["job"]["facets"]),
+        )
+
+
+_OF_DATASETS = {"inputs": ("facets", "inputFacets"), "outputs": ("facets", "outputFacets")}
+
+
+def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
+    for group, kinds in _OF_DATASETS.items():
+        for number, dataset in enumerate(event[group]):
+            for of in kinds:
+                for key, facet in dataset.get(of, {}).items():
+                    yield Place(group, number, of, key), facet
+    for group in ("run", "job"):
+        for key, facet in event[group]["facets"].items():
+            yield Place(group, 0, "", key), facet
+
+
+def _size(place: Place, facet: Any) -> int:
+    return size_of(place.key) + _SEPARATORS + size_of(facet)
