@@ -59,7 +59,8 @@ class Ledger:
         self.observed = observed
         self._untraced = untraced
         self._reported: ReportedWrites | None = None  # of most datasets there are only reads
-        self._totals = {Side.READ: _Totals(), Side.WRITE: _Totals()}
+        self._grades: dict[Side, Grade] = {}
+        self._locations: dict[Side, set[str] | None] = {}
         self.is_read_back = False
         self.is_assumed = False
 
@@ -129,11 +130,10 @@ class Ledger:
 
     def enter_read(self, read: Access, provenance: Provenance | None) -> None:
         """Note a read of an action."""
-        total = self._totals[Side.READ]
         # RDD code, for example: what else was observed of the dataset is then not all of it.
-        total.grade = min(total.grade, read.grade)
+        self._note_grade(read)
         if provenance is None or not provenance.internal:
-            total.add(read.scope.locations)
+            self._unite_locations(read)
             return
         self.is_read_back = True
         self.is_assumed = self.is_assumed or provenance.grade is not Grade.OBSERVED
@@ -146,23 +146,40 @@ class Ledger:
         :param columns: its column lineage, with intermediates resolved
         :param sources: datasets from outside that it was made of
         """
-        total = self._totals[Side.WRITE]
         if write.size:  # others, as CREATE TABLE, write no data
-            total.grade = min(total.grade, write.grade)
-        total.add(write.scope.locations)
+            self._note_grade(write)
+        self._unite_locations(write)
         if self._reported is None:
             self._reported = ReportedWrites()
         self._reported.add(write, columns, sources)
+
+    def _note_grade(self, access: Access) -> None:
+        """Keep the lowest grade of a side."""
+        known = self._grades.get(access.side, Grade.OBSERVED)
+        self._grades[access.side] = min(known, access.grade)
+
+    def _unite_locations(self, access: Access) -> None:
+        """Add locations, one at a time in a loop over partitions, so nothing is copied.
+
+        One access without them makes the dataset full.
+        """
+        known = self._locations.setdefault(access.side, set())
+        if access.scope.locations is None:
+            self._locations[access.side] = None
+        elif known is not None:
+            known |= access.scope.locations
 
     # --- the sum of all accesses ---
 
     def is_observed(self, side: Side) -> bool:
         """Whether all accesses of a side were observed, and there are some."""
-        return self._totals[side].grade is Grade.OBSERVED and self.observed.has(side)
+        lowest = self._grades.get(side, Grade.OBSERVED)
+        return lowest is Grade.OBSERVED and self.observed.has(side)
 
     def locations(self, side: Side) -> frozenset[str] | None:
         """Give all locations that were read from outside, or written; None is the full dataset."""
-        return self._totals[side].locations()
+        found = self._locations.get(side, set())
+        return None if found is None else frozenset(found)
 
     def subset(self, side: Side) -> Subset | None:
         """Give the partitions of one side; as :meth:`.ObservedAccesses.subset`."""
@@ -171,27 +188,6 @@ class Ledger:
     def contents(self) -> Contents:
         """Give what the application had put into the dataset when it ended."""
         return self._reported.at_the_end() if self._reported else Contents()
-
-
-class _Totals:
-    """All accesses of one side: the lowest grade, and the locations.
-
-    A loop over partitions adds one location at a time, so nothing is copied.
-    """
-
-    def __init__(self) -> None:
-        self.grade = Grade.OBSERVED
-        self._locations: set[str] | None = set()
-
-    def add(self, locations: frozenset[str] | None) -> None:
-        """Unite locations; one access without them makes the dataset full."""
-        if locations is None:
-            self._locations = None
-        elif self._locations is not None:
-            self._locations |= locations
-
-    def locations(self) -> frozenset[str] | None:
-        return None if self._locations is None else frozenset(self._locations)
 
 
 class Ledgers:
