@@ -1,0 +1,97 @@
+"""The pins of every environment satisfy pyproject.toml; if not, `.ci/compile-pins` mends them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = next(p for p in Path(__file__).parents if (p / "pyproject.toml").is_file())
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FILES = sorted((ROOT / ".ci").glob("requirements-*.txt"))
+PYTHONS = ("3.11", "3.12", "3.13")
+SPARKS = ("3.5", "4.0", "4.2")
+
+
+def group(name):
+    """Give the requirements of a dependency group with those of the groups in it."""
+    for entry in PYPROJECT["dependency-groups"][name]:
+        if isinstance(entry, str):
+            yield Requirement(entry)
+        else:
+            yield from group(entry["include-group"])
+
+
+def demanded(environment):
+    """Give what pyproject.toml demands of an environment, which has the name of its file."""
+    own = [Requirement(line) for line in PYPROJECT["project"]["dependencies"]]
+    own += [Requirement(line) for line in PYPROJECT["project"]["optional-dependencies"]["pyspark"]]
+    if environment.startswith("spark-"):
+        spark = Requirement(f"pyspark=={environment.removeprefix('spark-')}.*")
+        return [*(r for r in own if "airflow" not in r.name), *group("test"), spark]
+    overriding = ROOT / ".ci" / f"override-{environment}.txt"
+    others = []
+    if overriding.is_file():
+        others = [Requirement(line) for line in overriding.read_text().splitlines()]
+    overridden = {r.name for r in others}
+    return [*own, *(r for r in group("dev") if r.name not in overridden), *others]
+
+
+def unmet(pins, demands, python):
+    """Give each demand that the text of a requirements file does not meet for a Python."""
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    versions = {}
+    for line in pins.splitlines():
+        if line[:1] not in ("", " ", "#"):
+            pin = Requirement(line.removesuffix("\\"))
+            if pin.marker is None or pin.marker.evaluate(environment):
+                [version] = pin.specifier
+                versions[canonicalize_name(pin.name)] = version.version
+    for demand in demands:
+        version = versions.get(canonicalize_name(demand.name))
+        if version is None:
+            yield f"{demand} is not pinned"
+        elif not demand.specifier.contains(version, prereleases=True):
+            yield f"{demand.name}=={version} is not {demand}"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_pins_satisfy_what_is_demanded(file, python):
+    demands = demanded(file.stem.removeprefix("requirements-"))
+    assert list(unmet(file.read_text(), demands, python)) == []
+
+
+def test_each_supported_environment_has_its_pins():
+    expected = ["airflow-3.2", "dev", *(f"spark-{spark}" for spark in SPARKS)]
+    assert [file.stem.removeprefix("requirements-") for file in FILES] == expected
+
+
+PIN = "    --hash=sha256:0\n    # via a\n"
+
+
+@pytest.mark.parametrize(
+    ("pins", "expected"),
+    [
+        (f"pendulum==3.3.0 \\\n{PIN}", []),
+        (f"Pendulum==3.1 \\\n{PIN}", []),
+        (f"pendulum==3.0.1 \\\n{PIN}", ["pendulum==3.0.1 is not pendulum>=3.1"]),
+        (f"pend==3.3.0 \\\n{PIN}", ["pendulum>=3.1 is not pinned"]),
+        ("    # pendulum==3.3.0\n", ["pendulum>=3.1 is not pinned"]),
+        (
+            f"pendulum==3.3.0 ; python_full_version < '3.12' \\\n{PIN}",
+            ["pendulum>=3.1 is not pinned"],
+        ),
+        (
+            f"pendulum==3.0 ; python_full_version < '3.12' \\\n{PIN}"
+            f"pendulum==3.2 ; python_full_version >= '3.12' \\\n{PIN}",
+            [],
+        ),
+    ],
+    ids=["met", "at the limit", "too old", "missing", "comment", "another Python", "one for each"],
+)
+def test_what_is_unmet_is_told_with_both(pins, expected):
+    assert list(unmet(pins, [Requirement("pendulum>=3.1")], "3.12")) == expected
