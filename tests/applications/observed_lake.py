@@ -274,24 +274,26 @@ DELTA_SEEN: dict[str, int] = {}
 DELTA_VALUES: dict[tuple[str, str], dict] = {}
 
 
-@case(writes=["delta_orders"], modes={"delta_orders": "create"})
+@case(needs="delta", writes=["delta_orders"], modes={"delta_orders": "create"})
 def delta_write():
     frame = orders([(d, r, 1) for d in DAYS for r in ("us", None)])
     frame.write.format("delta").partitionBy("dt", "region").save(str(LAKE / "delta_orders"))
 
 
-@case(reads={"delta_orders": [{"dt": "2024-05-06", "region": r} for r in ("us", None)]})
+@case(
+    needs="delta", reads={"delta_orders": [{"dt": "2024-05-06", "region": r} for r in ("us", None)]}
+)
 def delta_read():
     sink(spark.read.format("delta").load(str(LAKE / "delta_orders")).where("dt = '2024-05-06'"))
 
 
-@case(writes=["delta_orders"])
+@case(needs="delta", writes=["delta_orders"])
 def delta_dynamic_overwrite():
     frame = orders([("2024-05-07", "us", 9)]).write.format("delta").mode("overwrite")
     frame.option("partitionOverwriteMode", "dynamic").save(str(LAKE / "delta_orders"))
 
 
-@case(writes=["delta_orders"])
+@case(needs="delta", writes=["delta_orders"])
 def delta_update_and_delete():
     spark.sql(
         f"update delta.`{LAKE}/delta_orders` set amount = 5 "
@@ -300,7 +302,7 @@ def delta_update_and_delete():
     spark.sql(f"delete from delta.`{LAKE}/delta_orders` where dt = '2024-05-06'")
 
 
-@case(writes=["warehouse/delta_table"])
+@case(needs="delta", writes=["warehouse/delta_table"])
 def delta_table():
     spark.sql(
         "create table delta_table using delta partitioned by (dt) as "
@@ -314,6 +316,7 @@ def delta_table():
 
 
 @case(
+    needs="delta",
     writes=["warehouse/mapped"],
     expected={"warehouse/mapped": {"written": [{"dt": "2024-05-06"}, {"dt": "2024-05-07"}]}},
 )
@@ -326,12 +329,12 @@ def delta_column_mapping():
     spark.sql("insert into mapped values (1, '2024-05-06'), (2, '2024-05-07')")
 
 
-@case(reads={"warehouse/mapped": [{"dt": "2024-05-06"}]})
+@case(needs="delta", reads={"warehouse/mapped": [{"dt": "2024-05-06"}]})
 def delta_column_mapping_read():
     sink(spark.table("mapped").where("dt = '2024-05-06'"))
 
 
-@case(writes=["delta_orders"])
+@case(needs="delta", writes=["delta_orders"])
 def delta_optimize():
     spark.sql(f"optimize delta.`{LAKE}/delta_orders`")
 
@@ -342,6 +345,7 @@ ICE = "lakehouse.db.orders"
 
 
 @case(
+    needs="iceberg",
     writes=["iceberg/db/orders"],
     listed=False,
     expected={"iceberg/db/orders": {"written": [], "removed": []}},
@@ -358,6 +362,7 @@ def ice(day, region):
 
 
 @case(
+    needs="iceberg",
     writes=["iceberg/db/orders"],
     expected={
         "iceberg/db/orders": {
@@ -382,19 +387,21 @@ def iceberg_append():
 
 
 @case(
+    needs="iceberg",
     reads={
         "iceberg/db/orders": [
             ice("2024-05-06", None),
             ice("2024-05-06", "a b/c=d%"),
             ice("2024-05-06", "null"),
         ]
-    }
+    },
 )
 def iceberg_read():
     sink(spark.table(ICE).where("ts >= '2024-05-06' AND coalesce(upper(region), '') <> 'NOWHERE'"))
 
 
 @case(
+    needs="iceberg",
     writes=["iceberg/db/orders"],
     expected={
         "iceberg/db/orders": {
@@ -410,6 +417,7 @@ def iceberg_overwrite_partitions():
 
 
 @case(
+    needs="iceberg",
     writes=["iceberg/db/orders"],
     expected={"iceberg/db/orders": {"written": [], "removed": [ice("2024-05-05", "us")]}},
 )
@@ -418,6 +426,7 @@ def iceberg_delete():
 
 
 @case(
+    needs="iceberg",
     writes=["iceberg/db/made"],
     expected={"iceberg/db/made": {"written": [{"region": "us"}], "removed": []}},
 )

@@ -6,7 +6,8 @@ The first run lays out the sources for three days. Truth of each later run, for 
   outputs  <kind>_revenue, only 2024-05-06
 
 Paths and the catalog's table are partitioned by a text `dt`, Delta by a date `dt`, and Iceberg by
-`days(ts)`; `path_months` is read at the integer `month` 5, whose folder is `month=05`.
+`days(ts)`; `path_months` is read at the integer `month` 5, whose folder is `month=05`. Kinds are
+left out whose connector Spark was not given.
 """
 
 import sys
@@ -27,6 +28,11 @@ def main(lake: Path) -> None:
         prepare(spark, lake)
 
 
+def has(spark: SparkSession, connector: str) -> bool:
+    """Say whether Spark was given a connector."""
+    return connector in spark.conf.get("spark.sql.extensions", "")
+
+
 def prepare(spark: SparkSession, lake: Path) -> None:
     """Write three days of each source."""
     rows = ", ".join(f"({n}, '{d}', timestamp '{d} 10:00:00')" for n, d in enumerate(DAYS))
@@ -37,18 +43,16 @@ def prepare(spark: SparkSession, lake: Path) -> None:
     days.selectExpr("amount", "'05' as month").write.partitionBy("month").parquet(
         f"{lake}/path_months"
     )
-    days.selectExpr("amount", "cast(dt as date) as dt").write.format("delta").partitionBy(
-        "dt"
-    ).save(f"{lake}/delta_orders")
-    spark.sql(
-        "create table lakehouse.db.iceberg_orders (amount int, ts timestamp) using iceberg "
-        "partitioned by (days(ts))"
-    )
-    spark.sql("insert into lakehouse.db.iceberg_orders select amount, ts from days order by ts")
-    spark.sql(
-        "create table lakehouse.db.iceberg_revenue (amount int, ts timestamp) using iceberg "
-        "partitioned by (days(ts))"
-    )
+    if has(spark, "delta"):
+        dated = days.selectExpr("amount", "cast(dt as date) as dt")
+        dated.write.format("delta").partitionBy("dt").save(f"{lake}/delta_orders")
+    if has(spark, "iceberg"):
+        for table in ("iceberg_orders", "iceberg_revenue"):
+            spark.sql(
+                f"create table lakehouse.db.{table} (amount int, ts timestamp) using iceberg "
+                "partitioned by (days(ts))"
+            )
+        spark.sql("insert into lakehouse.db.iceberg_orders select amount, ts from days order by ts")
 
 
 def work(spark: SparkSession, lake: Path) -> None:
@@ -69,13 +73,16 @@ def work(spark: SparkSession, lake: Path) -> None:
     )
     spark.sql(f"insert into table_revenue select amount, dt from table_orders where {day}")
 
-    delta = spark.read.format("delta").load(f"{lake}/delta_orders").where(day)
-    delta.write.format("delta").mode("append").partitionBy("dt").save(f"{lake}/delta_revenue")
+    if has(spark, "delta"):
+        delta = spark.read.format("delta").load(f"{lake}/delta_orders").where(day)
+        delta.write.format("delta").mode("append").partitionBy("dt").save(f"{lake}/delta_revenue")
 
-    spark.sql(
-        "insert into lakehouse.db.iceberg_revenue select amount, ts from "
-        "lakehouse.db.iceberg_orders where ts >= '2024-05-06' and ts < '2024-05-07'"
-    )
+    if has(spark, "iceberg"):
+        spark.sql(
+            "insert into lakehouse.db.iceberg_revenue select amount, ts from "
+            "lakehouse.db.iceberg_orders where ts >= '2024-05-06' and ts < '2024-05-07'"
+        )
+
     months = spark.read.parquet(f"{lake}/path_months").where("month = 5").drop("month")
     months.write.mode("overwrite").parquet(f"{lake}/path_report")
 

@@ -14,11 +14,14 @@ import urllib.parse
 CASES = []
 
 
-def case(*, reads=None, writes=(), **truth):
-    """Note a case: what it reads by folder, and the folders below which writes are listed."""
+def case(*, reads=None, writes=(), needs="", **truth):
+    """Note a case: what it reads by folder, and the folders below which writes are listed.
+
+    :param needs: the connector without which there is no such case
+    """
 
     def noted(function):
-        CASES.append((function, reads or {}, writes, truth))
+        CASES.append((function, needs, reads or {}, writes, truth))
         return function
 
     return noted
@@ -43,12 +46,15 @@ def distinct(partitions):
 
 
 def run(lake, spark, logged=None) -> None:
-    """Go through the cases in their order.
+    """Go through the cases in their order, without those of connectors that Spark was not given.
 
     :param logged: gives the truth about a folder from a log of its own; None where it has none
     """
+    connectors = spark.conf.get("spark.sql.extensions", "")
     with (lake.parent / "cases.ndjson").open("w") as out:
-        for function, reads, writes, truth in CASES:
+        for function, needs, reads, writes, truth in CASES:
+            if needs not in connectors:
+                continue
             drain(spark)  # or the listing of a write may come after the next one
             time.sleep(0.02)
             before = {folder: files_below(lake / folder) for folder in writes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -73,8 +74,16 @@ def distinct(partitions):
     return [json.loads(p) for p in sorted({json.dumps(p, sort_keys=True) for p in partitions})]
 
 
-def case_names(application):
-    """Read the cases' names off the application; it cannot be imported without a Spark."""
-    source = (record_events.APPLICATIONS / application).read_text()
-    decorated = source.split("\n@case(")[1:]
-    return [part.partition("\ndef ")[2].partition("(")[0] for part in decorated]
+def planned_cases(application):
+    """Read the cases off the application, which cannot be imported without a Spark.
+
+    Each name is given with the connector that the case needs, or None.
+    """
+    tree = ast.parse((record_events.APPLICATIONS / application).read_text())
+    found = {}
+    for function in tree.body:
+        for call in getattr(function, "decorator_list", ()):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "case":
+                needs = [k.value.value for k in call.keywords if k.arg == "needs"]
+                found[function.name] = needs[0] if needs else None
+    return found

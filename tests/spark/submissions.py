@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+import pytest
+
 from airflow_provider_sparklineage.spark.submit import observer_zip
 from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -15,6 +17,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TAG = "the-tag"
+
+
+def available(spark: record_events.Spark) -> tuple[str, ...]:
+    """Name the connectors of tables that have a release for this Spark."""
+    return tuple(c for c in ("delta", "iceberg") if spark.package(c))
+
+
+def require(spark: record_events.Spark, connector: str | None) -> None:
+    """Skip a test that needs a connector which has no release for this Spark."""
+    if connector is not None and connector not in available(spark):
+        pytest.skip(f"no release of {connector.title()} for Spark {spark.line}")
 
 
 def submit(

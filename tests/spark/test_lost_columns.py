@@ -31,7 +31,7 @@ def work(spark, tmp_path_factory):
     work = tmp_path_factory.mktemp("lost")
     record_events.prepare_lake(spark, work).rename(work / "lake")
     application = record_events.APPLICATIONS / "lost_columns.py"
-    connectors = ("iceberg",) if spark.package("iceberg") else ()
+    connectors = [c for c in submissions.available(spark) if c == "iceberg"]
     submissions.submit(spark, application, work, listener=spark.listener, connectors=connectors)
     return work
 
@@ -99,8 +99,8 @@ UNITED = {
 def test_python_columns_have_the_columns_that_the_functions_were_given(
     spark, lineage, name, expected
 ):
-    if "iceberg" in name and spark.package("iceberg") is None:
-        pytest.skip("no Iceberg for this Spark")
+    if name.startswith("iceberg/"):
+        submissions.require(spark, "iceberg")
     assert columns(lineage, name) == expected
     assert gaps(lineage, name) == {}
 

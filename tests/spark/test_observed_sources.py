@@ -6,7 +6,7 @@ import pytest
 
 from tests import record_events
 from tests.spark import submissions
-from tests.spark.lakes import Lake, case_names, distinct
+from tests.spark.lakes import Lake, distinct, planned_cases
 
 pytestmark = pytest.mark.spark
 
@@ -27,14 +27,14 @@ def lake(spark, tmp_path_factory):
     return Lake(work, work / "lake")
 
 
-@pytest.mark.parametrize("name", case_names("observed_sources.py"))
+@pytest.mark.parametrize("name", planned_cases("observed_sources.py"))
 def test_what_is_read_is_what_was_planted(lake, name):
     case = lake.cases[name]
     expected = {folder: distinct(partitions) for folder, partitions in case["reads"].items()}
     assert lake.reads(case) == expected
 
 
-@pytest.mark.parametrize("name", case_names("observed_sources.py"))
+@pytest.mark.parametrize("name", planned_cases("observed_sources.py"))
 def test_what_is_written_is_what_the_lake_got(lake, name):
     case = lake.cases[name]
     truth = {folder: distinct(found["written"]) for folder, found in case["writes"].items()}

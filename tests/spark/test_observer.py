@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.spark.submit.injection import (
 from tests import record_events
 from tests.openlineage_spec import validate_event
 from tests.spark import submissions
-from tests.spark.lakes import Lake, case_names, distinct, lines
+from tests.spark.lakes import Lake, distinct, lines, planned_cases
 
 pytestmark = pytest.mark.spark
 
@@ -39,17 +39,23 @@ SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schem
 @pytest.fixture(scope="session")
 def lake(spark, tmp_path_factory):
     """Run all cases in one application."""
-    if spark.package("delta") is None:
-        pytest.skip("the cases need the Delta and Iceberg that go with Spark 4.0")
     work = tmp_path_factory.mktemp("observed")
     application = record_events.APPLICATIONS / "observed_lake.py"
-    submissions.submit(spark, application, work, connectors=("delta", "iceberg"))
+    submissions.submit(spark, application, work, connectors=submissions.available(spark))
     return Lake(work, work / "lake")
 
 
-@pytest.mark.parametrize("name", case_names("observed_lake.py"))
-def test_what_is_read_is_what_was_planted(lake, name):
-    case = lake.cases[name]
+CASES = planned_cases("observed_lake.py")
+
+
+@pytest.fixture(params=CASES)
+def case(request, spark, lake):
+    """Give each case."""
+    submissions.require(spark, CASES[request.param])
+    return lake.cases[request.param]
+
+
+def test_what_is_read_is_what_was_planted(lake, case):
     observed = lake.reads(case)
     expected = {folder: distinct(partitions) for folder, partitions in case["reads"].items()}
     # Statements that change rows read their own target, which is not what their case is about.
@@ -57,9 +63,7 @@ def test_what_is_read_is_what_was_planted(lake, name):
     assert own == expected
 
 
-@pytest.mark.parametrize("name", case_names("observed_lake.py"))
-def test_what_is_written_is_what_the_lake_got(lake, name):
-    case = lake.cases[name]
+def test_what_is_written_is_what_the_lake_got(lake, case):
     observed, removed = lake.written(case), lake.written(case, "removed")
     for folder, truth in case["writes"].items():
         assert observed.get(folder, []) == distinct(truth["written"])
@@ -94,6 +98,10 @@ def test_predicates_are_told_as_sql(lake):
     [read] = record["reads"]
     assert "(dt = DATE '2024-05-06')" in read["partition_filters"]
     assert "(amount > 0)" in read["data_filters"]
+
+
+def test_predicates_that_iceberg_took_are_told_as_sql(spark, lake):
+    submissions.require(spark, "iceberg")
     [record] = [r for r in lake.during(lake.cases["iceberg_read"]) if r["reads"]]
     assert any("ts >= " in text for text in record["reads"][0]["pushed_filters"])
     # Above a V2 scan Spark qualifies its columns.
@@ -107,7 +115,8 @@ def test_the_arguments_of_python_udfs_are_told(lake):
     assert [(u["result"], u["columns"]) for u in udfs] == [("pythonUDF0", ["amount"])]
 
 
-def test_a_compaction_is_no_write(lake):
+def test_a_compaction_is_no_write(spark, lake):
+    submissions.require(spark, "delta")
     assert list(lake.writes(lake.cases["delta_optimize"])) == []
 
 
