@@ -29,9 +29,9 @@ record-events: ## Record the events in tests/golden anew, from real runs of all 
 	$(SETUP)
 	@.ci/record-events $(CASES)
 
-test-matrix: ## Run the tests on all supported PySparks and Pythons, and the oldest supported Airflow
+test-matrix: ## Run the tests on all supported PySparks, Airflows and Pythons; ROWS='spark-3.5' for some
 	$(SETUP)
-	@.ci/test-matrix
+	@.ci/test-matrix $(ROWS)
 
 lint: ## Check style, types and the layering of imports
 	$(SETUP) --without-spark

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
 
 # Many laws, each tried on fewer examples than hypothesis would: the unit tests have half a minute.
-# No deadline, because a busy machine is no defect. `--hypothesis-profile=default` is thorough.
+# No deadline, because a busy machine is no defect. `make test-matrix` takes the thorough profile.
 settings.register_profile("quick", max_examples=12, deadline=None)
+settings.register_profile("thorough", max_examples=200, deadline=None)
 settings.load_profile("quick")
 
 # Airflow reads its configuration when first imported: before any test module, every run of its own.

@@ -56,6 +56,7 @@ def dag(lake):
     return dag
 
 
+@pytest.mark.smoke
 def test_start_and_complete_carry_the_lineage_of_the_task(
     spark_on_path, dag, lake, run_dag, events_of
 ):

@@ -27,6 +27,7 @@ def airflow(*argv):
     return subprocess.run([BIN / "airflow", *argv], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.smoke
 def test_airflow_knows_the_provider():
     done = airflow("providers", "get", "airflow-provider-sparklineage", "--output", "json")
     assert done.returncode == 0, done.stderr
@@ -35,6 +36,7 @@ def test_airflow_knows_the_provider():
     assert provider["Version"] == metadata.version("airflow-provider-sparklineage")
 
 
+@pytest.mark.smoke
 def test_airflow_knows_the_connection_type_and_the_options():
     # One process for several commands: starting one takes seconds.
     code = (

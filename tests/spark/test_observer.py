@@ -200,6 +200,7 @@ def said(datasets):
     }
 
 
+@pytest.mark.smoke
 def test_a_partition_that_is_read_back_is_internal(chain):
     lineage, event = chain()
     assert said(lineage.inputs) == {"orders": ["dt=2024-05-06"]}
@@ -219,6 +220,7 @@ def test_what_came_from_outside_stays_an_input_with_exactly_that(chain):
     assert partition == {"dimensions": {"dt": "2024-05-05"}, "identifier": "dt=2024-05-05"}
 
 
+@pytest.mark.smoke
 def test_outputs_say_their_partitions_by_the_schema(chain):
     _, event = chain()
     schema = json.loads((SCHEMAS / "SparkLineagePartitionsDatasetFacet.json").read_text())
@@ -228,6 +230,7 @@ def test_outputs_say_their_partitions_by_the_schema(chain):
         assert facet["summary"] == "dt=2024-05-06"
 
 
+@pytest.mark.smoke
 def test_the_observer_has_no_troubles_of_its_own(chain):
     lineage, _ = chain()
     codes = {str(d.code) for d in lineage.degradations}

@@ -9,6 +9,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from airflow_provider_sparklineage.spark import listener
+from tests.record_events import CONNECTORS
+
 ROOT = next(p for p in Path(__file__).parents if (p / "pyproject.toml").is_file())
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FILES = sorted((ROOT / ".ci").glob("requirements-*.txt"))
@@ -40,8 +43,8 @@ def demanded(environment):
     return [*own, *(r for r in group("dev") if r.name not in overridden), *others]
 
 
-def unmet(pins, demands, python):
-    """Give each demand that the text of a requirements file does not meet for a Python."""
+def pinned(pins, python):
+    """Give the versions in the text of a requirements file by name, for a Python."""
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
     versions = {}
     for line in pins.splitlines():
@@ -50,6 +53,12 @@ def unmet(pins, demands, python):
             if pin.marker is None or pin.marker.evaluate(environment):
                 [version] = pin.specifier
                 versions[canonicalize_name(pin.name)] = version.version
+    return versions
+
+
+def unmet(pins, demands, python):
+    """Give each demand that the text of a requirements file does not meet for a Python."""
+    versions = pinned(pins, python)
     for demand in demands:
         version = versions.get(canonicalize_name(demand.name))
         if version is None:
@@ -68,6 +77,41 @@ def test_the_pins_satisfy_what_is_demanded(file, python):
 def test_each_supported_environment_has_its_pins():
     expected = ["airflow-3.2", "dev", *(f"spark-{spark}" for spark in SPARKS)]
     assert [file.stem.removeprefix("requirements-") for file in FILES] == expected
+
+
+def test_the_readme_names_the_versions_that_are_pinned():
+    """Its first version of each row is that of the development environment."""
+    rows = [
+        line.split("|")[1:3]
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("|") and line.count("|") == 4
+    ]
+    said = {name.strip(): tested.strip() for name, tested in rows}
+    of = {
+        file.stem.removeprefix("requirements-"): pinned(file.read_text(), "3.11") for file in FILES
+    }
+    sparks = ("dev", "spark-3.5", "spark-4.2")
+    provider = "apache-airflow-providers-{}"
+    delta, iceberg = (
+        [
+            CONNECTORS[spark].get(connector, f":none yet for Spark {spark}").rpartition(":")[2]
+            for spark in ("4.0", "3.5", "4.2")
+        ]
+        for connector in ("delta", "iceberg")
+    )
+    expected = {
+        "Airflow": [of[name]["apache-airflow"] for name in ("dev", "airflow-3.2")],
+        "apache-spark provider, openlineage provider": [
+            of["dev"][provider.format(name)] for name in ("apache-spark", "openlineage")
+        ],
+        "Spark (classic PySpark, driver on the worker)": [of[name]["pyspark"] for name in sparks],
+        "… its tables of Delta": delta,
+        "… its tables of Iceberg": iceberg,
+        "OpenLineage listener": [listener.VERSION],
+    }
+    assert {name: said.get(name) for name in expected} == {
+        name: ", ".join(versions) for name, versions in expected.items()
+    }
 
 
 PIN = "    --hash=sha256:0\n    # via a\n"
