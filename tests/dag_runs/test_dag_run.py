@@ -63,7 +63,7 @@ def test_start_and_complete_carry_the_lineage_of_the_task(
     run = run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC))
     assert run.state == "success"
     start, complete = events_of("golden_dag.revenue", 2)
-    for event in (start, complete):
-        validate_event(event)
     assert_document(start, "start", lake)
     assert_document(complete, "complete", lake)
+    for event in (start, complete):  # last, as it skips the test where the schemas are absent
+        validate_event(event)

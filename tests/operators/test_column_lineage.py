@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from airflow.providers.openlineage.utils.utils import OpenLineageRedactor
-from airflow.sdk.log import _secrets_masker
+from airflow.sdk._shared.secrets_masker import _secrets_masker
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage

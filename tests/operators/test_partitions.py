@@ -359,7 +359,7 @@ def test_the_bundle_holds_all_that_the_replay_needs(run, captures, monkeypatch):
 
 def test_values_under_a_name_like_token_reach_the_backend(run):
     from airflow.providers.openlineage.utils.utils import OpenLineageRedactor
-    from airflow.sdk.log import _secrets_masker as masker
+    from airflow.sdk._shared.secrets_masker import _secrets_masker as masker
 
     task = run(operator(reads=[DatasetSubset("/lake/orders", {"token": "abc"})]))
     redactor = OpenLineageRedactor.from_masker(masker())

@@ -37,8 +37,8 @@ def redactor():
     at five levels, and would spare what a real event loses.
     """
     from airflow.providers.openlineage.utils.utils import OpenLineageRedactor
-    from airflow.sdk._shared.secrets_masker import DEFAULT_SENSITIVE_FIELDS
-    from airflow.sdk.log import _secrets_masker, mask_secret
+    from airflow.sdk._shared.secrets_masker import DEFAULT_SENSITIVE_FIELDS, _secrets_masker
+    from airflow.sdk.log import mask_secret
 
     masker = _secrets_masker()
     before = copy.copy(masker.__dict__)
