@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "dags_examples"
 
 pytestmark = [
     pytest.mark.airflow,
@@ -33,3 +36,17 @@ def test_the_doctor_sees_connections_of_airflows_database_and_prints_only_its_do
         "stored is of type sparklineage, looks at http://127.0.0.1:9."
     )
     assert checks["Spark connection"]["message"] == "stored_spark submits to local[3]."
+
+
+def test_an_explanation_of_a_task_prints_only_its_document(airflow_db):
+    airflow = Path(sys.executable).with_name("airflow")
+    task = ["example_catch_wrong_partition", "carrier_delays", "--logical-date", "2013-01-08"]
+    done = subprocess.run(
+        [airflow, "sparklineage", "explain", *task, "--json"],
+        env=os.environ | {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["subject"] == "example_catch_wrong_partition.carrier_delays"

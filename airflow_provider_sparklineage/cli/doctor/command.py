@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.cli.output import logging_to_stderr
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from airflow_provider_sparklineage.settings.checks import Check
     from airflow_provider_sparklineage.settings.resolution import Settings
@@ -37,26 +37,12 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
 
 
 def _doctor_of_airflow(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli.doctor import airflow
+    with logging_to_stderr():
+        from airflow_provider_sparklineage.cli.doctor import airflow
 
-    with _logging_to_stderr():
         found = airflow.check(args.conn_id, args.spark_conn_id)
         checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary)]
     return _say(airflow.masked_checks(checks), args)
-
-
-@contextmanager
-def _logging_to_stderr() -> Iterator[None]:
-    """Keep what Airflow logs out of the output, which may be a document."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
 
 
 def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str) -> list[Check]:

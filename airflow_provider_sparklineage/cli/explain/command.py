@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.cli.output import logging_to_stderr
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def _explain_texts(args: argparse.Namespace) -> int:
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         raise UnusableInputError(msg)
-    from airflow_provider_sparklineage.cli.explain import dry_run
     from airflow_provider_sparklineage.cli.explain import text as explain
     from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.model import rules
@@ -85,12 +85,15 @@ def _explain_texts(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 
     known = rules.load(args.rules) if args.rules else rules.NO_RULES
-    run = _run_of(args)
-    texts = [
-        traced
-        for number, text in enumerate(args.text)
-        for traced in dry_run.trace_text(text, number, run)
-    ]
+    with logging_to_stderr():
+        from airflow_provider_sparklineage.cli.explain import dry_run
+
+        run = _run_of(args)
+        texts = [
+            traced
+            for number, text in enumerate(args.text)
+            for traced in dry_run.trace_text(text, number, run)
+        ]
     found = derivation.from_arguments(texts, Locator(rules=known))
     return _print_explanation(args, explain.explanation("", texts, found, DEFAULT_LIMITS))
 
@@ -98,15 +101,16 @@ def _explain_texts(args: argparse.Namespace) -> int:
 def _explain_task(args: argparse.Namespace) -> int:
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
-    from airflow_provider_sparklineage.cli.explain import dry_run
-    from airflow_provider_sparklineage.cli.explain import text as explain
-    from airflow_provider_sparklineage.hooks.sources import configuration
-    from airflow_provider_sparklineage.model import rules
-    from airflow_provider_sparklineage.settings import resolution
+    with logging_to_stderr():
+        from airflow_provider_sparklineage.cli.explain import dry_run
+        from airflow_provider_sparklineage.cli.explain import text as explain
+        from airflow_provider_sparklineage.hooks.sources import configuration
+        from airflow_provider_sparklineage.model import rules
+        from airflow_provider_sparklineage.settings import resolution
 
-    resolved = resolution.resolve(configuration())
-    known = rules.load(args.rules) if args.rules else resolved.partitioning
-    task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
+        resolved = resolution.resolve(configuration())
+        known = rules.load(args.rules) if args.rules else resolved.partitioning
+        task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
     document = explain.explanation(
         task.subject,
         task.texts,
