@@ -70,6 +70,7 @@ def identity(kind, name):
 TODAY = "2024-05-06"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("days", "status"),
     [
