@@ -188,6 +188,84 @@ def test_a_column_whose_name_is_in_no_commit_makes_a_write_unknown(observer):
     assert "cut" in write
 
 
+def delta_table(*columns):
+    """Say in the log that a table is partitioned by columns, whose physical names are the same."""
+    fields = [{"name": c, "type": "string", "metadata": {}} for c in columns]
+    schema = json.dumps({"fields": fields})
+    return [{"metaData": {"schemaString": schema, "partitionColumns": [*columns]}}]
+
+
+def delta_removal(observer, schema, *files, others=()):
+    """Give what is told of a commit that removed files: (path, values)."""
+    from sparklineage_observer.delta import _write
+
+    removed = [{"path": p, "partitionValues": v, "dataChange": True} for p, v in files]
+    actions = [*others, *({"remove": file} for file in removed)]
+    write = _write("/t", 3, {"operation": "DELETE"}, actions)
+    schema.expect(write, actions)
+    return write
+
+
+def told_removed(write):
+    return [
+        ([d["field"] for d in layout["dimensions"]], layout["partitions"])
+        for layout in write["removed"]
+    ]
+
+
+def test_nulls_that_a_removal_leaves_out_are_told_by_the_tables_columns(observer):
+    from sparklineage_observer.delta import _Schema
+
+    schema = _Schema()
+    files = [("ab/f", {}), ("cd/f", {"region": "eu"}), ("ef/f", {"dt": "x", "region": "eu"})]
+    write = delta_removal(observer, schema, *files)
+    assert schema.misses(write)
+    schema.learn([{"commitInfo": {}}])
+    assert schema.misses(write)
+    schema.learn(delta_table("dt", "region"))
+    assert not schema.misses(write)
+    schema.learn(delta_table("older"))
+    schema.describe(write)
+    partitions = [[None, None], [None, "eu"], ["x", "eu"]]
+    assert told_removed(write) == [(["dt", "region"], partitions)]
+
+
+def test_a_removal_that_repartitions_its_table_is_told_by_the_columns_of_before(observer):
+    from sparklineage_observer.delta import _Schema
+
+    schema, new = _Schema(), delta_table("day")
+    schema.learn(new)
+    write = delta_removal(observer, schema, ("ab/f", {}), others=new)
+    schema.learn(delta_table("dt", "region"))
+    assert told_removed(write) == [(["dt", "region"], [[None, None]])]
+
+
+def test_a_removal_whose_columns_are_in_no_commit_is_unknown(observer):
+    from sparklineage_observer.delta import _Schema
+
+    schema = _Schema()
+    write = delta_removal(observer, schema, ("ab/f", {"dt": "x"}))
+    schema.describe(write)
+    assert (write["how"], write["removed"]) == ("unknown", [])
+    assert "cut" in write
+
+
+@pytest.mark.parametrize(
+    ("files", "others"),
+    [
+        ([("f", {})], ()),
+        ([("dt=x/f", {"dt": "x"}), ("dt=__HIVE_DEFAULT_PARTITION__/f", {})], ()),
+        ([("ab/f", {})], [{"add": {"path": "cd/f", "partitionValues": {}, "dataChange": True}}]),
+    ],
+    ids=["not partitioned", "named folders", "added files"],
+)
+def test_a_removal_that_tells_its_columns_itself_waits_for_no_older_commit(observer, files, others):
+    from sparklineage_observer.delta import _Schema
+
+    schema = _Schema()
+    assert not schema.misses(delta_removal(observer, schema, *files, others=others))
+
+
 def test_a_column_without_a_schema_keeps_its_name(observer):
     from sparklineage_observer.delta import _Schema
 

@@ -81,6 +81,7 @@ class DeltaTables:
             write = _write(path, int(_COMMIT.match(name).group(1)), info, actions)
             if write is not None:
                 commits.append(write)
+                schema.expect(write, actions)
         for write in commits:  # the schema may be in an older commit than the write
             schema.describe(write)
         return commits[::-1]
@@ -95,23 +96,42 @@ class _Schema:
 
     def __init__(self):
         self._known = {}
+        self._incomplete = []
 
     def learn(self, actions):
         for meta in (a["metaData"] for a in actions if "metaData" in a):
+            names = {}
             for field in json.loads(meta.get("schemaString") or "{}").get("fields", ()):
                 physical = (field.get("metadata") or {}).get("delta.columnMapping.physicalName")
                 kind = field["type"] if isinstance(field["type"], str) else "struct"
+                names[field["name"]] = physical or field["name"]
                 self._known.setdefault(physical or field["name"], (field["name"], kind))
+            columns = [names.get(c, c) for c in meta.get("partitionColumns") or ()]
+            for write, removed in self._incomplete:
+                write["removed"] = _layouts(write["path"], removed, columns)
+            self._incomplete = []
+
+    def expect(self, write, actions):
+        """Note a write if only an older commit can tell the columns of the files that it removed.
+
+        Their values have none for those that are null, and the folders are no help where they are random,
+        as Delta 4.4 makes them for tables with column mapping.
+        """
+        added, removed = _changed(actions)
+        if not added and any(_in_folders(*_place(file)) is None for file in removed):
+            self._incomplete.append((write, removed))
 
     def misses(self, write):
-        """Whether a write has columns of which only the physical names are known."""
+        """Whether columns of a write are unknown, or only their physical names are known."""
+        if any(write is incomplete for incomplete, _ in self._incomplete):
+            return True
         fields = {d["field"] for d in _dimensions(write)}
         return any(_PHYSICAL.match(f) and f not in self._known for f in fields)
 
     def describe(self, write):
         """Give the columns of a write their names and types."""
         if self.misses(write):
-            cut = "its columns have other names in the log, and the commit that says which is gone"
+            cut = "the commit that names its columns is gone from the log"
             write.update(how="unknown", cut=cut, layouts=[], removed=[])
         for dimension in _dimensions(write):
             name, kind = self._known.get(dimension["field"], (dimension["field"], ""))
@@ -122,9 +142,15 @@ def _dimensions(write):
     return [d for layout in write["layouts"] + write["removed"] for d in layout["dimensions"]]
 
 
+def _changed(actions):
+    """Give the files that a commit added and removed, other than by moving the same data."""
+    return [
+        [a[key] for a in actions if a.get(key, {}).get("dataChange")] for key in ("add", "remove")
+    ]
+
+
 def _write(path, version, info, actions):
-    added = [a["add"] for a in actions if a.get("add", {}).get("dataChange")]
-    removed = [a["remove"] for a in actions if a.get("remove", {}).get("dataChange")]
+    added, removed = _changed(actions)
     if not added and not removed and any("add" in a or "remove" in a for a in actions):
         return None  # OPTIMIZE and the like: the same data in other files
     parameters = info.get("operationParameters") or {}
@@ -160,12 +186,12 @@ def _keys(file):
 def _layouts(path, files, complete=()):
     """Group files by their partition columns.
 
-    :param complete: the partition columns of the same commit's added files
+    :param complete: the partition columns of the same commit's added files, or of the table
     """
     found = {}
     for file in files:
-        values = file.get("partitionValues") or {}
-        columns = _columns(file.get("path", ""), values, complete)
+        _, values = _place(file)
+        columns = _columns(*_place(file), complete)
         found.setdefault(columns, set()).add(tuple(values.get(c) or None for c in columns))
     return [
         {
@@ -177,17 +203,30 @@ def _layouts(path, files, complete=()):
     ]
 
 
+def _place(file):
+    return file.get("path", ""), file.get("partitionValues") or {}
+
+
 def _columns(path, values, complete):
     """Give a file's partition columns: a removed file has no values for those that are null."""
-    if "/" in path and ":/" not in path and not path.startswith("/"):
-        folders = [unquote(folder) for folder in path.split("/")[:-1]]
-        named = tuple(key_of(folder) for folder in folders if "=" in folder)
-        if named and set(named) >= set(values):
-            return named
-        # Folders of another kind: random ones, or those of change data.
-        if set(complete) > set(values):
-            return tuple(complete)
-    return tuple(values)
+    named = _in_folders(path, values)
+    if named is None and set(complete) > set(values):
+        return tuple(complete)
+    return named or tuple(values)
+
+
+def _in_folders(path, values):
+    """Give the columns in the names of a file's folders; None where these are no help.
+
+    They do not where they are random, or hold change data, or are another table's.
+    """
+    if "/" not in path:
+        return ()
+    if ":/" in path or path.startswith("/"):
+        return None
+    folders = [unquote(folder) for folder in path.split("/")[:-1]]
+    named = tuple(key_of(folder) for folder in folders if "=" in folder)
+    return named if named and set(named) >= set(values) else None
 
 
 # Where Delta's commands and nodes keep the table's path; which of them there are is private to it.
