@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from airflow_provider_sparklineage.spark import listener
+from airflow_provider_sparklineage.spark.submit import listener
 from tests.record_events import CONNECTORS
 
 ROOT = next(p for p in Path(__file__).parents if (p / "pyproject.toml").is_file())

@@ -114,8 +114,8 @@ class _Schema:
     def expect(self, write, actions):
         """Note a write if only an older commit can tell the columns of the files that it removed.
 
-        Their values have none for those that are null, and the folders are no help where they are random,
-        as Delta 4.4 makes them for tables with column mapping.
+        Their values have none for those that are null, and the folders are no help where they are
+        random, as Delta 4.4 makes them for tables with column mapping.
         """
         added, removed = _changed(actions)
         if not added and any(_in_folders(*_place(file)) is None for file in removed):
