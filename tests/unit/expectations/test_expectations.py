@@ -91,7 +91,7 @@ def test_a_wrong_range_is_refused_with_what_to_do(arguments, message):
 @pytest.mark.parametrize(
     ("partitions", "expected"),
     [
-        pytest.param(None, None, id="the whole"),
+        pytest.param(None, None, id="the full dataset"),
         pytest.param({"dt": "1"}, [{"dt": "1"}], id="one"),
         pytest.param({"dt": None}, [{"dt": NULL}], id="null is a value"),
         pytest.param({"dt": ""}, [{"dt": NULL}], id="the empty text is null"),
@@ -119,9 +119,11 @@ def test_a_wrong_range_is_refused_with_what_to_do(arguments, message):
     ],
 )
 def test_declared_partitions(partitions, expected):
-    said = from_declaration(Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES)
+    expectation = from_declaration(
+        Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES
+    )
     wanted = None if expected is None else tuple(partition(**p) for p in expected)
-    assert (said.kind, said.side, said.dataset, said.partitions) == (
+    assert (expectation.kind, expectation.side, expectation.dataset, expectation.partitions) == (
         Kind.DECLARED,
         Side.READ,
         T,
@@ -176,10 +178,10 @@ def test_provenance_names_the_dimension_of_each_declared_value():
         traced("{}", "2024-05-06", field="reads[0].partitions[dt]"),
         traced("{}", "PL", field="reads[0].partitions[1][region]"),
     ]
-    said = from_declaration(
+    expectation = from_declaration(
         Side.READ, T, DatasetSubset("s3://lake/t", {"dt": "2024-05-06"}), texts, NO_RULES
     )
-    assert [(s.dimension, s.value, s.variables) for s in said.sources] == [
+    assert [(s.dimension, s.value, s.variables) for s in expectation.sources] == [
         ("dt", "2024-05-06", ("ds",)),
         ("region", "PL", ("ds",)),
     ]
@@ -193,10 +195,10 @@ def found(*texts):
 
 
 def test_a_partition_in_a_path_is_expected_of_either_side():
-    [said] = found(traced("s3a://lake/t/dt={}", "2024-05-06"))
-    assert (said.kind, said.side, said.dataset) == (Kind.PATH, None, T)
-    assert said.partitions == (partition(dt="2024-05-06"),)
-    [source] = said.sources
+    [expectation] = found(traced("s3a://lake/t/dt={}", "2024-05-06"))
+    assert (expectation.kind, expectation.side, expectation.dataset) == (Kind.PATH, None, T)
+    assert expectation.partitions == (partition(dt="2024-05-06"),)
+    [source] = expectation.sources
     assert (source.dimension, source.value, source.expressions, source.variables) == (
         "dt",
         "2024-05-06",
@@ -206,8 +208,8 @@ def test_a_partition_in_a_path_is_expected_of_either_side():
 
 
 def test_each_value_has_its_own_source():
-    [said] = found(traced("s3://lake/t/dt={}/region=PL/h={}", "2024-05-06", "03"))
-    assert [(s.dimension, s.value, bool(s.expressions)) for s in said.sources] == [
+    [expectation] = found(traced("s3://lake/t/dt={}/region=PL/h={}", "2024-05-06", "03"))
+    assert [(s.dimension, s.value, bool(s.expressions)) for s in expectation.sources] == [
         ("dt", "2024-05-06", True),
         ("region", "PL", False),
         ("h", "03", True),
@@ -215,9 +217,9 @@ def test_each_value_has_its_own_source():
 
 
 def test_a_date_outside_of_paths_is_inferred():
-    [said] = found(traced("--date={}", "2024-05-06"))
-    assert (said.kind, said.partitions) == (Kind.INFERRED, None)
-    assert [(s.value, s.dimension) for s in said.sources] == [("2024-05-06", "")]
+    [expectation] = found(traced("--date={}", "2024-05-06"))
+    assert (expectation.kind, expectation.partitions) == (Kind.INFERRED, None)
+    assert [(s.value, s.dimension) for s in expectation.sources] == [("2024-05-06", "")]
 
 
 @pytest.mark.parametrize(
@@ -233,25 +235,29 @@ def test_what_is_no_date_of_the_run_is_not_inferred(text):
 
 
 def test_a_path_without_partitions_expects_none():
-    [said] = found(traced("s3://lake/{}/t", "2024-05-06"))
-    assert said.dataset == DatasetName("s3://lake", "2024-05-06/t")
-    assert said.partitions is None
+    [expectation] = found(traced("s3://lake/{}/t", "2024-05-06"))
+    assert expectation.dataset == DatasetName("s3://lake", "2024-05-06/t")
+    assert expectation.partitions is None
 
 
 def test_date_folders_without_a_rule_are_a_location():
-    [said] = found(traced("s3://lake/t/{}", "2024/05/06"))
-    assert (said.dataset, said.partitions, said.location) == (T, None, "t/2024/05/06")
+    [expectation] = found(traced("s3://lake/t/{}", "2024/05/06"))
+    assert (expectation.dataset, expectation.partitions, expectation.location) == (
+        T,
+        None,
+        "t/2024/05/06",
+    )
 
 
 def test_an_empty_value_is_no_null():
-    [said] = found(traced("s3://lake/t/dt={}", ""))
-    assert (said.dataset, said.partitions) == (T, None)
+    [expectation] = found(traced("s3://lake/t/dt={}", ""))
+    assert (expectation.dataset, expectation.partitions) == (T, None)
 
 
 def test_a_glob_stays_one():
-    [said] = found(traced("s3://lake/t/dt={}-*", "2024-05"))
-    assert said.is_glob
-    assert said.partitions == (partition(dt="2024-05-*"),)
+    [expectation] = found(traced("s3://lake/t/dt={}-*", "2024-05"))
+    assert expectation.is_glob
+    assert expectation.partitions == (partition(dt="2024-05-*"),)
 
 
 # --- partition keys -------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def the_reference(text, *how):
     return found
 
 
-def test_a_reference_is_all_that_a_text_says_of_a_path():
+def test_a_reference_is_all_that_a_text_has_of_a_path():
     text = '--in={"path": "s3a://b/t/dt=2024-05-06/r=\\u00e9"}'
     assert references(text) == (
         Reference(
@@ -166,7 +166,7 @@ def test_globs_are_kept(uri, dataset, values, is_glob):
         ),
     ],
 )
-def test_rules_say_what_the_listener_cannot_know(uri, dataset, values, location):
+def test_rules_supply_what_the_listener_cannot_know(uri, dataset, values, location):
     found = the_reference(uri, BY_RULES)
     assert (str(found.dataset), found.location) == (dataset, location)
     assert found.partition == Partition.of(values.items())
@@ -176,7 +176,7 @@ def test_rules_say_what_the_listener_cannot_know(uri, dataset, values, location)
     ("text", "expected"),
     [
         pytest.param("--in=/raw//t/2024/05/06/10", ["2024/05/06", "10"], id="a date's folders"),
-        pytest.param("/weekly/t/year=2024/week=19", ["2024", "19"], id="two places of a week"),
+        pytest.param("/weekly/t/year=2024/week=19", ["2024", "19"], id="two spans of a week"),
         pytest.param('["x", "\\/t\\/r=a%2Fb\\/s=\\u00e9"]', ["a%2Fb", "\\u00e9"], id="escapes"),
         pytest.param("/t/a=1,/t/a=2/", ["1", "2"], id="list"),
         pytest.param("s3://b//t///a=1//b=2/", ["1", "2"], id="doubled slashes"),
@@ -184,7 +184,7 @@ def test_rules_say_what_the_listener_cannot_know(uri, dataset, values, location)
         pytest.param("/t/a=//b=/", ["", ""], id="empty values"),
     ],
 )
-def test_the_spans_of_values_are_where_the_text_spells_them(text, expected):
+def test_the_spans_of_values_are_where_the_text_has_them(text, expected):
     spans = [span for one in references(text, BY_RULES) for span in one.values]
     assert [text[span.start : span.end] for span in spans] == expected
 
@@ -207,8 +207,8 @@ def test_the_partition_of_a_path_is_read_back_and_its_spans_slice_it_out(values,
     assert [(one.uri, one.partition) for one in found] == [(uri, partition)] * times
     for one in found:
         assert one.dataset == DatasetName("s3://b", "t")
-        spelled = [json.loads(f'"{text[span.start : span.end]}"') for span in one.values]
-        assert spelled == [part.partition("=")[2] for part in uri.split("/")[4:]]
+        written = [json.loads(f'"{text[span.start : span.end]}"') for span in one.values]
+        assert written == [part.partition("=")[2] for part in uri.split("/")[4:]]
 
 
 FOLDERS = st.sampled_from(

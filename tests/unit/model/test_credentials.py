@@ -48,7 +48,7 @@ IN_URLS = {
     "H2": ("jdbc:h2:file:/lake/db;USER=me;PASSWORD=s;MODE=x", "jdbc:h2:file:/lake/db;MODE=x"),
     "PostgreSQL": ("jdbc:postgresql://me:p@ss@host:5432/db", "jdbc:postgresql://host:5432/db"),
     "MySQL": ("jdbc:mysql://h/db?user=u&password=s&useSSL=true", "jdbc:mysql://h/db?useSSL=true"),
-    "MySQL's addresses": ("jdbc:mysql://(host=h,password=s)/db", "jdbc:mysql://(host=h)/db"),
+    "MySQL's key-value form": ("jdbc:mysql://(host=h,password=s)/db", "jdbc:mysql://(host=h)/db"),
     "SQL Server": (
         "jdbc:sqlserver://h:1433;databaseName=x;user=me@corp;password={a;b c};encrypt=true",
         "jdbc:sqlserver://h:1433;databaseName=x;encrypt=true",
@@ -196,7 +196,7 @@ def test_a_password_may_have_what_ends_an_authority(password):
     assert scrub(f"s3a://AKIA:{password}@lake/x") == "s3a://lake/x"
 
 
-PIECES = st.lists(
+FRAGMENTS = st.lists(
     st.sampled_from(
         [
             *"ab:/@?&;=#'\"{}()[], \\.<`",
@@ -208,7 +208,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(st.text(max_size=60) | PIECES)
+@given(st.text(max_size=60) | FRAGMENTS)
 def test_scrubbing_twice_is_scrubbing_once_and_never_raises(text):
     assert scrub(scrub(text)) == scrub(text)
     assert scrub_name(scrub_name(text)) == scrub_name(text)
@@ -221,13 +221,13 @@ def test_a_text_without_any_of_the_signs_is_unchanged(text):
 
 @pytest.mark.parametrize("last", ["", "@", "'", "=x"])
 @pytest.mark.parametrize(
-    "piece",
+    "fragment",
     ["://a:b", "://a:b@", "@", "password=", "?password=", "; token=", "a=", "token ", "'", "{",
      "password '", "\\", "jdbc:", "jdbc:x/", "://[", '"secret"', "password'\\", "://h;", "((pwd=",
      "oracle:thin:", ";a b", "a.", "://u:/"],
 )  # fmt: skip
-def test_hostile_texts_take_time_in_proportion_to_their_length(piece, last):
-    text = piece * (200_000 // len(piece)) + last
+def test_hostile_texts_take_time_in_proportion_to_their_length(fragment, last):
+    text = fragment * (200_000 // len(fragment)) + last
     begun = time.process_time()
     scrub(text)
     # A quarter of a second at most; a quadratic search would take minutes.

@@ -90,7 +90,7 @@ def test_trimmers_that_the_user_disabled_do_not_trim(disabled, name, expected):
     assert Naming.of({f"{CONF}.disabledTrimmers": disabled}).trim(name) == expected
 
 
-def test_trimmers_that_only_the_listener_can_run_are_told():
+def test_trimmers_that_only_the_listener_can_run_are_reported():
     naming = Naming.of(
         {
             f"{CONF}.extraTrimmers": f"org.acme.Weeks;;{TRIMMER}.DateTrimmer; org.acme.Off",
@@ -132,7 +132,7 @@ def test_what_the_pattern_of_the_user_matches_is_removed(pattern, name, expected
         pytest.param(r"(?<remove>\Q/x\E)", id="quoted"),
     ],
 )
-def test_a_pattern_that_python_cannot_match_is_told_and_removes_nothing(pattern):
+def test_a_pattern_that_python_cannot_match_is_reported_and_removes_nothing(pattern):
     naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
     assert naming.unusable_pattern == pattern
     assert naming.without_removed("/lake/x") == "/lake/x"
@@ -159,7 +159,7 @@ def test_files_have_an_extension_or_sparks_own_names(path, expected):
     assert looks_like_file(path) is expected
 
 
-def test_an_untrimmed_name_is_the_place_itself():
+def test_an_untrimmed_name_is_the_path_itself():
     assert untrimmed("s3a://b//t/dt=a%2Fb/") == DatasetName("s3://b", "t/dt=a%2Fb")
     assert untrimmed("file:///t/dt=a%2Fb") == DatasetName("file", "/t/dt=a%2Fb")
     assert untrimmed("t/dt=1") is None
@@ -177,7 +177,7 @@ def test_an_untrimmed_name_is_the_place_itself():
         ("file", "file"),
     ],
 )
-def test_a_table_has_one_name_for_all_spellings_of_its_url(namespace, expected):
+def test_a_table_has_one_name_for_all_forms_of_its_url(namespace, expected):
     assert canonical(DatasetName(namespace, "t")) == DatasetName(expected, "t")
 
 
@@ -192,6 +192,6 @@ def test_a_table_has_one_name_for_all_spellings_of_its_url(namespace, expected):
         ("bigquery", (False, False)),
     ],
 )
-def test_files_and_databases_are_told_by_their_namespace(namespace, kind):
+def test_files_and_databases_are_recognised_by_their_namespace(namespace, kind):
     name = DatasetName(namespace, "t")
     assert (is_files(name), is_database(name)) == kind

@@ -12,7 +12,7 @@ DAY = Dimension.of("ts", "day", "ts_day", "date")
 
 
 @pytest.mark.parametrize(
-    ("dimension", "value", "where", "holds"),
+    ("dimension", "value", "where", "selected"),
     [
         pytest.param(DT, "2024-05-06", "dt = '2024-05-06'", True, id="date"),
         pytest.param(DT, "2024-05-06", "DT = DATE '2024-05-06'", True, id="case of the name"),
@@ -67,6 +67,6 @@ DAY = Dimension.of("ts", "day", "ts_day", "date")
         ),
     ],
 )  # fmt: skip
-def test_a_predicate_of_a_partition(dimension, value, where, holds):
+def test_a_predicate_of_a_partition(dimension, value, where, selected):
     partition = Partition.of([(dimension.label, value)])
-    assert Evaluation([dimension]).selects(predicates.condition(where), partition) is holds
+    assert Evaluation([dimension]).selects(predicates.condition(where), partition) is selected

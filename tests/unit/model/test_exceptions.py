@@ -1,4 +1,4 @@
-"""Errors say what is wrong and what to do, and quote no credentials."""
+"""Errors explain what is wrong and what to do, and quote no credentials."""
 
 from __future__ import annotations
 

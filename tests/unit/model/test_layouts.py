@@ -107,8 +107,8 @@ def test_values_are_in_the_format_of_their_dimension_and_in_the_order_of_the_dim
 
 
 # strftime pads no year before 1000 with zeros.
-MOMENTS = st.datetimes(datetime(1000, 1, 1)).map(  # noqa: DTZ001  (folders have no zone)
-    lambda moment: moment.replace(microsecond=0)
+TIMESTAMPS = st.datetimes(datetime(1000, 1, 1)).map(  # noqa: DTZ001  (folders have no zone)
+    lambda timestamp: timestamp.replace(microsecond=0)
 )
 PATTERNS = {
     "%Y/%m/%d": "10",
@@ -120,11 +120,11 @@ PATTERNS = {
 }
 
 
-@given(MOMENTS, st.sampled_from(sorted(PATTERNS)), st.text(min_size=1, max_size=5))
-def test_a_partition_is_read_back_from_its_folders(moment, pattern, text):
+@given(TIMESTAMPS, st.sampled_from(sorted(PATTERNS)), st.text(min_size=1, max_size=5))
+def test_a_partition_is_read_back_from_its_folders(timestamp, pattern, text):
     layout = Layout.of(f"{{at:{pattern}}}/of={{name}}")
-    value = moment.isoformat()[: int(PATTERNS[pattern])]
-    below = f"{moment.strftime(pattern)}/of={escape(text)}"
+    value = timestamp.isoformat()[: int(PATTERNS[pattern])]
+    below = f"{timestamp.strftime(pattern)}/of={escape(text)}"
     assert layout.fit(below).partition == Partition.of([("at", value), ("name", text)])
 
 
@@ -146,7 +146,7 @@ def test_a_partition_is_read_back_from_its_folders(moment, pattern, text):
         pytest.param("x_{a}.d/{b}", "x_1.d", [("a", "1")], id="only what is there in full"),
     ],
 )
-def test_the_places_of_values_are_where_the_path_spells_them(layout, below, expected):
+def test_the_spans_of_values_are_where_the_path_has_them(layout, below, expected):
     fit = Layout.of(layout).fit(below)
     assert [(label, below[start:end]) for label, start, end in fit.spans] == expected
 
@@ -187,7 +187,7 @@ def test_without_a_layout_the_folders_are_as_hive_has_them():
     assert not spec.begins("r=1")
 
 
-def test_a_layout_tells_its_root_unless_its_first_folder_may_have_any_name():
+def test_a_layout_recognises_its_first_folder_unless_that_may_have_any_name():
     assert Layout.of("{d:%Y}/{r}").begins("2024")
     assert not Layout.of("{d:%Y}/{r}").begins("orders")
     assert not Layout.of("{r}/{d:%Y}").begins("PL")

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.model.partitioning import (
         pytest.param(NULL, NULL, id="null"),
     ],
 )
-def test_values_are_spelled_as_spark_spells_folders(text, folder):
+def test_values_are_escaped_as_spark_escapes_folders(text, folder):
     assert escape(text) == folder
     assert unescape(folder) == text
 

@@ -1,6 +1,6 @@
-"""SQL predicates: what the specification can say is structure, the rest words about just that."""
+"""SQL predicates: what the specification can express is structure, the rest is words."""
 
-# ruff: noqa: E501 - recorded texts stay in one piece
+# ruff: noqa: E501 - recorded texts stay on one line
 import json
 from pathlib import Path
 
@@ -86,14 +86,14 @@ DAY = equal("dt", "2024-05-06")
         pytest.param(
             "dt IS NOT NULL, dt = '2024-05-06', x IN ('a, b', 'c')",
             all_of(DAY, any_of(equal("x", "a, b"), equal("x", "c"))),
-            id="a list, as Iceberg tells the filters of a scan",
+            id="a list, as Iceberg reports the filters of a scan",
         ),
         pytest.param("TRUE", EVERYTHING, id="true"),
         pytest.param("false", NOTHING, id="false"),
         pytest.param("false AND upper(x) = 'A'", NOTHING, id="false and anything"),
     ],
 )
-def test_what_the_specification_says_is_structure(text, expected):
+def test_what_the_specification_can_express_is_structure(text, expected):
     assert condition(text) == expected
 
 
@@ -134,7 +134,7 @@ def test_literals_are_text(literal, value):
     "literal",
     [
         pytest.param("NULL", id="null"),
-        pytest.param("CAST('2024-05-06 10:00:00' AS DATE)", id="cast that cuts"),
+        pytest.param("CAST('2024-05-06 10:00:00' AS DATE)", id="cast that truncates"),
         pytest.param("CAST(1.5 AS INT)", id="cast that rounds"),
         pytest.param("CAST(300 AS TINYINT)", id="cast that overflows"),
         pytest.param("CAST(1.55 AS DECIMAL(2,1))", id="cast that loses a digit"),
@@ -182,7 +182,7 @@ def test_what_is_no_plain_literal_makes_words_of_its_comparison_alone(literal):
         pytest.param("dynamicpruningsubquery(dt)", "dynamicpruningsubquery(dt)", id="pruning"),
     ],
 )
-def test_what_it_cannot_say_is_words_and_what_surrounds_them_stays_structure(text, expected):
+def test_what_it_cannot_express_is_words_and_what_surrounds_them_stays_structure(text, expected):
     assert condition(text) == words(expected)
     assert condition(f"dt = '2024-05-06' AND {text}") == all_of(DAY, words(expected))
     assert condition(f"({text}) OR dt = '2024-05-06'") == any_of(DAY, words(expected))
@@ -211,7 +211,7 @@ def test_what_it_cannot_say_is_words_and_what_surrounds_them_stays_structure(tex
         ),
     ],
 )
-def test_not_null_goes_where_a_comparison_of_the_column_says_it(text, expected):
+def test_not_null_goes_where_a_comparison_of_the_column_implies_it(text, expected):
     assert condition(text) == expected
 
 
@@ -253,7 +253,7 @@ def test_without_known_columns_a_qualifier_is_a_table():
         pytest.param("x = 'open", id="open text"),
     ],
 )
-def test_what_cannot_be_read_is_words_as_a_whole(text):
+def test_a_text_that_cannot_be_read_is_words_in_full(text):
     assert condition(text) == words(text)
 
 
@@ -267,7 +267,7 @@ def test_what_cannot_be_read_is_words_as_a_whole(text):
         pytest.param("x = y" + " = y" * 4_000, id="chain"),
     ],
 )
-def test_what_is_too_long_or_too_deep_is_words_cut(text):
+def test_what_is_too_long_or_too_deep_is_truncated_words(text):
     described = condition(text)
     assert described == words(f"{text[:999]}…")
 

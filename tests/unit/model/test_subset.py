@@ -49,8 +49,8 @@ DAY = days("2024-05-06")
 WORDS = Description("amount LIKE '1%'")
 
 
-# A model of data: rows whose fields a and b have numbers or null, that lie at a path, and for which
-# what the words say holds or not. The meaning of a condition is the set of rows that it selects.
+# A model of data: rows whose fields a and b have numbers or null, that are at a path, and for which
+# the words are true or not. The meaning of a condition is the set of rows that it selects.
 
 FIELDS = ("a", "b")
 PATHS = ("/l/a", "/l/a/b", "/l/c")
@@ -218,13 +218,13 @@ def every_day(first, last):
     return [str(start + timedelta(days=n)) for n in range((end - start).days + 1)]
 
 
-def hours(first, count, spelling):
+def hours(first, count, date_format):
     start = datetime.fromisoformat(first)
-    return [(start + timedelta(hours=n)).strftime(spelling) for n in range(count)]
+    return [(start + timedelta(hours=n)).strftime(date_format) for n in range(count)]
 
 
 @pytest.mark.parametrize(
-    ("values", "spelling", "first", "last"),
+    ("values", "date_format", "first", "last"),
     [
         (every_day("2024-02-27", "2024-03-02"), "%Y-%m-%d", "2024-02-27", "2024-03-02"),
         (["20231231", "20240101"], "%Y%m%d", "20231231", "20240101"),
@@ -243,9 +243,9 @@ def hours(first, count, spelling):
         *("minutes", "epoch", "year 1", "year 9999"),
     ],
 )
-def test_a_gap_free_run_of_dates_is_a_range(values, spelling, first, last):
+def test_a_gap_free_run_of_dates_is_a_range(values, date_format, first, last):
     expected = bounds("dt", first or values[0], last or values[-1])
-    assert date_range(run_of("dt", values), spelling) == expected
+    assert date_range(run_of("dt", values), date_format) == expected
 
 
 def test_labels_of_one_value_are_compared_too():
@@ -261,7 +261,7 @@ TWO_DAYS = run_of("dt", ["2024-05-06", "2024-05-07"])
 
 
 @pytest.mark.parametrize(
-    ("partitions", "spelling"),
+    ("partitions", "date_format"),
     [
         pytest.param(frozenset(), "%Y-%m-%d", id="none"),
         pytest.param(run_of("dt", ["2024-05-06"]), "%Y-%m-%d", id="one"),
@@ -283,8 +283,8 @@ TWO_DAYS = run_of("dt", ["2024-05-06", "2024-05-07"])
         ),
     ],
 )
-def test_what_is_no_run_of_dates_is_no_range(partitions, spelling):
-    assert date_range(partitions, spelling) is None
+def test_what_is_no_run_of_dates_is_no_range(partitions, date_format):
+    assert date_range(partitions, date_format) is None
 
 
 @given(st.dates(), st.integers(2, 400))

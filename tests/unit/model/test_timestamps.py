@@ -36,7 +36,7 @@ from airflow_provider_sparklineage.model.timestamps import (
         pytest.param("06.05.2024", "%d.%m.%Y", "2024-05-06", id="own format"),
         pytest.param("0001/01/01", "%Y/%m/%d", "0001-01-01", id="year 1 in an own format"),
         pytest.param("2024-W19-1", "%G-W%V-%u", "2024-05-06", id="ISO week"),
-        pytest.param("2024", "%Y", "2024", id="a year, because the format says so"),
+        pytest.param("2024", "%Y", "2024", id="a year, because the format is of a year"),
         pytest.param("2024", "", None, id="a year alone is any number"),
         pytest.param("202405", "", None, id="six digits are any number"),
         pytest.param("2024-02-30", "", None, id="no such day"),

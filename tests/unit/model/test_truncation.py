@@ -1,4 +1,4 @@
-"""Long texts are cut, and no literal in them is."""
+"""Long texts are truncated, but never within a literal."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ SECRET = "correct horse battery staple"
         pytest.param("a2345678", "a23456…", id="one long word"),
     ],
 )
-def test_a_text_is_cut_before_what_would_be_cut_in_two(text, expected):
+def test_a_text_is_truncated_before_what_would_be_split(text, expected):
     assert truncated(text, 7) == expected
 
 
@@ -42,8 +42,8 @@ def test_half_a_secret_is_in_no_text(at, quoted):
     literal = f"'{secret}'" if quoted else secret
     filler = ("note " * at)[: at - 1]
     text = f"{filler} {literal} is not null and {filler}"
-    told = predicates.condition(text)
-    assert isinstance(told, Description)
-    for short in (told.text, to_text(told), shortened(text)):
+    description = predicates.condition(text)
+    assert isinstance(description, Description)
+    for short in (description.text, to_text(description), shortened(text)):
         rest = short.replace(secret, "")
         assert "corr" not in rest

@@ -85,7 +85,7 @@ def traced(template, context=None, environment=ENVIRONMENT):
     return trace("f", template, rendered, environment, context)
 
 
-def told(text):
+def described(text):
     """Give what each span is, of which expression, and of which dates."""
     return [(text.value[s.start : s.end], s.expression, s.dates) for s in text.spans]
 
@@ -98,7 +98,7 @@ def dated(text):
 # --- which characters -----------------------------------------------------------------------------
 
 
-def test_the_characters_of_a_date_are_told_from_the_templates_own():
+def test_the_characters_of_a_date_are_distinguished_from_the_templates_own():
     text = traced("s3://lake/orders/dt={{ ds }}/x")
     assert text == TracedText(
         field="f",
@@ -267,7 +267,7 @@ def test_dates_are_followed_through_the_names_that_a_template_makes(template, ex
 
 def test_what_a_template_makes_itself_is_not_taken_for_the_variable_of_that_name():
     text = traced("{% for ds in ['2020-01-01'] %}{{ ds }}{% endfor %}")
-    assert told(text) == [("2020-01-01", "ds", ())]
+    assert described(text) == [("2020-01-01", "ds", ())]
     assert text.variables == ()
 
 
@@ -276,7 +276,7 @@ def test_a_name_that_is_set_only_sometimes_may_be_the_variable():
     assert dated(text) == ["2024-05-06"]
 
 
-def test_an_expression_is_told_as_it_is_in_the_template():
+def test_an_expression_is_reported_as_it_is_in_the_template():
     text = traced("{{ macros.ds_add( ds, -6 ) }}/{{- params.region }}")
     assert [(s.expression, s.variables) for s in text.spans] == [
         ("macros.ds_add( ds, -6 )", ("ds", "macros")),
@@ -286,17 +286,17 @@ def test_an_expression_is_told_as_it_is_in_the_template():
 
 def test_what_a_filter_makes_of_a_macro_is_all_of_the_expression():
     text = traced("{% macro p(d) %}a{{ d }}b{% endmacro %}{{ p(ds) | upper }}")
-    assert [c for c, _, dates in told(text) if dates == ("ds",)] == ["A", "2024-05-06", "B"]
+    assert [c for c, _, dates in described(text) if dates == ("ds",)] == ["A", "2024-05-06", "B"]
 
 
 def test_an_expression_that_makes_nothing_has_an_empty_span():
     text = traced("dt={{ partition_key or '' }}/x")
-    assert told(text) == [("", "partition_key or ''", ("partition_key",))]
+    assert described(text) == [("", "partition_key or ''", ("partition_key",))]
 
 
 def test_none_is_text_as_jinja_renders_it():
     text = traced("dt={{ partition_key }}")
-    assert told(text) == [("None", "partition_key", ("partition_key",))]
+    assert described(text) == [("None", "partition_key", ("partition_key",))]
 
 
 def test_a_partition_run_has_its_key_and_no_ds():
@@ -326,7 +326,7 @@ def test_all_date_variables_are_dates():
     for name in DATE_VARIABLES:
         root, _, attribute = name.partition(".")
         context = {root: SimpleNamespace(**{attribute: "x"}) if attribute else "x"}
-        assert told(traced(f"/{{{{ {name} }}}}", context)) == [("x", name, (name,))]
+        assert described(traced(f"/{{{{ {name} }}}}", context)) == [("x", name, (name,))]
 
 
 # --- what is not evaluated again ------------------------------------------------------------------
@@ -347,7 +347,7 @@ def test_all_date_variables_are_dates():
         pytest.param(
             "{{ var.bucket }}{{ var.prefix }}/dt={{ ds }}",
             [("lakea/b", ("var",)), ("2024-05-06", ("ds",))],
-            id="two that cannot be told apart",
+            id="two that cannot be distinguished",
         ),
         pytest.param(
             "{{ var.bucket }}/{{ var.prefix }}/dt={{ ds }}",
@@ -357,7 +357,7 @@ def test_all_date_variables_are_dates():
         pytest.param(
             "{{ var.bucket }}://{{ var.prefix }}/dt={{ ds }}",
             [("lake", ("var",)), ("a/b", ("var",)), ("2024-05-06", ("ds",))],
-            id="two that can be told apart",
+            id="two that can be distinguished",
         ),
         pytest.param(
             "{% set b = var.bucket %}{{ b }}/{{ ds }}",
@@ -480,7 +480,7 @@ def test_a_function_of_the_user_on_a_date_is_of_that_date():
     ours.globals["week"] = lambda ds: f"{ds}-week"
     ours.globals["bucket"] = "lake"
     text = traced("/{{ bucket }}/{{ week(ds) }}/{{ ds | quarter }}", None, ours)
-    assert told(text) == [
+    assert described(text) == [
         ("lake", "bucket", ()),
         ("2024-05-06-week", "week(ds)", ("ds",)),
         ("2024Q2", "ds | quarter", ("ds",)),
@@ -539,13 +539,15 @@ def test_a_function_of_the_user_on_a_date_is_of_that_date():
             ("ds",),
             id="reversed to the same",
         ),
-        pytest.param("{% set b %}{{ ds }}{% endset %}{{ b[:4] }}", "2024", ("ds",), id="cut"),
+        pytest.param("{% set b %}{{ ds }}{% endset %}{{ b[:4] }}", "2024", ("ds",), id="slice"),
         pytest.param(
-            "\U000f0000{{ ds }}", "\U000f00002024-05-06", ("ds",), id="marks in the template"
+            "\U000f0000{{ ds }}", "\U000f00002024-05-06", ("ds",), id="markers in the template"
         ),
-        pytest.param("{{ evil }}{{ ds }}", "\U000f00012024-05-06", ("ds",), id="marks in a value"),
         pytest.param(
-            "{{ pair }}{{ ds }}", "\U000f0001\U001000012024-05-06", ("ds",), id="paired marks"
+            "{{ evil }}{{ ds }}", "\U000f00012024-05-06", ("ds",), id="markers in a value"
+        ),
+        pytest.param(
+            "{{ pair }}{{ ds }}", "\U000f0001\U001000012024-05-06", ("ds",), id="paired markers"
         ),
     ],
 )
@@ -815,7 +817,7 @@ def test_an_object_that_rendering_left_alone_is_no_template():
     ]
 
 
-def test_a_list_that_holds_itself_is_given_up():
+def test_a_list_that_contains_itself_is_given_up():
     template, rendered = ["{{ ds }}"], [DAY]
     template.append(template)
     rendered.append(rendered)
@@ -842,7 +844,7 @@ WORDS = (
     "endraw filter endfilter do {# #} [ ] : d call endcall block \U000f0000"
 )
 LITERALS = st.text("ab/=%2F.é日-05 ", max_size=6).filter(lambda text: "{" not in text)
-PIECES = st.one_of(
+SEGMENTS = st.one_of(
     st.tuples(st.just(False), LITERALS, LITERALS),
     st.sampled_from(
         [
@@ -862,13 +864,13 @@ PIECES = st.one_of(
 
 
 @settings(deadline=None)  # compiling a template takes as long as the machine is busy
-@given(st.lists(PIECES.map(lambda p: (p[0], p[1], p[2] if p[0] or "{" in p[1] else p[1]))))
-def test_spans_are_exactly_the_characters_that_expressions_made(pieces):
-    template = "".join(text for _, text, _ in pieces)
-    value = "".join(made for _, _, made in pieces)
+@given(st.lists(SEGMENTS.map(lambda p: (p[0], p[1], p[2] if p[0] or "{" in p[1] else p[1]))))
+def test_spans_are_exactly_the_characters_that_expressions_made(segments):
+    template = "".join(text for _, text, _ in segments)
+    value = "".join(made for _, _, made in segments)
     text = trace("f", template, value, ENVIRONMENT, at())
     expected, place = [], 0
-    for is_expression, _, made in pieces:
+    for is_expression, _, made in segments:
         if is_expression:
             expected.append((place, place + len(made)))
         place += len(made)
@@ -896,7 +898,7 @@ NAMES = st.sampled_from("abc")
 
 
 def statements(inner):
-    """Give the statements of Jinja that make names or hold text, around others."""
+    """Give the statements of Jinja that make names or contain text, around others."""
     body = st.lists(inner, max_size=3).map("".join)
     return st.one_of(
         st.tuples(NAMES, EXPRESSIONS, EXPRESSIONS, body).map(
@@ -941,7 +943,7 @@ def test_another_date_changes_dated_characters_only(template):
         except UndefinedError:  # '-' + a name that has nothing yet
             reject()
         if not text.spans and text.variables:
-            return None  # not understood, and it says so
+            return None  # not understood, and reported as such
         ends = [(s.start, s.end) for s in text.spans if s.dates]
         between = zip([0, *(end for _, end in ends)], [*(s for s, _ in ends), None], strict=True)
         return [text.value[a:b] for a, b in between]
@@ -966,7 +968,7 @@ def test_nothing_is_raised_whatever_the_template(template, rendered):
 
 @settings(deadline=None)
 @given(st.lists(st.text("a/b", max_size=4), min_size=1, max_size=4), st.text("a/b", max_size=3))
-def test_what_variables_held_is_never_taken_for_a_date(values, separator):
+def test_the_value_of_a_variable_is_never_taken_for_a_date(values, separator):
     names = {f"v{n}": value for n, value in enumerate(values)}
     template = separator.join(f"{{{{ var.{name} }}}}" for name in names) + "/{{ ds }}"
     text = traced(template, at(var=Variables(**names)))

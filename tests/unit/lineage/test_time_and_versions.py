@@ -105,7 +105,7 @@ def test_a_partial_overwrite_accumulates(recorded, spark, write):
 
 
 @of_all("partitioned_writes")
-def test_the_proof_of_a_whole_overwrite_makes_a_read_internal(recorded, spark):
+def test_the_proof_of_a_full_overwrite_makes_a_read_internal(recorded, spark):
     lineage = recorded("partitioned_writes", spark).lineage
     assert "sales_full" not in inputs(lineage)
     assert assumed(lineage) == {"sales_full"}
@@ -146,7 +146,7 @@ def test_columns_are_found_in_any_case(recorded, spark):
 
 
 @of_all("jdbc_urls")
-def test_a_table_of_a_database_is_one_by_whatever_url(recorded, spark):
+def test_a_table_of_a_database_is_one_by_any_of_its_urls(recorded, spark):
     lineage = recorded("jdbc_urls", spark).lineage
     assert inputs(lineage) == {"customers"}
     for name in ("plain", "moded", "signed"):
@@ -159,9 +159,9 @@ def test_an_input_has_its_earliest_version_and_an_output_its_latest(recorded, sp
         return json.loads(bytes(facet))["datasetVersion"]
 
     events = recorded("iceberg_merge", spark).path.read_text().splitlines()
-    said = [json.loads(line) for line in events]
+    decoded = [json.loads(line) for line in events]
     for action in recorded("iceberg_merge", spark).application.actions:
-        own = [e for e in said if e["run"]["runId"] == action.run_id]
+        own = [e for e in decoded if e["run"]["runId"] == action.run_id]
         for side, datasets in (("inputs", action.inputs), ("outputs", action.outputs)):
             for dataset in datasets:
                 versions = [
