@@ -105,7 +105,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     :raise UnusableInputError: if there is no event in it
     """
     from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-    from airflow_provider_sparklineage.event.validation import checked
+    from airflow_provider_sparklineage.event.validation import validate
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,
@@ -120,7 +120,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:
-            stored = [checked(event) for event in merged_events(files)]
+            stored = [validate(event) for event in merged_events(files)]
             events += stored or [merged(files)]
     return events
 

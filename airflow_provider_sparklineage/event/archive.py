@@ -5,7 +5,7 @@
     <archive_url>/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>.json
 
 Each name is percent-encoded, so that a path leads to one try and no name out of the archive. A file
-appears whole or not at all: it is written beside its place and moved there.
+appears complete or not at all: it is written next to its place and moved there.
 
 The store can be slow or away. Whatever is asked of it ends within :attr:`Archive.timeout_s`, as an
 :exc:`ArchiveError`; what is still under way then is left to itself.
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from airflow_provider_sparklineage.event.validation import checked
+from airflow_provider_sparklineage.event.validation import validate
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Archive:
             event = json.loads(self._bounded(read, "read from"))
         except (ValueError, RecursionError):
             event = None
-        return checked(event)
+        return validate(event)
 
     def tries(self, task: TaskIdentity) -> list[int]:
         """Tell of which tries of a task instance there is an event, the earliest first.

@@ -87,7 +87,7 @@ def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
 
 
 def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:
-    """Tell what of a try the last known lineage would have to stand in for."""
+    """Find what of a try the last run's lineage would have to stand in for."""
     return Completion(
         lineage,
         manifest.declared_inputs,
@@ -97,7 +97,7 @@ def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:
 
 
 def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
-    """Say with every column what influences all of them, but of outputs where that is too much."""
+    """Give each column what influences all of them, but for outputs where that is too much."""
     outputs, refused = [], []
     for dataset in lineage.outputs:
         expanded = columns.legacy(dataset.columns) if dataset.columns else None
@@ -122,7 +122,7 @@ def _observed(
     report = ObservationReport()
     records = list(bundle.observations(report))
     if not records:
-        # A job that dies before it makes a session is told by the lack of events already.
+        # A job that dies before it makes a session is recognised by the lack of events already.
         if "py_files" in bundle.manifest.injected and application.events:
             return None, [
                 Degradation(
@@ -147,7 +147,7 @@ def _observation_troubles(
         more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
         return "; ".join(list(texts)[:3]) + more
 
-    said = (
+    problems = (
         (report.errors, DegradationCode.OBSERVER_FAILED, "The observer failed at times: {}."),
         (
             report.malformed,
@@ -161,11 +161,11 @@ def _observation_troubles(
             "Touched, but no dataset in the listener's events: {}.",
         ),
     )
-    return [Degradation(code, text.format(some(met))) for met, code, text in said if met]
+    return [Degradation(code, text.format(some(met))) for met, code, text in problems if met]
 
 
 def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
-    """How the try ended: as its worker says, else whether the application said that it ended."""
+    """How the try ended: as its worker reports, else whether the application reported its end."""
     if bundle.manifest.outcome:
         return Outcome(bundle.manifest.outcome)
     return Outcome.COMPLETE if application.finished else Outcome.FAIL

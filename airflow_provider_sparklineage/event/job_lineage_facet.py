@@ -1,6 +1,6 @@
 """OpenLineage's explicit lineage of a job: which inputs feed which output, and which do not.
 
-The inputs and outputs of a task that makes C of A and D of B do not tell who feeds whom, and a
+The inputs and outputs of a task that makes C of A and D of B do not show who feeds whom, and a
 consumer takes it for four edges. The job facet ``lineage`` (``LineageFacet.json`` 1-0-0, which the
 specification calls experimental) has an entry for each output; a dataset-level source without a
 field feeds the output, one with a field influences all of it, and an entry without sources states

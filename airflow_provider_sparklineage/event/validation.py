@@ -1,6 +1,6 @@
 """The merged RunEvent as it is kept: what a stored document must be to be shown.
 
-XCom, archive and files hold the event itself, in no envelope. Which version wrote it is told by the
+XCom, archive and files hold the event itself, in no envelope. Which version wrote it is in the
 capture facet's ``_schemaURL``: another minor version is shown, a newer major one is refused.
 """
 
@@ -19,7 +19,7 @@ MAJOR = 1
 _VERSION = re.compile(re.escape(f"{SCHEMA_BASE}:capture:") + r"(\d{1,9})-")
 
 
-def checked(value: object) -> dict[str, Any]:
+def validate(value: object) -> dict[str, Any]:
     """Give a stored value back as the merged event that it is.
 
     :raise DocumentError: if it is none, or of a version that is too new; a sentence for people

@@ -106,7 +106,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
-    """Whether no text in a value would be changed; False also where only a walk can tell.
+    """Whether no text in a value would be changed; False also where only a walk can find out.
 
     To change the JSON of all of it at once is far cheaper than to walk, which is seldom needed.
     """

@@ -13,7 +13,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.validation import checked
+from airflow_provider_sparklineage.event.validation import validate
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ KEY = "sparklineage"
 _ENCODING = "zlib+base64"
 _ROUNDS = 8
 # PostgreSQL has no JSON with NUL or with halves of surrogate pairs; of whole pairs it has, but they
-# are too rare to be told apart.
+# are too rare to be recognised.
 _UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
 # An event is a few MB at most; what claims to be more is no event.
 _MAX_EVENT_BYTES = 256 * 1024 * 1024
@@ -51,7 +51,7 @@ def encode(
         size = len(json.dumps(packed))
         if size <= max_bytes:
             return packed
-        # What is left compresses about as well as the whole did, and then a little worse.
+        # What is left compresses about as well as all of it did, and then a little worse.
         allowed = min(allowed or len(text), int(len(text) * max_bytes / size * 0.9))
         event = smaller(allowed)
         allowed = int(allowed * 0.7)
@@ -64,7 +64,7 @@ def decode(value: object) -> dict[str, Any]:
     :raise DocumentError: if it holds none that can be read; says why
     """
     if not isinstance(value, dict) or "encoding" not in value:
-        return checked(value)
+        return validate(value)
     if value["encoding"] != _ENCODING:
         problem = (
             f"This lineage is stored as {str(value['encoding'])[:40]!r}, which a newer "
@@ -75,7 +75,7 @@ def decode(value: object) -> dict[str, Any]:
     try:
         packed = base64.b64decode(str(value.get("event")), validate=True)
         text = zlib.decompressobj().decompress(packed, _MAX_EVENT_BYTES)
-        return checked(json.loads(text))
+        return validate(json.loads(text))
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         msg = f"The stored lineage is damaged and cannot be read ({error})."
         raise DocumentError(msg) from error

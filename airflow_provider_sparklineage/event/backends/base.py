@@ -81,6 +81,6 @@ class Backend(ABC):
     ) -> str | None:
         """Link to the page on which the column lineage of an output is drawn.
 
-        :param column: the column to highlight; None for the whole dataset
+        :param column: the column to highlight; None for the full dataset
         """
         return None

@@ -9,10 +9,10 @@ a symlink's namespace with characters      the identifier is left out; of such a
 that Marquez has no namespaces with        would answer nothing more, for good
 no ``dataSource``, or one without name     one of the namespace's name: else the list of sources
 or URI                                     fails for good, or what follows is lost
-a facet without ``_producer``,             added; the whole event would be refused
+a facet without ``_producer``,             added; all of the event would be refused
 ``_schemaURL``, or with what is no URI
-a schema's field without a name            left out; the whole event would be refused
-a field's type or description that is no   left out; the whole event would be refused
+a schema's field without a name            left out; all of the event would be refused
+a field's type or description that is no   left out; all of the event would be refused
 text
 a type of over 1,000 bytes                 truncated: an index, in which it is, has no more room
 facets, columns of over 255 characters     left out
@@ -249,7 +249,7 @@ _MODELLED: dict[str, Callable[[_Repairing, dict[str, Any], DatasetName], dict[st
     "lifecycleStateChange": _Repairing._changed,
     "description": _Repairing._unheld,  # would have to be a text, which no facet is
 }
-"""Facets that Marquez has classes of its own for, by which it judges the whole event."""
+"""Facets that Marquez has classes of its own for, by which it judges the event."""
 
 
 def _is_held(name: object) -> bool:

@@ -29,7 +29,7 @@ def size_of(value: Any) -> int:
     """Give the bytes of a value in JSON, as OpenLineage's client writes it.
 
     That encoder is slow. Where the text of a fast one differs from its by spaces only, they are
-    counted: not where there is something to escape, null, or a number that is not whole.
+    counted: not where there is something to escape, null, or a number that is no integer.
     """
     text = msgspec.json.encode(value)
     if not text.isascii() or b"\\" in text or b"\x7f" in text:
@@ -94,7 +94,7 @@ class MeasuredEvent:
         return name_of(self._event[place.group][place.number])
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Put what is left of a facet into its place, and tell how much went."""
+        """Put what is left of a facet into its place, and count what went."""
         left, count = reduced(self._facets[place])
         if not count:
             return 0
