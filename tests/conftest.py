@@ -125,7 +125,7 @@ class Recorded:
 
 
 class _ObservedFiles(EventFiles):
-    """Recorded events with the observations beside them."""
+    """Recorded events with the observations next to them."""
 
     @property
     def observations_path(self) -> Path:

@@ -7,13 +7,13 @@
     says internal_read_assumed staging/enriched_orders
 
 ``*`` is what influences all columns of an output, and ``says`` a degradation. The truths in
-``tests/golden/lineage`` are such texts, and say besides
+``tests/golden/lineage`` are such texts, and also have
 
 - ``[3.5 4.0]`` before a line that is so in these Sparks only;
-- ``-`` before a source that is true and that the event does not tell: a gap that must be said;
-- ``!`` before a source that is true and untold, where nothing in the events points at the gap;
-- ``+`` before a source, or a line, that the event tells though it is not true;
-- ``#`` before a remark. What is not true, or not even said to be missing, needs one above.
+- ``-`` before a source that is true and that the event does not have: a gap that it must report;
+- ``!`` before a source that is true and unreported, where nothing in the events points at the gap;
+- ``+`` before a source, or a line, that the event has though it is not true;
+- ``#`` before a remark. What is not true, or not even reported as missing, needs one above.
 
 Where the observer looked, the partitions are those that it saw. The truths of that are in
 ``tests/golden/lineage/observed``.
@@ -56,9 +56,10 @@ def lines_of(lineage: TaskLineage) -> list[str]:
                     lines.append(f"{name}.{column} <- {_sources(edges)}")
             if dataset.columns.dataset:
                 lines.append(f"{name}.* <- {_sources(dataset.columns.dataset)}")
-    for said in lineage.degradations:
-        of = f" {short(said.dataset)}" if said.dataset else ""
-        lines.append(f"says {said.code}{of}{f'.{said.column}' if said.column else ''}")
+    for degradation in lineage.degradations:
+        of = f" {short(degradation.dataset)}" if degradation.dataset else ""
+        column = f".{degradation.column}" if degradation.column else ""
+        lines.append(f"says {degradation.code}{of}{column}")
     return sorted(set(lines))
 
 
@@ -73,22 +74,23 @@ def _side(word: str, dataset: LineageDataset) -> str:
 def _sources(edges: Edges) -> str:
     return ", ".join(
         sorted(
-            f"{short(source.dataset)}.{source.field} {'+'.join(sorted(set(map(_kind, said))))}"
-            for source, said in edges.items()
+            f"{short(source.dataset)}.{source.field} {'+'.join(sorted(set(map(_kind, found))))}"
+            for source, found in edges.items()
         )
     )
 
 
-def _kind(said: Transformation) -> str:
-    return f"{said.subtype or said.type or 'UNKNOWN'}{'/masked' if said.masking else ''}"
+def _kind(transformation: Transformation) -> str:
+    kind = transformation.subtype or transformation.type or "UNKNOWN"
+    return f"{kind}{'/masked' if transformation.masking else ''}"
 
 
 class Truth:
-    """What is true of an application recorded with one Spark, and what its event tells of it."""
+    """What is true of an application recorded with one Spark, and what its event reports of it."""
 
     def __init__(self, text: str, spark: str) -> None:
-        self.told: list[str] = []
-        self.untold: dict[str, list[str]] = {}
+        self.reported: list[str] = []
+        self.unreported: dict[str, list[str]] = {}
         for line in text.splitlines():
             of_some = _OF_SPARKS.match(line)
             if not line or line.startswith("#") or (of_some and spark not in of_some[1].split()):
@@ -97,41 +99,42 @@ class Truth:
 
     def _add(self, line: str) -> None:
         if line.startswith("-"):
-            self.untold[line[1:]] = []
+            self.unreported[line[1:]] = []
             return
         column, arrow, sources = line.removeprefix("+").partition(" <- ")
         if not arrow:
-            self.told.append(line.removeprefix("+"))
+            self.reported.append(line.removeprefix("+"))
             return
-        said = sources.split(", ")
-        if untold := [source[1:] for source in said if source.startswith("-")]:
-            self.untold[column] = untold
-        if told := [source.removeprefix("+") for source in said if source[0] not in "-!"]:
-            self.told.append(f"{column} <- {', '.join(sorted(told))}")
+        found = sources.split(", ")
+        if unreported := [source[1:] for source in found if source.startswith("-")]:
+            self.unreported[column] = unreported
+        if reported := [source.removeprefix("+") for source in found if source[0] not in "-!"]:
+            self.reported.append(f"{column} <- {', '.join(sorted(reported))}")
 
-    def unsaid_gaps(self) -> Iterator[str]:
-        """Give what the event neither tells nor says that it does not."""
-        said = {line.removeprefix("says ") for line in self.told if line.startswith("says ")}
-        codes = {text.partition(" ")[0] for text in said}
-        of = {text.partition(" ")[2] for text in said}
-        for untold in self.untold:
-            side, _, dataset = untold.partition(" ")
+    def silent_gaps(self) -> Iterator[str]:
+        """Give what the event neither has nor reports as missing."""
+        says = [line for line in self.reported if line.startswith("says ")]
+        degradations = {line.removeprefix("says ") for line in says}
+        codes = {text.partition(" ")[0] for text in degradations}
+        of = {text.partition(" ")[2] for text in degradations}
+        for unreported in self.unreported:
+            side, _, dataset = unreported.partition(" ")
             if side in ("reads", "writes"):
-                is_said = dataset in of or _HIDING[side] in codes
+                is_reported = dataset in of or _HIDING[side] in codes
             else:
-                output, _, column = untold.rpartition(".")
-                is_said = untold in of or output in of
-                if column == "*":  # what is missing of one column tells that something is
-                    is_said = is_said or any(text.startswith(f"{output}.") for text in of)
-            if not is_said:
-                yield untold
+                output, _, column = unreported.rpartition(".")
+                is_reported = unreported in of or output in of
+                if column == "*":  # one column that is reported stands for all
+                    is_reported = is_reported or any(text.startswith(f"{output}.") for text in of)
+            if not is_reported:
+                yield unreported
 
 
-# What says of datasets that it cannot name that they are missing.
+# Degradations for missing datasets that they cannot name.
 _HIDING = {"reads": "subquery_unseen", "writes": "delta_hides_writes"}
 
 
-def told_by_several(answers: Mapping[str, Iterable[str]]) -> list[str]:
+def lines_of_several(answers: Mapping[str, Iterable[str]]) -> list[str]:
     """Write the answers for several Sparks as one text; lines that differ carry their Sparks."""
     sparks: dict[str, list[str]] = {}
     for spark, lines in answers.items():
@@ -154,4 +157,4 @@ if __name__ == "__main__":
             of.spark: lines_of(of.observed if "--observed" in sys.argv else of.lineage)
             for of in there
         }
-        print(f"# {case}", *told_by_several(answers), "", sep="\n")
+        print(f"# {case}", *lines_of_several(answers), "", sep="\n")

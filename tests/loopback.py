@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Server(ThreadingHTTPServer):
-    """Has, besides, whatever its handler notes or is told."""
+    """Also has what its handler notes, and what it answers."""
 
     @property
     def url(self):
@@ -16,7 +16,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Prints nothing, and says in one line what a test answers; extended by get and post."""
+    """Prints nothing, and sends what a test answers in one line; extended by get and post."""
 
     def do_GET(self):
         self.get()

@@ -1,20 +1,20 @@
 """What a Marquez 0.51 shows after the events that it was sent: its rules, without its database.
 
 Written from what a real one did with each kind of event; ``tests/integration/test_marquez.py``
-holds a real one to the same expectations. The rules:
+checks a real one against the same expectations. The rules:
 
 1. A run is RUNNING from any event that is not terminal, also from one after a terminal event.
 2. An event without inputs (outputs) takes the inputs (outputs) of its job out of the graph at once.
 3. A terminal event puts those into the graph, and no others, that any event of its run has named.
-4. A run makes a version of an output for each (source, schema, lifecycle state) with which it says
+4. A run makes a version of an output for each (source, schema, lifecycle state) with which it names
    it. COMPLETE makes the versions of its run current; of several of one output mostly the last that
-   was said, but that is the database's choice. Reading what has no current version makes one in
+   was named, but that is the database's choice. Reading what has no current version makes one in
    the same way, which is current at once and of no run.
 5. Columns and facets of a dataset belong to a version: an output's to the one that the event makes,
-   an input's to the current one, beside those that it has. The page shows the current version's;
+   an input's to the current one, next to those that it has. The page shows the current version's;
    ``outputFacets`` are on no page.
 6. An edge between columns needs both columns in schemas of the run, and stays for ever.
-7. Names of symlinks lead to the dataset that said them first.
+7. Names of symlinks lead to the dataset that named them first.
 8. A namespace of other characters than its own breaks all lists, for good.
 """
 
@@ -117,9 +117,9 @@ class MarquezModel:
     def _written_by(self, run_id: str) -> list[tuple[_Dataset, _Version]]:
         return [(d, v) for d in self._datasets.values() for v in d.versions if v.run == run_id]
 
-    def _stored(self, said: dict[str, Any]) -> _Dataset:
-        name = (said["namespace"], said["name"])
-        facets = said.get("facets") or {}
+    def _stored(self, dataset: dict[str, Any]) -> _Dataset:
+        name = (dataset["namespace"], dataset["name"])
+        facets = dataset.get("facets") or {}
         links = (facets.get("symlinks") or {}).get("identifiers") or []
         namespaces = [name[0], *(link["namespace"] for link in links)]
         if not all(_NAMESPACE.fullmatch(n) for n in namespaces) or not name[1].strip():
@@ -130,7 +130,7 @@ class MarquezModel:
         return self._datasets.setdefault(primary, _Dataset(primary))
 
     def _version(self, stored: _Dataset, run_id: str, facets: dict[str, Any]) -> _Version:
-        """Give the version of a dataset that a run says with these facets."""
+        """Give the version of a dataset that a run names with these facets."""
         key = (
             (facets.get("dataSource") or {}).get("name"),
             frozenset(
@@ -144,23 +144,23 @@ class MarquezModel:
         stored.versions = [*(v for v in stored.versions if v is not version), version]
         return version
 
-    def _read(self, run: _Run, run_id: str, said: dict[str, Any]) -> None:
-        stored = self._stored(said)
-        facets = said.get("facets") or {}
+    def _read(self, run: _Run, run_id: str, dataset: dict[str, Any]) -> None:
+        stored = self._stored(dataset)
+        facets = dataset.get("facets") or {}
         if stored.current is None:
             stored.current = self._version(stored, run_id, facets)
             stored.current.run = None
-        stored.current.columns |= _columns(said)
-        stored.current.facets |= facets | (said.get("inputFacets") or {})
+        stored.current.columns |= _columns(dataset)
+        stored.current.facets |= facets | (dataset.get("inputFacets") or {})
         if (stored, stored.current) not in run.read:
             run.read.append((stored, stored.current))
 
-    def _write(self, run: _Run, run_id: str, said: dict[str, Any]) -> None:
-        stored = self._stored(said)
-        facets = said.get("facets") or {}
+    def _write(self, run: _Run, run_id: str, dataset: dict[str, Any]) -> None:
+        stored = self._stored(dataset)
+        facets = dataset.get("facets") or {}
         version = self._version(stored, run_id, facets)
         version.run = run_id
-        columns = _columns(said)
+        columns = _columns(dataset)
         version.columns |= columns
         version.facets |= facets
         read = {(dataset.name, column) for dataset, of in run.read for column in of.columns}
@@ -202,6 +202,6 @@ class MarquezModel:
             raise PoisonedError
 
 
-def _columns(said: dict[str, Any]) -> set[str]:
-    schema = (said.get("facets") or {}).get("schema") or {}
+def _columns(dataset: dict[str, Any]) -> set[str]:
+    schema = (dataset.get("facets") or {}).get("schema") or {}
     return {f["name"] for f in schema.get("fields") or ()}

@@ -1,4 +1,4 @@
-"""What the observer would have recorded beside the golden events of ``staging_chain``."""
+"""What the observer would have recorded next to the golden events of ``staging_chain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenLineage JSON Schemas as one validator; they are beside the checkout, not in it."""
+"""The OpenLineage JSON Schemas as one validator; they are next to the checkout, not in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _resources() -> dict[str, dict[str, Any]]:
 
 def require_spec() -> None:
     if not SPEC.is_dir():
-        pytest.skip("the OpenLineage JSON Schemas are not beside this checkout")
+        pytest.skip("the OpenLineage JSON Schemas are not next to this checkout")
 
 
 def validate_event(event: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
-"""Records what OpenLineage's listener says about the applications in `tests/applications`.
+"""Records what OpenLineage's listener reports about the applications in `tests/applications`.
 
 Each application is run by a real spark-submit on a fresh copy of a small lake; the listener's
 events go to a file, are freed of what belongs to the recording machine, and become
 `tests/golden/spark-<version>/<case>.ndjson`; of some, what the observer saw in the same run becomes
-`observed/<case>.ndjson` beside it. Run ids and event times stay as they came. Beside
-them, `versions.json` says with what they were recorded, and how each spark-submit ended.
+`observed/<case>.ndjson` next to it. Run ids and event times stay as they came. Next to
+them, `versions.json` names the versions that recorded them, and how each spark-submit ended.
 
     python -m tests.record_events                               every case
     python -m tests.record_events staging_chain python_udf      some cases
@@ -51,7 +51,7 @@ TESTS = Path(__file__).resolve().parent
 APPLICATIONS = TESTS / "applications"
 GOLDEN = TESTS / "golden"
 OBSERVED = "observed"
-"""Folder of what the observer said, beside the events of the same run."""
+"""Folder of what the observer reported, next to the events of the same run."""
 
 # A run takes 15 to 60 seconds on two cores; the first one with --packages also downloads.
 TIMEOUT_SECONDS = 600
@@ -106,7 +106,7 @@ class Case:
     connector: str | None = None
     observed: bool = False
     modules: tuple[str, ...] = ()
-    """What Spark's Python must have besides PySpark; the lock of this checkout lacks them."""
+    """What Spark's Python needs in addition to PySpark; it is not in the lock of this checkout."""
 
 
 CASES: Mapping[str, Case] = {
@@ -154,14 +154,14 @@ class Spark:
 
     @classmethod
     def of(cls, spark_submit: Path) -> Spark:
-        """Find both; the Python is the one beside a pip-installed spark-submit, else this one."""
+        """Find both; the Python is the one next to a pip-installed spark-submit, else this one."""
         spark_submit = spark_submit.absolute()
         found = distribution.find(str(spark_submit), {})
         if found is None:
-            message = f"{spark_submit}: no Spark belongs to it; is pyspark installed beside it?"
+            message = f"{spark_submit}: no Spark belongs to it; is pyspark installed next to it?"
             raise RecordingError(message)
-        beside = spark_submit.with_name("python")
-        return cls(found, beside if beside.exists() else Path(sys.executable))
+        python = spark_submit.with_name("python")
+        return cls(found, python if python.exists() else Path(sys.executable))
 
     @property
     def listener(self) -> Path:
@@ -289,7 +289,7 @@ def submit(
 
 
 def conf_options(conf: Mapping[str, str]) -> list[str]:
-    """Spell a configuration as spark-submit arguments."""
+    """Write a configuration as spark-submit arguments."""
     return [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
 
 
@@ -310,7 +310,7 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
     imports = "; ".join(f"import {module}" for module in case.modules)
     if subprocess.run([spark.python, "-c", imports], check=False, capture_output=True).returncode:
         needed = " and ".join(case.modules)
-        message = f"{case.name}: {spark.python} cannot import {needed}; install them beside PySpark"
+        message = f"{case.name}: {spark.python} cannot import {needed}; they belong next to PySpark"
         raise RecordingError(message)
     lake, scratch = work / case.name / "lake", work / case.name / "scratch"
     shutil.copytree(prepared, lake)
@@ -354,14 +354,14 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
 
 
 class Recording(NamedTuple):
-    """What the listener said of an application, and the observer if there was one."""
+    """What the listener reported about an application, and the observer if there was one."""
 
     events: str
     observations: str = ""
 
 
 def normalised(text: str, roots: Mapping[str, str], host: str) -> str:
-    """Take this machine out of recorded events: paths, host name, addresses, ports.
+    """Take this machine out of recorded events: paths, host name, IP addresses, ports.
 
     Longer paths are replaced first, so that a folder inside of another keeps its own name. The
     text is not parsed: a torn last line stays torn.
@@ -381,10 +381,10 @@ def names_of_this_machine() -> list[str]:
 
 
 def versions(spark: Spark, text: str) -> dict[str, str]:
-    """Say with what it was recorded; of Spark and the listener, what the events say themselves."""
+    """Give the versions it was recorded with; those of Spark and the listener are in the events."""
     engine = json.loads(text.splitlines()[0])["run"]["facets"]["processing_engine"]
-    said = output_of([str(java.find(os.environ) or "java"), "-version"])
-    running = re.search(r'version "([^"]+)"', said)
+    printed = output_of([str(java.find(os.environ) or "java"), "-version"])
+    running = re.search(r'version "([^"]+)"', printed)
     connectors = CONNECTORS.get(spark.line, {})
     return {
         "spark": engine["version"],
@@ -444,7 +444,7 @@ def record(names: Sequence[str], spark: Spark, listener: Path) -> list[Recording
             try:
                 recorded[name] = run_case(spark, CASES[name], listener, prepared, work)
             except RecordingError as error:
-                log.error("%s: not as planned", progress)  # noqa: TRY400 - told in full at the end
+                log.error("%s: not as planned", progress)  # noqa: TRY400 - logged at the end
                 errors.append(error)
                 continue
             events = recorded[name].events

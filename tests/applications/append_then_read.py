@@ -1,7 +1,7 @@
 """Appends to data of an earlier application, then reads all of it and writes a report.
 
 What it is for: a dataset that was written before it was read, and is an input nevertheless. Once as
-a path, once as a table, where CREATE is said twice although nothing was created: by CREATE TABLE
+a path, once as a table, where CREATE is reported twice though nothing was created: by CREATE TABLE
 over data that is there, and by the outer execution of saveAsTable.
 
 Truth
@@ -22,7 +22,7 @@ LEDGER = "order_id long, amount double"
 
 
 def report(ledger: DataFrame, path: str) -> None:
-    """Write the sum over a whole ledger."""
+    """Write the sum over a full ledger."""
     ledger.agg(functions.sum("amount").alias("total")).write.parquet(path)
 
 

@@ -2,7 +2,7 @@
 
 What it is for: one write of a table is announced by two nested executions (inner insert, outer
 create); the merge must see one write, with the inner execution's lineage and lifecycle and the
-outer one's table name. The outer one says CREATE whatever happens.
+outer one's table name. The outer one reports CREATE whatever happens.
 
 Truth
   inputs         orders (dt=2024-05-06 for three writes, dt=2024-05-07 for the append)

@@ -1,4 +1,4 @@
-"""A write that fails and is caught, then a good write elsewhere: spark-submit ends with 0.
+"""A write that fails and is caught, then a good write to another place: spark-submit ends with 0.
 
 What it is for: the outputs of failed actions are not outputs of a successful task.
 

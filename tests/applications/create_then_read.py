@@ -1,6 +1,6 @@
 """Creates a dataset without saying "overwrite", reads it back and writes a report.
 
-What it is for: a whole new dataset whose events look like an append. Spark's default mode refuses
+What it is for: a new dataset whose events look like an append. Spark's default mode refuses
 to write where something is, so all of the dataset is new, but neither it nor an append has a
 lifecycle in its events.
 

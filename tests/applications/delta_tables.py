@@ -1,8 +1,8 @@
 """Writes, appends to, merges into and reads a Delta table by its path.
 
-What it is for: with Delta there is no RUNNING, CREATE is said of an append, and a path has no
+What it is for: with Delta there is no RUNNING, CREATE is reported for an append, and a path has no
 version. An ordinary write whose plan has a shuffle is not announced at all: revenue_report is
-written and no event says so. MERGE does not name its source as an input.
+written and no event reports it. MERGE does not name its source as an input.
 
 Truth
   inputs         orders (dt=2024-05-05 for the creation, dt=2024-05-06 for the rest)
@@ -11,7 +11,7 @@ Truth
   outputs        delta/revenue, partitioned by dt: 2024-05-05 created, 2024-05-06 appended, then
                  merged into
                  revenue_copy, as a whole
-                 revenue_report, as a whole; the events cannot tell
+                 revenue_report, as a whole; not in the events
   columns        revenue.region <- orders.region (identity)
                  revenue.amount <- orders.amount (aggregation when created, identity when appended,
                  transformation when merged), revenue.amount (when merged)

@@ -1,6 +1,6 @@
 """The constructions of SQL as DataFrames, and what only DataFrames have; one output each.
 
-What it is for: column lineage of the DataFrame API, where no statement tells what the plan does
+What it is for: column lineage of the DataFrame API, where no statement shows what the plan does
 not, and frames that come from no dataset.
 
 Truth
@@ -123,7 +123,7 @@ FRAMES: dict[str, Callable[[Frames], DataFrame]] = {
 
 
 def main(lake: str) -> None:
-    """Write what each frame holds."""
+    """Write what each frame has."""
     spark = SparkSession.builder.getOrCreate()
     frames = Frames(spark, lake)
     for name, frame in FRAMES.items():

@@ -1,7 +1,7 @@
 """Stages days in folders, and reads some of them back through globs and lists of paths.
 
-What it is for: a glob names a part of a dataset, and the sizes that the listener tells of it are
-no proof for the whole. One folder held an earlier day that the application did not write.
+What it is for: a glob names a part of a dataset, and the sizes that the listener reports of it
+are no proof for all of it. One folder held an earlier day that the application did not write.
 
 Truth
   inputs         orders (all three days), sales_append (dt=2024-05-03, through the last glob)

@@ -1,4 +1,4 @@
-"""A job that says all that it can see of its own process, and ends as it is told."""
+"""A job that reports all that it can see of its own process, and ends as its arguments demand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AUDITED: list[str] = []
 
 
 class Audit:
-    """The job's own listener, beside ours on the same callback server."""
+    """The job's own listener, next to ours on the same callback server."""
 
     class Java:
         implements = ["org.apache.spark.sql.util.QueryExecutionListener"]  # noqa: RUF012  (py4j)

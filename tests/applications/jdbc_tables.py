@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 
 def main(lake: str) -> None:
-    """Read whole, in parts and by queries; write; read back."""
+    """Read in full, in parts and by queries; write; read back."""
     spark = SparkSession.builder.getOrCreate()
     url = f"jdbc:derby:{lake}/shop"
     driver = {"driver": "org.apache.derby.jdbc.EmbeddedDriver"}

@@ -1,4 +1,4 @@
-"""One database under several spellings of its URL, written by one and read by the others.
+"""One database under several forms of its URL, written by one and read by the others.
 
 What it is for: a table has one identity, whatever settings and credentials a URL has, and a URL's
 credentials are nobody's business. The database is H2.

@@ -45,7 +45,7 @@ def main(lake: str) -> None:
     ).start()
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
         time.sleep(0.1)
-    # The listener is behind the scheduler; what it says of the second action shall be in the file.
+    # The listener is behind the scheduler; what it reports of the second action must be there.
     time.sleep(3)
 
     # spark-submit's JVM is the parent of this process.

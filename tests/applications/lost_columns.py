@@ -1,7 +1,7 @@
-"""Columns whose sources the listener does not tell: made in Python, by ROLLUP, of no column at all.
+"""Columns whose sources the listener does not report: of Python, of ROLLUP, of no column at all.
 
-Each output is a case. `TRUTH` says what its columns are made of, for those that the listener loses;
-the others it tells itself.
+Each output is a case. `TRUTH` has what its columns are made of, for those that the listener loses;
+the others it reports itself.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def stream(name, put):
     query.awaitTermination()
 
 
-# What a stream reads, Spark tells no QueryExecutionListener: nothing is said of it.
+# What a stream reads, Spark reports to no QueryExecutionListener: nothing is known of it.
 @case(writes=["batches"], modes={"batches": "append"})
 def for_each_batch():
     def put(batch, number):
@@ -266,7 +266,7 @@ def equal_appends_at_once():
 
 
 def a_thousand_queries():
-    """More than the limit on the file's size lets the observer tell of."""
+    """More than the limit on the file's size lets the observer report."""
     frame = spark.read.schema("amount int, dt string, region string").parquet(str(LAKE / "orders"))
     frame = frame.where("dt = '2024-05-06' and region = 'us'")
     for _ in range(QUERIES):

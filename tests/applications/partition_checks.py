@@ -1,4 +1,4 @@
-"""One day of four kinds of tables, read and written; what was expected of it is said by the tests.
+"""One day of four kinds of tables, read and written; the tests have what was expected of it.
 
 The first run lays out the sources for three days. Truth of each later run, for each of `path`,
 `delta`, `iceberg` and `table`

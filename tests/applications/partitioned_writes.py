@@ -1,7 +1,7 @@
-"""Five ways to write partitions, each read back as a whole and written elsewhere.
+"""Five ways to write partitions, each read back as a whole and written to another place.
 
-What it is for: telling a write that replaced the whole dataset from one that left older partitions
-in place. Only the first of the five is a whole overwrite; after the other four the read back sees
+What it is for: distinguishing a write that replaced the dataset from one that left older partitions
+in place. Only the first of the five is a full overwrite; after the other four the read back sees
 days that an earlier application wrote, so a claim "written by this application before it was read,
 hence no input" would be wrong. Of the dynamic overwrite by option the events show nothing at all:
 not the option, and no sort, because its partition column is a literal.
@@ -30,7 +30,7 @@ SALES = "region string, amount double, dt string"
 
 
 def copy(sales: DataFrame, path: str) -> None:
-    """Write the whole of `sales` to another folder."""
+    """Write all of `sales` to another folder."""
     sales.select("dt", "region", "amount").write.mode("overwrite").parquet(path)
 
 

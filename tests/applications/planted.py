@@ -1,6 +1,6 @@
 """Cases whose partitions are known: what each reads is planted, what it writes is listed.
 
-Each case is one line of `cases.ndjson` beside the lake: its name, begin and end, the partitions
+Each case is one line of `cases.ndjson` next to the lake: its name, begin and end, the partitions
 that it reads by folder (planted), and the folders that it really put files into (listed).
 Partitions are `{"dt": "2024-05-06", …}`; null is null.
 """

@@ -7,7 +7,7 @@ Truth
   inputs         those of orders, customers and rates that a step reads
   intermediates  those of random/r0 to random/r7 that a step reads
   outputs        random/r0 to random/r7, some of them overwritten on the way
-  columns        as :func:`plan` says
+  columns        as in :func:`plan`
 """
 
 import random
@@ -43,7 +43,7 @@ class Step:
     """One action.
 
     :param branches: the columns of each SELECT; several are united by position
-    :param sql: the whole query, over views called as the datasets
+    :param sql: the full query, over views called as the datasets
     :param influences: dataset and column of what joins or groups the rows, with JOIN or GROUP_BY
     """
 

@@ -1,4 +1,4 @@
-"""Runs a plan of reads and writes, `plan.json` beside the lake, and notes what the lake got.
+"""Runs a plan of reads and writes, `plan.json` next to the lake, and notes what the lake got.
 
 Each operation is one line of `truth.ndjson`: its place in the plan, begin and end, and the
 partitions that it put into each folder, or removed: by name of the new files, from Delta's log,
@@ -257,7 +257,7 @@ def _distinct(partitions):
 
 
 class Truth:
-    """What a relation's own record says about the writes between two moments."""
+    """What a relation's own record has of the writes between two times."""
 
     def __init__(self, relation):
         self._relation = relation
@@ -357,7 +357,7 @@ def _at_once(relations, truths, steps):
     def put(relation, step):
         try:
             relation.write(step)
-        except Exception as error:  # told by the main thread
+        except Exception as error:  # reported by the main thread
             failed.append(error)
 
     threads = [

@@ -8,7 +8,7 @@ Truth
   intermediates  none
   outputs        order_lines, order_frame, both as a whole
   columns        order_frame.order_id <- orders.order_id, order_frame.amount <- orders.amount
-                 (identity); the events cannot tell
+                 (identity); not in the events
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Staging data that is overwritten between two reads of it: folders, a table, a database table.
 
 What it is for: a read resolves to the write before it and to no older one. Of three kinds: a
-folder; a folder with a column that is a literal, of which the events do not say that it was
+folder; a folder with a column that is a literal, of which the events do not show that it was
 overwritten as a whole, but the sizes do; a table of the catalog, whose reads have no size of files.
 
 Truth

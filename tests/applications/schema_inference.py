@@ -4,7 +4,7 @@ What it is for: inferring the schema starts a job of its own whose START event n
 partition as the input's subset and which never ends. It is no action, and that subset is wrong.
 
 Truth
-  inputs         orders (dt=2024-05-06; the predicate says so, no location does)
+  inputs         orders (dt=2024-05-06; known by the predicate, by no location)
   intermediates  none
   outputs        day_orders, as a whole
   columns        day_orders.order_id <- orders.order_id (identity)

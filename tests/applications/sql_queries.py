@@ -1,6 +1,6 @@
 """Fifty-eight queries in SQL, one output each, and tables that SQL statements write.
 
-What it is for: what the listener says of the columns of nearly every construction of SQL. The
+What it is for: what the listener reports of the columns of nearly every construction of SQL. The
 queries are in ``sql_queries.sql``, where another reader of SQL finds them too.
 
 Truth

@@ -1,6 +1,6 @@
 """Counts, shows and collects, and writes nothing.
 
-What it is for: an application with inputs only; what little the listener says of such actions.
+What it is for: an application with inputs only; what little the listener reports of such actions.
 
 Truth
   inputs         orders (dt=2024-05-06), customers

@@ -30,8 +30,8 @@ class Api:
 
     def token(self, user: str) -> str:
         """Log in."""
-        said = {"username": user, "password": self._passwords[user]}
-        _, answer = self._ask("POST", "/auth/token", body=said)
+        credentials = {"username": user, "password": self._passwords[user]}
+        _, answer = self._ask("POST", "/auth/token", body=credentials)
         token: str = answer["access_token"]
         return token
 

@@ -1,6 +1,6 @@
 """A real browser on real Airflows: `airflow standalone`, where a task runs, and an API server.
 
-The API server's database holds runs of the operator; its auth manager denies a user one of its
+The API server's database has runs of the operator; its auth manager denies a user one of its
 DAGs. `airflow standalone` takes no other auth manager than its own.
 """
 
@@ -73,7 +73,7 @@ def chromium():
 
 @pytest.fixture
 def new_page(chromium):
-    """Open pages that must not complain: what their console says is an error of the test."""
+    """Open pages that must not complain: what their console reports is an error of the test."""
     opened = []
 
     def new(context=None):
@@ -94,7 +94,7 @@ def new_page(chromium):
 
 
 class Server(Api):
-    """A running API server, and what its database holds."""
+    """A running API server, and what its database has."""
 
     def __init__(self, url: str, archive: Archive, run_ids: dict[str, str]) -> None:
         super().__init__(url, PASSWORDS)
@@ -104,8 +104,8 @@ class Server(Api):
     def lineage(self, task_id: str, dag_id: str = SHOWN_DAG, **query) -> str:
         """Path of the lineage of a task instance."""
         query = {"run_id": self.run_ids[dag_id], "task_id": task_id, **query}
-        said = "&".join(f"{k}={urllib.parse.quote(str(v))}" for k, v in query.items())
-        return f"/sparklineage/api/dags/{dag_id}/lineage?{said}"
+        parameters = "&".join(f"{k}={urllib.parse.quote(str(v))}" for k, v in query.items())
+        return f"/sparklineage/api/dags/{dag_id}/lineage?{parameters}"
 
     def tab(self, task_id: str, dag_id: str = SHOWN_DAG) -> str:
         """URL of the tab on a task instance."""
@@ -245,6 +245,6 @@ def logged_in(chromium, url, user):
     page.get_by_label("Username").fill(user)
     page.get_by_label("Password").fill(PASSWORDS[user])
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(lambda address: "/auth/" not in address, timeout=LOAD_TIMEOUT_MS)
+    page.wait_for_url(lambda url: "/auth/" not in url, timeout=LOAD_TIMEOUT_MS)
     page.close()
     return context

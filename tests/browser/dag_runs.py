@@ -1,7 +1,7 @@
 """Run the DAGs whose lineage the tests look at: ``python -m tests.browser.dag_runs FOLDER``.
 
 In a process of its own, because Airflow forks to send events, which a process that drives a browser
-does not survive. The environment says which Airflow it is; the result is a file with the run of
+does not survive. The environment selects the Airflow; the result is a file with the run of
 each DAG.
 """
 

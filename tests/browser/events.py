@@ -48,6 +48,6 @@ def edge(
     source: dict[str, Any], column: int, kind: str, subtype: str, *, masking: bool = False
 ) -> dict[str, Any]:
     """Make an edge of column lineage."""
-    said = {"type": kind, "subtype": subtype, "description": "a + b", "masking": masking}
+    transformation = {"type": kind, "subtype": subtype, "description": "a + b", "masking": masking}
     names = {"namespace": source["namespace"], "name": source["name"]}
-    return {**names, "field": f"column_{column}", "transformations": [said]}
+    return {**names, "field": f"column_{column}", "transformations": [transformation]}

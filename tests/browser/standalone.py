@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DAG_ID, TASK_ID = "live", "revenue"
 
-# Its first try fails; the second one runs until it is told to end.
+# Its first try fails; the second one runs until its gate is there.
 DAG = """
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ with DAG(
         writes=["/lake/revenue/dt=2024-05-06"],
         retries=1,
         retry_delay=timedelta(0),
-        on_retry_callback=lambda _context: shutil.copy({second!r}, {told!r}),
+        on_retry_callback=lambda _context: shutil.copy({second!r}, {script!r}),
     )
 """
 
@@ -79,10 +79,11 @@ class Standalone(Api):
         self._archive = folder / "archive"
         fake = FakeSparkSubmit(folder)
         fake.does("staging_chain", until=str(self._gate))
-        second = fake.told.rename(folder / "second.json")
+        second = fake.script.rename(folder / "second.json")
         fake.does("staging_chain", exit=1)
         (folder / "dags").mkdir()
-        text = DAG.format(dag_id=DAG_ID, task_id=TASK_ID, second=str(second), told=str(fake.told))
+        files = {"second": str(second), "script": str(fake.script)}
+        text = DAG.format(dag_id=DAG_ID, task_id=TASK_ID, **files)
         (folder / "dags" / "live.py").write_text(text)
         (folder / "config").mkdir()
         (folder / "config" / "airflow_local_settings.py").write_text(ON_LOOPBACK)

@@ -25,7 +25,7 @@ HOSTILE = [
 
 
 def nested(key, depth):
-    """Make what holds itself so often."""
+    """Nest a value in itself so often."""
     value = {"type": "binary", "name": "x", "operator": "AND"}
     for _ in range(depth):
         inner = [value] if key == "fields" else value
@@ -74,7 +74,7 @@ def test_names_are_text_whatever_they_are(show, staging, name):
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"inputs": None, "outputs": None}, id="nothing touched"),
+        pytest.param({"inputs": None, "outputs": None}, id="nothing accessed"),
         pytest.param({"outputs": [{"namespace": "n", "name": "x", "facets": []}]}, id="no facets"),
         pytest.param({"outputs": [{"facets": {"columnLineage": {"fields": {"a": 1}}}}]}, id="1"),
         pytest.param({"run": {"facets": {"sparkLineage_partitionCheck": {"reads": [1]}}}}, id="2"),
@@ -88,7 +88,7 @@ def test_names_are_text_whatever_they_are(show, staging, name):
         ),
     ],
 )
-def test_what_an_event_lacks_is_empty(show, staging, change):
+def test_what_is_missing_from_an_event_is_shown_empty(show, staging, change):
     page = show(staging | change)
     expect(page.locator("h2")).to_contain_text(
         "constructor" if "job" in change else "staging_chain"
@@ -157,7 +157,7 @@ def test_a_source_far_down_comes_into_sight(show):
     expect(page.locator(".row.lit").first).to_contain_text("column_42")
 
 
-def test_a_masked_column_is_said_to_be(show):
+def test_a_masked_column_is_shown_as_masked(show):
     page = show(wide_event(datasets=1, columns=3))
     option(page, "written", "column_0 ").click()
     expect(page.locator(".details")).to_contain_text("masked")

@@ -56,8 +56,8 @@ def test_a_column_that_is_clicked_highlights_its_sources(tab):
 def test_datasets_and_job_lead_to_the_lineage_backend(tab):
     root = tab("revenue")
     job = root.get_by_role("link", name="in Marquez")
-    address = re.compile("^http://marquez.example:3000/lineage/job/tests/lineage_shown.revenue")
-    expect(job).to_have_attribute("href", address)
+    url = re.compile("^http://marquez.example:3000/lineage/job/tests/lineage_shown.revenue")
+    expect(job).to_have_attribute("href", url)
     expect(root.get_by_role("link", name="open")).to_have_count(5)
 
 
@@ -88,9 +88,9 @@ def test_a_task_without_spark_lineage_has_one_sentence(tab):
     expect(root.locator("h2")).to_have_count(0)
 
 
-def test_a_session_that_has_ended_is_said(chromium, server):
+def test_a_session_that_has_ended_is_reported(chromium, server):
     context = logged_in(chromium, server.url, ADMIN)
-    page = context.new_page()  # whose console tells of the 401
+    page = context.new_page()  # whose console reports the 401
     page.goto(server.tab("revenue"))
     root = page.locator("[data-sparklineage] main")
     expect(root.locator(".state")).to_have_text("COMPLETE")
@@ -109,7 +109,7 @@ def test_the_tab_has_the_theme_of_airflow(tab, scheme, dark):
     assert (max(channels) < 64) is dark
 
 
-# --- what the API server says ---------------------------------------------------------------------
+# --- what the API server answers ------------------------------------------------------------------
 
 
 def test_without_a_session_there_is_no_lineage(server):
@@ -131,8 +131,8 @@ def test_a_user_without_access_to_the_dag_is_refused(server):
     assert server.get(server.lineage("revenue"), visitor)[0] == 200
 
 
-def test_the_permission_is_that_of_the_dag_whose_lineage_is_told(server):
-    """A second DAG's name beside the one in the path opens nothing."""
+def test_the_permission_is_that_of_the_dag_whose_lineage_is_shown(server):
+    """A second DAG's name next to the one in the path opens nothing."""
     path = server.lineage("revenue", DENIED_DAG) + "&dag_id=lineage_shown"
     assert server.get(path, server.token(DENIED_USER))[0] == 403
 

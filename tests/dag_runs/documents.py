@@ -1,4 +1,4 @@
-"""Whole events compared: what differs from run to run is replaced, nothing else.
+"""Full events compared: what differs from run to run is replaced, nothing else.
 
 Expected documents are in ``tests/golden/airflow``. ``SPARKLINEAGE_RECORD=1`` writes them anew from
 the run at hand; look at the difference before you commit it.
@@ -19,7 +19,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[\d.]*(Z|\+00:00)")
 _OURS_PRODUCER = re.compile(r"urn:airflow-provider-sparklineage:\d[\w.]*")
 _AIRFLOW_PRODUCER = "https://github.com/apache/airflow/"
-# How often the listener repeats itself and how files are packed is the moment's affair, and
+# How often the listener repeats itself and how files are packed varies from run to run, and
 # which Spark it is that of the environment.
 _COUNTED = {"events", "bytes", "size", "fileCount", "applicationId", "sparkVersion"}
 
@@ -52,7 +52,7 @@ def _without_counts(value: Any) -> Any:
 
 
 def assert_document(event: dict[str, Any], name: str, lake: str) -> None:
-    """Compare a whole event with the expected document of that name."""
+    """Compare a full event with the expected document of that name."""
     file = FOLDER / f"{name}.json"
     found = normalised(event, lake)
     if os.environ.get("SPARKLINEAGE_RECORD"):

@@ -41,9 +41,9 @@ class Shown(NamedTuple):
     state: str
 
 
-Told = list[tuple[Sent, Shown]]
+Seen = list[tuple[Sent, Shown]]
 
-GOOD: Told = [
+GOOD: Seen = [
     (Sent("START", READ, WRITTEN), Shown(READ, WRITTEN, "RUNNING")),
     (Sent("COMPLETE", READ, WRITTEN), Shown(READ, WRITTEN, "COMPLETED")),
 ]
@@ -85,33 +85,33 @@ class Runs:
                 before = task
         return dag
 
-    def run(self, day: datetime | None = DAYS[0], dag: Any = None, **arguments: Any) -> Told:
+    def run(self, day: datetime | None = DAYS[0], dag: Any = None, **arguments: Any) -> Seen:
         """Run the DAG; give the task's events, and what Marquez shows of its job after each."""
         self._run_dag(dag or self.dag(**arguments), day)
-        return self.told()
+        return self.send_new_events()
 
-    def told(self, task: str = "task", at_least: int = 0) -> Told:
+    def send_new_events(self, task: str = "task", at_least: int = 0) -> Seen:
         """Hand new events of a task to Marquez; give them, and what it shows after each."""
         job = f"{self.name}.{task}"
         seen = self._seen.get(job, 0)
         every = self._events_of(job, seen + at_least)
         self.events, self._seen[job] = every[seen:], len(every)
-        told = []
+        shown = []
         for event in self.events:
             self.marquez.receive(event)
-            told.append((_sent(event), Shown(*self.marquez.job(NAMESPACE, job))))
-        return told
+            shown.append((_sent(event), Shown(*self.marquez.job(NAMESPACE, job))))
+        return shown
 
     def dataset(self, name: str = REVENUE) -> Any:
         """Show a dataset's page."""
         return self.marquez.dataset("file", name)
 
     def codes(self) -> list[str]:
-        """Tell what is missing from the last event, and why."""
+        """Give the codes of what is missing from the last event, and why."""
         capture = self.events[-1]["run"]["facets"]["sparkLineage_capture"]
         return [d["code"] for d in capture["degradations"]]
 
-    def good_run(self, day: datetime | None = DAYS[0], **arguments: Any) -> Told:
+    def good_run(self, day: datetime | None = DAYS[0], **arguments: Any) -> Seen:
         """Run the task with a job that reads and writes its tables."""
         self.spark_submit.does("staging_chain")
         return self.run(day, **arguments)
@@ -191,19 +191,19 @@ def a_retry(runs: Runs) -> None:
     runs.good_run()
     before = runs.dataset()
     runs.spark_submit.does(exit=1)
-    told = runs.run(
+    seen = runs.run(
         DAYS[1],
         retries=1,
         retry_delay=timedelta(0),
         on_retry_callback=lambda _context: runs.spark_submit.does("staging_chain"),
     )
-    assert [sent for sent, _ in told] == [
+    assert [sent for sent, _ in seen] == [
         Sent("START", READ, WRITTEN),
         Sent("FAIL", READ, WRITTEN),
         Sent("START", READ, WRITTEN),
         Sent("COMPLETE", READ, WRITTEN),
     ]
-    assert [shown for _, shown in told] == [
+    assert [shown for _, shown in seen] == [
         Shown(READ, WRITTEN, state) for state in ("RUNNING", "FAILED", "RUNNING", "COMPLETED")
     ]
     assert len({event["run"]["runId"] for event in runs.events}) == 2
@@ -247,7 +247,7 @@ def on_kill_of_a_successful_task(runs: Runs) -> None:
 # --- ended by a person ----------------------------------------------------------------------------
 
 
-def _marked(runs: Runs, as_state: str) -> Told:
+def _marked(runs: Runs, as_state: str) -> Seen:
     """Run the task, and end it while its job runs as Airflow does when a person marks it."""
 
     def mark(context: Any) -> None:
@@ -283,7 +283,7 @@ def _marked(runs: Runs, as_state: str) -> Told:
 
     runs.spark_submit.does("staging_chain", sleep=60)
     runs._run_dag(runs.dag(pre_execute=begin), DAYS[1])
-    return runs.told(at_least=2)
+    return runs.send_new_events(at_least=2)
 
 
 @state
@@ -384,7 +384,7 @@ def a_job_that_wrote_nothing(runs: Runs) -> None:
 
 
 @state
-def a_declared_dataset_that_was_not_touched(runs: Runs) -> None:
+def a_declared_dataset_that_was_not_accessed(runs: Runs) -> None:
     declared = {"reads": ["/lake/plans"], "writes": ["/lake/audit", REVENUE]}
     inputs, outputs = sorted([*READ, "/lake/plans"]), sorted([*WRITTEN, "/lake/audit"])
     first = runs.good_run(**declared)
@@ -414,9 +414,9 @@ def two_tasks_that_write_the_same_table(runs: Runs) -> None:
     runs.spark_submit.does("staging_chain")
     runs._run_dag(runs.dag("one", "two"), DAYS[0])
     for task in ("one", "two"):
-        assert runs.told(task)[-1][1] == Shown(READ, WRITTEN, "COMPLETED")
+        assert runs.send_new_events(task)[-1][1] == Shown(READ, WRITTEN, "COMPLETED")
     assert runs.dataset().versions == 2
     runs._run_dag(runs.dag("one", "two"), DAYS[1])
     for task in ("one", "two"):
-        assert runs.told(task) == GOOD
+        assert runs.send_new_events(task) == GOOD
     assert runs.dataset().versions == 4

@@ -1,4 +1,4 @@
-"""The comparator of whole documents: it must see what matters and pass over what does not."""
+"""The comparator of full documents: it must see what matters and pass over what does not."""
 
 from __future__ import annotations
 

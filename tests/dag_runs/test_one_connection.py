@@ -1,4 +1,4 @@
-"""The whole set-up by one connection and one setting: a task's lineage reaches an HTTP server."""
+"""The full set-up by one connection and one setting: a task's lineage reaches an HTTP server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 class _Handler(Handler):
-    """Notes every event, and answers as told."""
+    """Notes every event, and answers as configured."""
 
     def post(self):
         self.server.received.append((dict(self.headers), json.loads(self.body())))
@@ -73,7 +73,7 @@ def spark_submit(tmp_path, monkeypatch):
     return fake
 
 
-def test_one_connection_and_one_setting_are_the_whole_set_up(
+def test_one_connection_and_one_setting_are_the_full_set_up(
     spark_submit, one_connection, backend, run_dag
 ):
     from airflow.sdk import DAG

@@ -84,13 +84,13 @@ class MarquezServer:
 
     def dataset(self, namespace: str, name: str) -> Page:
         """Show a dataset's page."""
-        address = ("namespaces", namespace, "datasets", name.replace("/lake", self._root))
-        page = self.get(*address)
+        path = ("namespaces", namespace, "datasets", name.replace("/lake", self._root))
+        page = self.get(*path)
         partitions = page["facets"].get("sparkLineage_partitions") or {}
         return Page(
             sorted(field["name"] for field in page["fields"]),
             partitions.get("summary"),
-            self.get(*address, "versions", query="?limit=1")["totalCount"],
+            self.get(*path, "versions", query="?limit=1")["totalCount"],
             {
                 (column["name"], self._short(source["dataset"]), source["field"])
                 for column in page["columnLineage"] or ()

@@ -42,7 +42,7 @@ def sent(server):
 
 
 @pytest.mark.parametrize(("spark", "case"), RECORDED)
-def test_every_recorded_job_is_shown_whole(sent, server, recorded, spark, case):
+def test_every_recorded_job_is_shown_in_full(sent, server, recorded, spark, case):
     found = recorded(case, spark)
     event = sent(document(found.lineage, ReadReport(), backend="marquez"))
     read = {(d["namespace"], d["name"]) for d in event["inputs"]}
@@ -56,16 +56,16 @@ def test_every_recorded_job_is_shown_whole(sent, server, recorded, spark, case):
             for source in column["inputFields"]
         }
         # Of what is no input of the run (a constant that came by a staging table) it draws nothing.
-        said = {
+        expected = {
             (column, s["namespace"], s["name"], s["field"])
             for column, of in fields.items()
             for s in of["inputFields"]
             if (s["namespace"], s["name"]) in read
         }
-        assert said <= shown
+        assert expected <= shown
         assert set(fields) <= {field["name"] for field in page["fields"]}
         _assert_opens(server, MARQUEZ.dataset_page("http://web", name), "tableLevelNode", "lineage")
-        for column in sorted({column for column, *_ in said})[:1]:
+        for column in sorted({column for column, *_ in expected})[:1]:
             page = MARQUEZ.columns_page("http://web", name, column)
             _assert_opens(server, page, "column", "column-lineage")
     job = MARQUEZ.job_page("http://web", NAMESPACE, event["job"]["name"])

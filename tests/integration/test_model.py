@@ -24,7 +24,7 @@ SOURCES = st.builds(
 )
 
 
-def said(name, columns, **facets):
+def described(name, columns, **facets):
     facets["dataSource"] = {"name": "file", "uri": "file"}
     if columns:
         facets["schema"] = {"fields": [{"name": c, "type": "int"} for c in columns]}
@@ -34,8 +34,8 @@ def said(name, columns, **facets):
 @st.composite
 def histories(draw):
     """Make events of two jobs with two runs each, which read and write the same tables."""
-    # A run says a table that it writes in one way: of several versions by one run, the database
-    # decides which becomes current.
+    # A run describes a table that it writes in one way: of several versions by one run, the
+    # database decides which becomes current.
     looks = {(run, name): (draw(COLUMNS), draw(st.booleans())) for run in RUNS for name in NAMES}
     events = []
     for second in range(draw(st.integers(1, 6))):
@@ -50,9 +50,9 @@ def histories(draw):
                 "eventTime": f"2024-05-06T00:00:0{second}Z",
                 "run": {"runId": run},
                 "job": {"namespace": "tests", "name": f"job_{number // 2}"},
-                "inputs": [said(name, draw(COLUMNS)) for name in inputs],
+                "inputs": [described(name, draw(COLUMNS)) for name in inputs],
                 "outputs": [
-                    said(name, looks[run, name][0], **written(draw, looks[run, name][1]))
+                    described(name, looks[run, name][0], **written(draw, looks[run, name][1]))
                     for name in outputs
                 ],
                 "producer": "p",

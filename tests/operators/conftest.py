@@ -18,7 +18,8 @@ from tests.conftest import golden
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Dumps what it was given, writes recorded events where the listener would, and ends as told.
+# Dumps what it was given, and follows its script: writes recorded events where the listener would,
+# and ends.
 FAKE_SPARK_SUBMIT = """#!{python}
 import json, os, pathlib, sys, time
 conf = dict(a.split("=", 1) for f, a in zip(sys.argv, sys.argv[1:]) if f == "--conf")
@@ -27,24 +28,24 @@ for flag, value in zip(sys.argv, sys.argv[1:]):
     if flag == "--properties-file":
         path = pathlib.Path(value)
         files[value] = [oct(path.stat().st_mode & 0o777), path.read_text()]
-told = json.loads(pathlib.Path({told!r}).read_text())
+script = json.loads(pathlib.Path({script!r}).read_text())
 pathlib.Path({dump!r}).write_text(json.dumps({{
     "argv": sys.argv[1:], "conf": conf, "env": dict(os.environ), "files": files}}))
 prefix = "spark.openlineage.transport."
 location = conf.get(prefix + "location") or conf.get(prefix + "transports.sparklineage.location")
-if location and told.get("events"):
-    text = pathlib.Path(told["events"]).read_text()
-    text = text.replace(told["recorded_as"], conf["spark.openlineage.applicationRunId"])
-    pathlib.Path(location).write_text(text[: told.get("bytes")])
+if location and script.get("events"):
+    text = pathlib.Path(script["events"]).read_text()
+    text = text.replace(script["recorded_as"], conf["spark.openlineage.applicationRunId"])
+    pathlib.Path(location).write_text(text[: script.get("bytes")])
 observations = conf.get("spark.sparklineage.observations")
-if observations and "observations" in told:
+if observations and "observations" in script:
     pathlib.Path(observations).write_text(
-        "".join(json.dumps(o) + chr(10) for o in told["observations"]))
+        "".join(json.dumps(o) + chr(10) for o in script["observations"]))
 print("the job's own output")
-time.sleep(told.get("sleep", 0))
-while told.get("until") and not pathlib.Path(told["until"]).exists():
+time.sleep(script.get("sleep", 0))
+while script.get("until") and not pathlib.Path(script["until"]).exists():
     time.sleep(0.1)
-sys.exit(told.get("exit", 0))
+sys.exit(script.get("exit", 0))
 """
 
 
@@ -62,10 +63,10 @@ class FakeTaskInstance(SimpleNamespace):
 
 
 class FakeSparkSubmit:
-    """The double: told what to do, asked what it was given."""
+    """The double: follows a script, and keeps what it was given."""
 
     def __init__(self, folder: Path) -> None:
-        self.told = folder / "told.json"
+        self.script = folder / "script.json"
         self._dump = folder / "dump.json"
         self.home = folder / "spark"
         self.jar = folder / "openlineage-spark_2.13-1.53.0.jar"
@@ -76,16 +77,16 @@ class FakeSparkSubmit:
         (self.home / "conf").mkdir()
         binary = folder / "bin" / "spark-submit"
         binary.parent.mkdir()
-        script = FAKE_SPARK_SUBMIT.format(
-            python=sys.executable, told=str(self.told), dump=str(self._dump)
+        program = FAKE_SPARK_SUBMIT.format(
+            python=sys.executable, script=str(self.script), dump=str(self._dump)
         )
-        binary.write_text(script)
+        binary.write_text(program)
         binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
         self.path = str(binary.parent)
         self.does()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let it be found, with a listener, and captures beside it."""
+        """Let it be found, with a listener, and captures next to it."""
         monkeypatch.setenv("PATH", f"{self.path}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setenv("SPARK_HOME", str(self.home))
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(self.jar))
@@ -93,16 +94,16 @@ class FakeSparkSubmit:
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(captures))
         monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
 
-    def does(self, events: str | None = None, **told) -> None:
-        """Tell the double whose events to write (and ``exit``, ``sleep``, ``bytes``).
+    def does(self, events: str | None = None, **script) -> None:
+        """Set for the double whose events to write (and ``exit``, ``sleep``, ``bytes``).
 
         It ends when the file ``until`` is there.
         """
         if events is not None:
             path = golden(events)
             first = json.loads(path.read_text().splitlines()[0])
-            told |= {"events": str(path), "recorded_as": first["run"]["runId"]}
-        self.told.write_text(json.dumps(told))
+            script |= {"events": str(path), "recorded_as": first["run"]["runId"]}
+        self.script.write_text(json.dumps(script))
 
     def forgets(self) -> None:
         """Forget that it ran."""

@@ -251,7 +251,7 @@ def test_garbage_and_events_of_another_application_are_said(
     mixed.write_text(own.read_text() + "garbage\n" + other.read_text())
     spark_submit.does()
     run_id = json.loads(own.read_text().splitlines()[0])["run"]["runId"]
-    spark_submit.told.write_text(json.dumps({"events": str(mixed), "recorded_as": run_id}))
+    spark_submit.script.write_text(json.dumps({"events": str(mixed), "recorded_as": run_id}))
     task = operator()
     execute(task)
     lineage = task.get_openlineage_facets_on_complete(None)

@@ -85,8 +85,8 @@ def connector_conf(connectors: Sequence[str], lake: Path) -> dict[str, str]:
     conf: dict[str, str] = {}
     for connector in connectors:
         for key, value in record_events.CONNECTOR_CONF[connector].items():
-            said = value.format(lake=lake)
-            conf[key] = f"{conf[key]},{said}" if key in conf else said
+            text = value.format(lake=lake)
+            conf[key] = f"{conf[key]},{text}" if key in conf else text
     if "delta" in connectors:
         # Or each query of its log is 50 tasks.
         conf["spark.databricks.delta.snapshotPartitions"] = "2"

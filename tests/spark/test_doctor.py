@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
-def test_the_trial_finds_its_lineage_whole(spark, tmp_path):
+def test_the_trial_finds_its_full_lineage(spark, tmp_path):
     folder = str(Path(sys.executable).parent)
     env = os.environ | {
         "PATH": os.pathsep.join([folder, os.environ["PATH"]]),

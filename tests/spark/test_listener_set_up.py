@@ -1,4 +1,4 @@
-"""A real Spark with all that can be set up beside the listener, and what its absence costs."""
+"""A real Spark with all that can be set up next to the listener, and what its absence costs."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def ran(spark, orders_lake, tmp_path_factory):
     return SimpleNamespace(**locals())
 
 
-def test_a_visitor_of_an_extension_adds_columns_that_the_listener_lacks(ran, recorded):
+def test_a_visitor_of_an_extension_adds_columns_that_the_listener_misses(ran, recorded):
     def sources(lineage):
         [scored] = [d for d in lineage.outputs if d.name.name.endswith("scored_orders")]
         return {
@@ -145,14 +145,14 @@ def test_its_key_can_be_read_in_no_command_line_log_or_bundle(ran):
 # --- asked of the programs themselves -------------------------------------------------------------
 
 
-def test_spark_submit_tells_what_its_files_tell(spark, tmp_path):
+def test_spark_submit_reports_the_versions_that_its_files_have(spark, tmp_path):
     binary = tmp_path / "shop-submit"
     binary.write_text(f'#!/bin/sh\nexec "{spark.distribution.home}/bin/spark-submit" "$@"\n')
     binary.chmod(0o755)
     env = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
     asked = version_output.ask(str(binary), env, tmp_path / "cache")
-    told = (asked.version, asked.scala)
-    assert told == (spark.distribution.version, spark.distribution.scala)
+    answered = (asked.version, asked.scala)
+    assert answered == (spark.distribution.version, spark.distribution.scala)
 
 
 def test_the_java_of_this_machine_will_do_and_an_old_one_will_not(spark, tmp_path):
@@ -165,7 +165,7 @@ def test_the_java_of_this_machine_will_do_and_an_old_one_will_not(spark, tmp_pat
     assert "is Java 8, but Spark 4.0.1 needs 17 or later; set JAVA_HOME" in problem
 
 
-def test_without_a_network_and_a_cache_the_mend_is_told(spark, tmp_path):
+def test_without_a_network_and_a_cache_the_error_names_the_fix(spark, tmp_path):
     settings = tmp_path / "ivysettings.xml"
     settings.write_text(
         '<ivysettings><settings defaultResolver="site"/><resolvers>'
@@ -189,8 +189,8 @@ def test_workers_that_fill_the_cache_at_once_all_get_the_jar(spark, tmp_path):
         )
         for _ in range(4)
     ]
-    told = [worker.communicate() for worker in workers]
+    printed = [worker.communicate() for worker in workers]
     jar = tmp_path / "sparklineage" / spark.listener.name
-    assert [out.strip() for out, _ in told] == [str(jar)] * 4
-    assert sum("Checking the digest" in progress for _, progress in told) == 1
+    assert [out.strip() for out, _ in printed] == [str(jar)] * 4
+    assert sum("Checking the digest" in progress for _, progress in printed) == 1
     assert sorted(p.name for p in jar.parent.iterdir()) == [".lock", jar.name]

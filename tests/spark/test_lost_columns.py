@@ -1,6 +1,6 @@
 """What the listener loses of columns, seen by the observer: both on one real application.
 
-It is recorded with every supported Spark, with functions of pandas besides
+It is recorded with every supported Spark, also with functions of pandas
 (``tests/golden/lineage/observed/lost_columns.txt``); here it runs on the one that is there.
 """
 
@@ -52,9 +52,9 @@ def columns(lineage, name):
     [output] = [d for d in lineage.outputs if d.name.name.endswith(f"/lake/{name}")]
     return {
         column: {
-            f"{c.dataset.name.rpartition('/lake/')[2]}.{c.field}": [t.subtype for t in said]
-            for c, said in edges.items()
-            if any(t.type == "DIRECT" for t in said)
+            f"{c.dataset.name.rpartition('/lake/')[2]}.{c.field}": [t.subtype for t in found]
+            for c, found in edges.items()
+            if any(t.type == "DIRECT" for t in found)
         }
         for column, edges in output.columns.fields.items()
     }
@@ -120,7 +120,7 @@ def test_python_columns_have_the_columns_that_the_functions_were_given(
         ("numbers", {None: "it is made of numbers of range()."}),
     ],
 )
-def test_columns_of_no_column_are_said_with_the_reason(lineage, name, expected):
+def test_columns_of_no_column_are_reported_with_the_reason(lineage, name, expected):
     assert gaps(lineage, name) == expected
 
 
@@ -133,8 +133,9 @@ def test_a_rollups_grouping_columns_have_their_sources(lineage):
 
 def test_descriptions_name_the_call(lineage):
     [output] = [d for d in lineage.outputs if d.name.name.endswith("/lake/inside")]
-    said = {t.description for edges in output.columns.fields["shifted"].values() for t in edges}
-    assert said == {"(score(amount) + CAST(customer_id AS DOUBLE)) AS shifted"}
+    shifted = output.columns.fields["shifted"]
+    descriptions = {t.description for edges in shifted.values() for t in edges}
+    assert descriptions == {"(score(amount) + CAST(customer_id AS DOUBLE)) AS shifted"}
 
 
 def test_the_observer_follows_its_schema_and_had_no_trouble(work):

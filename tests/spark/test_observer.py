@@ -1,4 +1,4 @@
-"""The observer in a real driver: what it says of partitions is what is in the lake."""
+"""The observer in a real driver: the partitions that it reports are those in the lake."""
 
 from __future__ import annotations
 
@@ -83,17 +83,17 @@ def test_the_mode_of_a_write_is_the_commands(lake):
             assert {w["mode"] for f, w in lake.writes(case) if f == folder} == {mode}, case["name"]
 
 
-def test_an_append_tells_what_it_shares_with_older_files(lake):
+def test_an_append_reports_what_it_shares_with_older_files(lake):
     [(_, write)] = lake.writes(lake.cases["append_to_old_and_new"])
     assert write["shared"] == [["2024-05-06", "us"]]
 
 
-def test_tables_are_told_by_their_identifiers(lake):
+def test_tables_are_reported_by_their_identifiers(lake):
     [record] = lake.during(lake.cases["catalog_read"])
     assert [r["table"] for r in record["reads"]] == ["spark_catalog.default.sales"]
 
 
-def test_predicates_are_told_as_sql(lake):
+def test_predicates_are_reported_as_sql(lake):
     [record] = [r for r in lake.during(lake.cases["filtered_read"]) if r["reads"]]
     [read] = record["reads"]
     assert "(dt = DATE '2024-05-06')" in read["partition_filters"]
@@ -110,7 +110,7 @@ def test_predicates_that_iceberg_took_are_told_as_sql(spark, lake):
     assert record["reads"][0]["snapshot"].isdecimal()
 
 
-def test_the_arguments_of_python_udfs_are_told(lake):
+def test_the_arguments_of_python_udfs_are_reported(lake):
     udfs = [u for r in lake.during(lake.cases["python_udf"]) for u in r.get("python_udfs", ())]
     assert [(u["result"], u["columns"]) for u in udfs] == [("pythonUDF0", ["amount"])]
 
@@ -126,9 +126,9 @@ def test_nothing_failed_inside_the_observer(lake):
     assert lake.records[-1]["kind"] == "end"
 
 
-def test_no_query_is_told_twice(lake):
-    told = [(r["query"], r["function"]) for r in lake.records if r.get("kind") == "query"]
-    assert len(told) == len(set(told))
+def test_no_query_is_reported_twice(lake):
+    reported = [(r["query"], r["function"]) for r in lake.records if r.get("kind") == "query"]
+    assert len(reported) == len(set(reported))
 
 
 def test_every_record_follows_the_schema(lake):
@@ -189,7 +189,7 @@ def chain(spark, tmp_path_factory):
     return run
 
 
-def said(datasets):
+def partitions_of(datasets):
     return {
         d.name.name.partition("/lake/")[2]: (
             [str(p) for p in sorted(d.subset.partitions)]
@@ -203,8 +203,11 @@ def said(datasets):
 @pytest.mark.smoke
 def test_a_partition_that_is_read_back_is_internal(chain):
     lineage, _ = chain()
-    assert said(lineage.inputs) == {"orders": ["dt=2024-05-06"]}
-    assert said(lineage.outputs) == {"totals": ["dt=2024-05-06"], "report": ["dt=2024-05-06"]}
+    assert partitions_of(lineage.inputs) == {"orders": ["dt=2024-05-06"]}
+    assert partitions_of(lineage.outputs) == {
+        "totals": ["dt=2024-05-06"],
+        "report": ["dt=2024-05-06"],
+    }
     assert "internal_read_assumed" not in {str(d.code) for d in lineage.degradations}
     report = next(d for d in lineage.outputs if d.name.name.endswith("/report"))
     sources = {str(c.dataset).rpartition("/")[2] for c in report.columns.fields["amount"]}
@@ -218,7 +221,7 @@ def test_the_merged_event_is_valid_openlineage(chain):
 
 def test_what_came_from_outside_stays_an_input_with_exactly_that(chain):
     lineage, event = chain("both")
-    assert said(lineage.inputs)["totals"] == ["dt=2024-05-05"]
+    assert partitions_of(lineage.inputs)["totals"] == ["dt=2024-05-05"]
     [totals] = [d for d in event["inputs"] if d["name"].endswith("/totals")]
     [partition] = totals["inputFacets"]["subset"]["inputCondition"]["partitions"]
     assert partition == {"dimensions": {"dt": "2024-05-05"}, "identifier": "dt=2024-05-05"}
@@ -341,7 +344,7 @@ def test_the_job_is_the_same_with_and_without(spark, tmp_path, ending, exit_code
 
 
 def test_os_exit_loses_at_most_the_last_records(spark, tmp_path):
-    """The one known exception: py4j may log that its callback was cut off."""
+    """The one known exception: py4j may log that its callback was interrupted."""
     alone, _ = run_job(spark, tmp_path, "os_exit", observed=False)
     watched, _ = run_job(spark, tmp_path, "os_exit", observed=True)
     assert (watched[0], watched[2]) == (alone[0], alone[2])

@@ -75,7 +75,7 @@ TODAY = "2024-05-06"
     ("days", "status"),
     [
         pytest.param([TODAY], "matched", id="the day"),
-        pytest.param(["20240506"], "matched", id="otherwise spelled"),
+        pytest.param(["20240506"], "matched", id="in another format"),
         pytest.param(["2024-05-05"], "unexpected", id="another day"),
         pytest.param([TODAY, "2024-05-07"], "missing", id="two days"),
         pytest.param([None], "unexpected", id="null"),
@@ -110,7 +110,7 @@ def test_predicates_on_each_kind_of_table(checked, kind, where, status):
 
 
 def test_without_a_declaration_nothing_is_checked(checked, kind):
-    subset = DatasetSubset("elsewhere.t", {"dt": TODAY})
+    subset = DatasetSubset("another.t", {"dt": TODAY})
     name = f"{kind}_revenue"
     assert checked(Side.WRITE, subset, name).check.status == "undeclared"
 

@@ -2,10 +2,10 @@
 
 What a write did is what the lake has afterwards: new files by their names, Delta's log, Iceberg's
 metadata tables. What a read selected follows from the plan: the partitions that were there at that
-moment and match the filter. Spark's planner is not asked for either.
+time and match the filter. Spark's planner is not asked for either.
 
 The plans are the same each time. `RANDOM_LAKES=50` makes 50 other ones of each kind; of a failure,
-the message has the lake's whole plan, to be kept in `EXAMPLES`.
+the message has the lake's full plan, to be kept in `EXAMPLES`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def conditions(draw, types, pools):
     return {"column": column, "kind": kind, "values": chosen}
 
 
-# A bucket is a matter of a hash, which says nothing of an order.
+# A bucket is a matter of a hash, which has no order.
 TRANSFORMS = {
     "string": ["bucket(4, {})", "truncate(2, {})"],
     "int": ["bucket(4, {})", "truncate(10, {})"],
@@ -246,7 +246,7 @@ def drawn(kind):
 
 
 def plans(kinds):
-    """Give the examples and the random lakes; named, so that they can be told from each other."""
+    """Give the examples and the random lakes; named, so that they can be distinguished."""
     found = [e for e in EXAMPLES if e["kind"] in kinds]
     for kind in kinds:
         found += drawn(kind)
@@ -344,11 +344,11 @@ def folder_of(plan):
 
 
 class Observed:
-    """What the observer's file says of the moments of one operation, by folder."""
+    """What the observer's file has of the time of one operation, by folder."""
 
-    def __init__(self, records, root, moments):
+    def __init__(self, records, root, times):
         self._root = root
-        begin, end = moments["begin"] - 1, moments["end"] + 1
+        begin, end = times["begin"] - 1, times["end"] + 1
         during = [r for r in records if r.get("kind") == "query" and begin <= r["started"] <= end]
         self.reads = self._by_folder(y for r in during for x in r["reads"] for y in self._known(x))
         self.writes = [
@@ -387,21 +387,20 @@ def _value(folder):
     return None if value == "__HIVE_DEFAULT_PARTITION__" else value
 
 
-def truth_of_writes(moments, key):
+def truth_of_writes(times, key):
     found = {
-        folder: {tuple(p) for p in truth.get(key, ())}
-        for folder, truth in moments["writes"].items()
+        folder: {tuple(p) for p in truth.get(key, ())} for folder, truth in times["writes"].items()
     }
     return {folder: partitions for folder, partitions in found.items() if partitions}
 
 
-def compared(plan, operation, moments, observed, model):
+def compared(plan, operation, times, observed, model):
     """Give what is observed otherwise than it is: (what, truth, observed)."""
     expected: dict[str, set] = {}
     if operation["what"] == "read":
         expected[folder_of(plan)] = as_texts(model.selected(operation))
         if "folder" in operation:
-            inside = moments["inside"]
+            inside = times["inside"]
             expected[folder_of(plan)] = set() if inside is None else model.inside(inside)
         tags = operation.get("tags")
         if tags is not None:
@@ -412,9 +411,9 @@ def compared(plan, operation, moments, observed, model):
             model.write(step)
     expected = {folder: partitions for folder, partitions in expected.items() if partitions}
     yield "reads", expected, observed.reads
-    yield "writes", truth_of_writes(moments, "written"), observed.written
+    yield "writes", truth_of_writes(times, "written"), observed.written
     if plan["kind"] in ("delta", "iceberg"):
-        yield "removed", truth_of_writes(moments, "removed"), observed.removed
+        yield "removed", truth_of_writes(times, "removed"), observed.removed
     yield "ways of knowing", observed.hows() & {"exact", "listing"}, observed.hows()
     if operation["what"] == "write" and plan["kind"] in ("files", "table"):
         modes = [step["mode"].split(" ")[0] for step in operation["steps"]]
@@ -434,31 +433,31 @@ class Run:
         self.failures = []
         self.compared = 0
         noted = _lines(work / "truth.ndjson")
-        moments = {(m["lake"], m["operation"]): m for m in noted if "operation" in m}
+        times = {(m["lake"], m["operation"]): m for m in noted if "operation" in m}
         images = {m["lake"]: m["images"] for m in noted if "images" in m}
         for number, plan in enumerate(chosen):
             model = Model(plan, images.get(number))
             for position, operation in enumerate(plan["operations"]):
-                now = moments[number, position]
+                now = times[number, position]
                 observed = Observed(self.records, str(work / "lake"), now)
                 for what, truth, seen in compared(plan, operation, now, observed, model):
                     self.compared += 1
                     if truth != seen:
                         self.failures.append((plan, position, what, truth, seen))
 
-    def told(self):
-        """Say what failed: the operation, the truth, what was observed, and the whole plan."""
-        said = []
+    def report(self):
+        """Describe what failed: the operation, the truth, what was observed, and the full plan."""
+        report = []
         for plan, position, what, truth, seen in self.failures:
-            said += [
+            report += [
                 f"{plan['name']} ({plan['kind']}, {plan['types']}) #{position}: {what}",
                 f"  operation {json.dumps(plan['operations'][position], ensure_ascii=False)}",
                 f"  truth     {truth}",
                 f"  observed  {seen}",
             ]
         for plan in {p["name"]: p for p, *_ in self.failures}.values():
-            said.append(f"{plan['name']}: {plan}")
-        return "\n".join(said)
+            report.append(f"{plan['name']}: {plan}")
+        return "\n".join(report)
 
 
 def _lines(file):
@@ -501,8 +500,8 @@ def runs(request):
 
 def test_what_is_observed_is_what_is_true(runs):
     assert sum(run.compared for run in runs) > 100
-    told = "\n".join(run.told() for run in runs)
-    assert not told, told
+    failures = "\n".join(run.report() for run in runs)
+    assert not failures, failures
 
 
 def test_every_kind_of_operation_was_tried(runs):

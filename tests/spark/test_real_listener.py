@@ -45,7 +45,7 @@ def short(name):
     return name.partition("/lake/")[2]
 
 
-def test_the_listener_writes_events_of_the_run_that_it_was_told(bundle):
+def test_the_listener_writes_events_of_the_run_that_was_set(bundle):
     lineage = task_lineage(bundle)
     assert lineage.application.run_id == bundle.manifest.application_run_id
     assert lineage.application.finished
@@ -53,7 +53,7 @@ def test_the_listener_writes_events_of_the_run_that_it_was_told(bundle):
 
 
 def test_a_fresh_run_gives_the_lineage_of_the_recorded_one(bundle, recorded):
-    def said(lineage):
+    def compared(lineage):
         inputs = [short(d.name.name) for d in lineage.inputs]
         columns = {
             (short(d.name.name), column): {
@@ -64,14 +64,14 @@ def test_a_fresh_run_gives_the_lineage_of_the_recorded_one(bundle, recorded):
         }
         return inputs, columns, [d.code for d in lineage.degradations]
 
-    assert said(task_lineage(bundle)) == said(recorded("staging_chain").lineage)
+    assert compared(task_lineage(bundle)) == compared(recorded("staging_chain").lineage)
 
 
 def test_the_merged_event_is_valid_openlineage(bundle):
     validate_event(merged_event(bundle, task_lineage(bundle)))
 
 
-def test_a_truncated_event_file_still_gives_what_is_whole(bundle, tmp_path):
+def test_a_truncated_event_file_still_gives_the_events_that_are_complete(bundle, tmp_path):
     text = bundle.events_path.read_bytes()
     copy = capture.create(tmp_path, bundle.manifest)
     copy.events_path.write_bytes(text[: len(text) * 2 // 3])

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from tests.conftest import GOLDEN, OBSERVED, RECORDED, SPARKS
-from tests.lineage_text import Truth, lines_of, told_by_several
+from tests.lineage_text import Truth, lines_of, lines_of_several
 from tests.record_events import CASES, CONNECTORS
 
 TRUTHS = GOLDEN / "lineage"
@@ -20,20 +20,20 @@ TRUTHS = GOLDEN / "lineage"
 @pytest.mark.parametrize(("spark", "case"), RECORDED)
 def test_the_lineage_is_the_one_that_was_checked_by_hand(recorded, spark, case):
     truth = Truth((TRUTHS / f"{case}.txt").read_text(), spark)
-    assert lines_of(recorded(case, spark).lineage) == sorted(truth.told)
+    assert lines_of(recorded(case, spark).lineage) == sorted(truth.reported)
 
 
 @pytest.mark.parametrize(("spark", "case"), RECORDED)
-def test_what_is_true_and_not_told_is_said_to_be_missing(spark, case):
+def test_what_is_true_and_not_in_the_event_is_reported_as_missing(spark, case):
     truth = Truth((TRUTHS / f"{case}.txt").read_text(), spark)
-    assert list(truth.unsaid_gaps()) == []
+    assert list(truth.silent_gaps()) == []
 
 
 @pytest.mark.parametrize(("spark", "case"), OBSERVED)
 def test_the_lineage_with_observations_is_the_one_that_was_checked_by_hand(recorded, spark, case):
     truth = Truth((TRUTHS / "observed" / f"{case}.txt").read_text(), spark)
-    assert lines_of(recorded(case, spark).observed) == sorted(truth.told)
-    assert list(truth.unsaid_gaps()) == []
+    assert lines_of(recorded(case, spark).observed) == sorted(truth.reported)
+    assert list(truth.silent_gaps()) == []
 
 
 @pytest.mark.parametrize("spark", SPARKS)
@@ -65,17 +65,17 @@ says column_incomplete out.a
 
 
 def test_lines_of_other_sparks_and_what_is_untold_are_not_expected():
-    assert Truth(TEXT, "4.0").told == [
+    assert Truth(TEXT, "4.0").reported == [
         "reads orders",
         "out.a <- orders.a IDENTITY",
         "says column_incomplete out.a",
     ]
-    assert "reads rates" in Truth(TEXT, "3.5").told
+    assert "reads rates" in Truth(TEXT, "3.5").reported
 
 
 def test_a_gap_that_nobody_says_is_found():
-    assert list(Truth(TEXT, "4.0").unsaid_gaps()) == ["out.c", "reads hidden"]
+    assert list(Truth(TEXT, "4.0").silent_gaps()) == ["out.c", "reads hidden"]
 
 
 def test_lines_that_differ_carry_their_sparks():
-    assert told_by_several({"3.5": ["a", "b"], "4.0": ["b"]}) == ["[3.5] a", "b"]
+    assert lines_of_several({"3.5": ["a", "b"], "4.0": ["b"]}) == ["[3.5] a", "b"]
