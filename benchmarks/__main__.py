@@ -1,8 +1,8 @@
 """Measure the speed goals and print one line each: the figure, its goal, and what is behind it.
 
-Ratios wherever there is something to compare with, because seconds tell more of a machine than of
-this package. Of what runs in this process each figure is the best of several runs: noise only ever
-adds. :mod:`.observer` says how real Spark jobs are compared.
+Ratios wherever there is something to compare with, because seconds depend more on the machine than
+on this package. Of what runs in this process each figure is the best of several runs: noise only
+ever adds. :mod:`.observer` explains how real Spark jobs are compared.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def importing() -> Result:
 
 
 def main() -> None:
-    """Measure everything; a missed goal is said, and is no error: chance can miss one."""
+    """Measure everything; a missed goal is reported, and is no error: chance can miss one."""
     cheap = (
         lambda: tracing(best),
         ranging,

@@ -111,12 +111,17 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def _entry(dataset: str, column: str, kind: str, subtype: str, text: str) -> dict[str, object]:
-    said = {"type": kind, "subtype": subtype, "description": text, "masking": False}
-    return {"namespace": "file", "name": dataset, "field": column, "transformations": [said]}
+    transformation = {"type": kind, "subtype": subtype, "description": text, "masking": False}
+    return {
+        "namespace": "file",
+        "name": dataset,
+        "field": column,
+        "transformations": [transformation],
+    }
 
 
 def legacy(columns: int, influences: int) -> bytes:
-    """Give a facet as listeners say it without ``dataset``."""
+    """Give a facet as listeners write it without ``dataset``."""
     rows = [_entry("/b", f"f{n}", "INDIRECT", "JOIN", f"ON (k = f{n})") for n in range(influences)]
     fields = {
         f"x{n}": {"inputFields": [_entry("/a", f"x{n}", "DIRECT", "IDENTITY", f"x{n}"), *rows]}

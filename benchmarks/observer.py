@@ -28,7 +28,7 @@ APPLICATIONS = Path(__file__).with_name("applications")
 PAIRS = 5
 # The observer's modules belong to the driver, where they have other names.
 _RECORDS = runpy.run_path(str(observer_zip.DRIVER / "sparklineage_observer" / "records.py"))
-BUDGET_S = _RECORDS["Limits"]().seconds
+DEADLINE_S = _RECORDS["Limits"]().seconds
 
 
 def measured() -> Iterator[Result]:
@@ -45,7 +45,7 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
     then falls on both alike.
     """
     jar = spark.listener
-    wholes, jobs, queries = [], [], []
+    processes, jobs, queries = [], [], []
     for pair in range(PAIRS):
         seconds = {}
         for observe in (True, False) if pair % 2 else (False, True):
@@ -54,24 +54,26 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
                 begun = time.perf_counter()
                 application = APPLICATIONS / "small_writes.py"
                 submissions.submit(spark, application, work, listener=jar, observe=observe)
-                whole = time.perf_counter() - begun
-                seconds[observe] = whole, float((work / "seconds").read_text())
+                process = time.perf_counter() - begun
+                seconds[observe] = process, float((work / "seconds").read_text())
                 if observe:
                     queries += [r["observer_ms"] / 1000 for r in _writes(work)]
-        wholes.append(seconds[True][0] / seconds[False][0])
+        processes.append(seconds[True][0] / seconds[False][0])
         jobs.append(seconds[True][1] / seconds[False][1])
     name = f"{small_writes.WRITES} small writes, listener + observer / listener"
     details = (
-        f"medians of {PAIRS} pairs ({_said(wholes)}); the last pair "
+        f"medians of {PAIRS} pairs ({_listed(processes)}); the last pair "
         f"{seconds[True][0]:.1f} s / {seconds[False][0]:.1f} s; "
         f"{statistics.median(queries):.3f} s per query, at most {max(queries):.3f} s"
     )
-    yield Result(f"{name}, whole process", statistics.median(wholes), 1.15, details)
-    details = f"({_said(jobs)}); the last pair {seconds[True][1]:.1f} s / {seconds[False][1]:.1f} s"
+    yield Result(f"{name}, full process", statistics.median(processes), 1.15, details)
+    details = (
+        f"({_listed(jobs)}); the last pair {seconds[True][1]:.1f} s / {seconds[False][1]:.1f} s"
+    )
     yield Result(f"{name}, the job alone", statistics.median(jobs), 1.15, details)
 
 
-def _said(ratios: list[float]) -> str:
+def _listed(ratios: list[float]) -> str:
     return " ".join(f"{ratio:.2f}" for ratio in ratios)
 
 
@@ -92,9 +94,9 @@ def _large_tables(spark: Spark) -> Iterator[Result]:
         for write in record["writes"]:
             if write["path"].endswith("/huge"):
                 name = f"append to a table of {large_tables.DIRECTORIES} folders"
-                details = f"the budget of one query; {write['how']}: {write.get('cut', 'all')}"
+                details = f"the deadline of one query; {write['how']}: {write.get('cut', 'all')}"
                 seconds = record["observer_ms"] / 1000
-                yield Result(name, seconds, BUDGET_S, details, " s")
+                yield Result(name, seconds, DEADLINE_S, details, " s")
 
 
 def _records(work: Path) -> Iterator[dict[str, Any]]:

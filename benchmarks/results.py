@@ -1,4 +1,4 @@
-"""What a measurement gives: a figure beside its goal."""
+"""What a measurement gives: a figure and its goal."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Result(NamedTuple):
     unit: str = ""
 
     def __str__(self) -> str:
-        """Say all of it in one line."""
+        """Describe all of it in one line."""
         if self.goal is None:
             return f"       {self.name}: {self.figure:.2f}{self.unit}; {self.details}"
         word = "ok    " if self.figure <= self.goal else "MISSED"
-        said = f"{self.figure:.2f}{self.unit} (goal {self.goal:g}{self.unit})"
-        return f"{word} {self.name}: {said}; {self.details}"
+        figure = f"{self.figure:.2f}{self.unit} (goal {self.goal:g}{self.unit})"
+        return f"{word} {self.name}: {figure}; {self.details}"

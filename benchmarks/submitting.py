@@ -107,9 +107,9 @@ def submitting() -> Result:
     ours, stock = (min(sum(wall for wall, _ in run) for run in runs[who]) for who in runs)
     cpu = [min(sum(cpu for _, cpu in run) for run in runs[who]) for who in runs]
     of_each = (min(run[number][0] for run in runs["ours"]) for number in range(len(PHASES)))
-    told = ", ".join(f"{name} {ms:.0f}" for name, ms in zip(PHASES, of_each, strict=True))
+    phases = ", ".join(f"{name} {ms:.0f}" for name, ms in zip(PHASES, of_each, strict=True))
     figures = (
-        f"ours {ours:.0f} ms ({told}), stock {stock:.0f} ms before spark-submit starts; "
+        f"ours {ours:.0f} ms ({phases}), stock {stock:.0f} ms before spark-submit starts; "
         f"CPU {cpu[0]:.0f} and {cpu[1]:.0f} ms"
     )
     return Result("wait for lineage before a submission", ours - stock, GOAL_MS, figures, " ms")
@@ -138,7 +138,7 @@ def _phases(name: str, folder: Path) -> list[tuple[float, float]]:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["injected"] is (name == "ours"), "nothing was injected, so nothing was measured"
-    times = [(wall, cpu) for _, wall, cpu in told["ended"]]
+    printed = json.loads(done.stdout.splitlines()[-1])
+    assert printed["injected"] is (name == "ours"), "nothing was injected, so nothing was measured"
+    times = [(wall, cpu) for _, wall, cpu in printed["ended"]]
     return [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(times)]

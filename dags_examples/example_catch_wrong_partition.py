@@ -5,8 +5,8 @@ Run ``example_report_flight_delays`` for a day of January 2013 first, which lays
 and then ``airflow dags test example_catch_wrong_partition 2013-01-08``.
 
 What you will see: the job is given 2013-01-08 and, because of an old mistake in it, reads and
-writes 2013-01-07. Spark is content; the task fails with what was written and what was meant, and
-is not retried. Its lineage event is a FAIL that holds both.
+writes 2013-01-07. Spark is content; the task fails with what was written and what was expected, and
+is not retried. Its lineage event is a FAIL that has both.
 
 The jobs need Java, ``spark-submit`` on the worker's PATH, and the lake of the other example.
 """

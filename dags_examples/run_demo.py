@@ -134,7 +134,7 @@ def isolated(environment: dict[str, str]) -> dict[str, str]:
         "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(CAPTURES),
         "AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES": "all",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-        # spark-submit is beside the running Python, and starts its jobs with the `python3` of PATH.
+        # spark-submit is next to the running Python; it starts its jobs with the `python3` of PATH.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
         "SPARK_LOCAL_IP": "127.0.0.1",
         # A driver that lives for seconds spends half of its time on compiling what it runs once.
@@ -151,7 +151,7 @@ def interrupt(_signal_number: int, _frame: FrameType | None) -> NoReturn:
 def terminal_apart_from_log() -> Iterator[TextIO]:
     """Send standard output and error of this process and of its children to the log.
 
-    :return: the terminal, for the few lines that are meant for it
+    :return: the terminal, for the few lines that belong there
     """
     terminal = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with LOG.open("wb") as log, terminal:
@@ -195,7 +195,7 @@ def migrate_database() -> None:
 
 
 def report_tasks(dag: DAG, progress: Progress) -> list[BaseException]:
-    """Have every task say when it starts and how it ends.
+    """Have every task report when it starts and how it ends.
 
     :return: the errors of tasks that fail, from when they do
     """
@@ -263,11 +263,11 @@ def show(terminal: TextIO) -> int:
 
 
 def log_tail() -> str:
-    """Return what the log says about the failure."""
+    """Return what the log has about the failure."""
     sys.stdout.flush()
     with LOG.open(errors="replace") as lines:
-        telling = (line for line in lines if not JAVA_FRAME.search(line))
-        return "".join(deque(telling, LOG_TAIL_LINES))
+        relevant = (line for line in lines if not JAVA_FRAME.search(line))
+        return "".join(deque(relevant, LOG_TAIL_LINES))
 
 
 def short(path: Path) -> str:

@@ -11,7 +11,7 @@ DIRECTORIES = 100_000
 
 
 def main(lake: Path) -> None:
-    """Make both tables without Spark, then touch each with one query."""
+    """Make both tables without Spark, then read or append to each with one query."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()

@@ -1,4 +1,4 @@
-"""Fifty small partitioned appends to five tables; says how long they took, without the start."""
+"""Fifty small partitioned appends to five tables; writes how long they took, without the start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TABLES = 5
 
 
 def main(lake: Path) -> None:
-    """Write, and note the seconds beside the lake."""
+    """Make the writes, and note the seconds next to the lake."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()

@@ -1,7 +1,7 @@
 """Report a day's departure delays by carrier, with the mistake of a day that examples need.
 
 The job was once started the morning after, when "yesterday" was the day to report. Now it is given
-the day itself, and still subtracts one: nothing fails, and every partition holds another day.
+the day itself, and still subtracts one: nothing fails, and every partition has another day.
 """
 
 import argparse

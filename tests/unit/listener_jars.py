@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-MARKS = {
+MARKERS = {
     "2.12": b"\0scala/collection/convert/Decorators\0",
     "2.13": b"\0scala/collection/JavaConverters$AsScala\0",
 }
 
 
 def listener_jar(path: Path, scala: str | None = "2.13", version: str | None = "1.53.0") -> Path:
-    """Make a jar that has the listener's class in it, and says what the real one says."""
+    """Make a jar with the listener's class and the version files of the real one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     agent = "io/openlineage/spark/agent"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -23,7 +23,7 @@ def listener_jar(path: Path, scala: str | None = "2.13", version: str | None = "
         if version is not None:
             archive.writestr(f"{agent}/version.properties", f"#a date\nversion={version}\n")
         if scala is not None:
-            archive.writestr(f"{agent}/util/ScalaConversionUtils.class", MARKS[scala])
+            archive.writestr(f"{agent}/util/ScalaConversionUtils.class", MARKERS[scala])
         archive.writestr(f"{agent}/OpenLineageSparkListener$1.class", b"another class")
         archive.writestr(f"{agent}/OpenLineageSparkListener.class", b"the class")
     return path

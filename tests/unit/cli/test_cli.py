@@ -118,9 +118,9 @@ def test_strict_turns_a_note_into_exit_code_1(run):
     assert json.loads(done.out)
 
 
-def test_a_bundle_says_how_large_its_event_may_be(run, bundle):
-    whole, small = (run("merge", str(bundle(**m))) for m in ({}, {"max_event_bytes": 9000}))
-    assert '"description": "' in whole.out
+def test_a_bundle_limits_the_size_of_its_event(run, bundle):
+    full, small = (run("merge", str(bundle(**m))) for m in ({}, {"max_event_bytes": 9000}))
+    assert '"description": "' in full.out
     assert '"description": "' not in small.out
     assert "note: detail_dropped: " in small.err
 
@@ -225,7 +225,7 @@ def test_show_lets_no_control_character_through(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", [("show",), ("explain", "--run"), ("show", "--strict")])
-def test_nothing_that_a_stored_event_says_is_markup_or_a_control(run, tmp_path, command):
+def test_nothing_in_a_stored_event_is_markup_or_a_control(run, tmp_path, command):
     event = json.loads(run("merge", STAGING).out)
     event["eventTime"], event["run"]["runId"] = "[/red]", "\x1b]0;title\x07"
     event["run"]["facets"]["sparkLineage_capture"]["degradations"] = [
@@ -256,7 +256,7 @@ def test_show_writes_a_page(run, tmp_path):
     assert "enriched_orders" in page.read_text()
 
 
-def test_show_says_where_no_page_can_be_written(run):
+def test_show_reports_where_no_page_can_be_written(run):
     result = run("show", STAGING, "--html", "/nowhere/lineage.html")
     assert result.code == 2
     assert "/nowhere/lineage.html cannot be written" in result.err
@@ -296,7 +296,7 @@ def test_events_of_a_listener_that_knows_no_job_types_are_one_application(run, t
 
 def test_actions_whose_applications_events_are_missing_are_still_one_application(run, tmp_path):
     lines = golden("staging_chain").read_text().splitlines()
-    file = tmp_path / "cut.ndjson"
+    file = tmp_path / "truncated.ndjson"
     file.write_text("\n".join(lines[1:-1]))
     done = run("merge", str(file))
     assert done.code == 0
@@ -313,7 +313,7 @@ def test_schemas_are_listed_and_printed(run):
         assert json.loads(run("schema", name).out)["$schema"]
 
 
-def test_an_unknown_schema_is_told_with_those_that_are(run):
+def test_an_unknown_schema_is_reported_with_the_known_ones(run):
     done = run("schema", "nothing")
     assert done.code == 2
     assert "SparkLineageCaptureRunFacet" in done.err

@@ -1,4 +1,4 @@
-"""What the doctor finds on a machine, and how it says so."""
+"""What the doctor finds on a machine, and how it reports it."""
 
 from __future__ import annotations
 
@@ -298,27 +298,27 @@ def an_event(*, partition="2024-05-06", column="amount", degradations=()):
     }
 
 
-def test_a_trial_whose_lineage_is_whole_passes():
+def test_a_trial_whose_lineage_is_complete_passes():
     check = trial.judged(an_event(), found_machine(), "", 12.3)
     assert check.status is Status.OK
     assert check.message.startswith("Spark 4.0.1 ran an application in 12 s, and its lineage is")
 
 
 @pytest.mark.parametrize(
-    ("event", "lacks"),
+    ("event", "missing"),
     [
         (an_event(partition="2024-05-07"), "is without the partition that was read"),
         (an_event(column="other"), "is without the sources of a column"),
         ({**an_event(), "outputs": []}, "is without a table, the sources of a column"),
     ],
 )
-def test_what_a_trial_misses_is_a_warning(event, lacks):
+def test_what_a_trial_misses_is_a_warning(event, missing):
     check = trial.judged(event, found_machine(), "", 1)
     assert check.status is Status.WARNING
-    assert lacks in check.message
+    assert missing in check.message
 
 
-def test_a_trial_without_events_is_told_with_a_reason():
+def test_a_trial_without_events_is_reported_with_a_reason():
     none = {"code": "no_events", "message": "The listener wrote no events."}
     event = {**an_event(degradations=[none]), "inputs": [], "outputs": []}
     switched_off = found_machine(**{"spark.openlineage.disabled": "true"})
@@ -342,7 +342,7 @@ def test_the_line_of_a_log_that_names_the_cause_is_found(log, last):
     assert last in trial._last(log)
 
 
-def test_a_recorded_application_without_the_tables_of_the_trial_lacks_them():
+def test_a_recorded_application_without_the_tables_of_the_trial_is_a_warning():
     event = Recorded("staging_chain").event
     assert trial.judged(event, found_machine(), "", 1).status is Status.WARNING
 
@@ -355,7 +355,7 @@ CHECKS = [
 ]
 
 
-def test_the_document_is_as_its_schema_says():
+def test_the_document_fits_its_schema():
     schema = json.loads(SCHEMA.read_text())
     for checks in ([], CHECKS):
         jsonschema.validate(report.document(checks), schema)

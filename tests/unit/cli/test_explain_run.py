@@ -1,4 +1,4 @@
-"""``sparklineage explain --run``: what a run was meant to touch, and what it touched."""
+"""``sparklineage explain --run``: what a run was expected to read and write, and what it did."""
 
 import dataclasses
 import io
@@ -59,7 +59,7 @@ def words(done):
 
 
 @pytest.mark.parametrize(
-    ("days", "wanted", "said"),
+    ("days", "wanted", "line"),
     [
         pytest.param(
             ["2024-05-06"], expected("2024-05-06"),
@@ -80,21 +80,21 @@ def words(done):
         ),
     ],
 )  # fmt: skip
-def test_expected_observed_and_status_are_printed(run, bundle, days, wanted, said):
+def test_expected_observed_and_status_are_printed(run, bundle, days, wanted, line):
     folder = bundle(*days, wanted=wanted)
     done = run("explain", "--run", folder)
     assert done.code == 0
-    assert f"revenue written {said} " in words(done)
+    assert f"revenue written {line} " in words(done)
     assert "from {{ ds }}" in done.out
-    assert f"revenue written {said} " in words(run("show", folder))
+    assert f"revenue written {line} " in words(run("show", folder))
 
 
-def test_what_was_not_observed_is_said(run, bundle):
+def test_what_was_not_observed_is_printed(run, bundle):
     staging = DatasetName("file", "/lake/staging/enriched_orders")
     wanted = dataclasses.replace(expected("2024-05-06"), dataset=staging)
     done = run("explain", "--run", bundle(wanted=wanted))
-    said = "enriched_orders written unobserved expected dt=2024-05-06; observed: not known"
-    assert said in words(done)
+    line = "enriched_orders written unobserved expected dt=2024-05-06; observed: not known"
+    assert line in words(done)
 
 
 def test_statuses_have_a_colour_where_there_is_a_terminal(bundle, run, monkeypatch):
@@ -116,7 +116,7 @@ def test_the_check_is_printed_for_programs(run, bundle):
     assert entries["/lake/revenue"]["missing"]["summary"] == "dt=2024-05-06"
 
 
-def test_a_run_of_which_nothing_was_expected_says_so(run):
+def test_a_run_of_which_nothing_was_expected_is_reported(run):
     done = run("explain", "--run", str(golden("writes_nothing")))
     assert (done.code, "Nothing was expected" in done.out) == (0, True)
 

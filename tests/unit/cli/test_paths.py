@@ -18,8 +18,13 @@ STAGING = str(golden("staging_chain"))
 def source(column, kind="DIRECT/IDENTITY", **more):
     dataset, _, field = column.rpartition(":")
     type_, _, subtype = kind.partition("/")
-    said = {"type": type_, "subtype": subtype} | more
-    return {"namespace": "s3://lake", "name": dataset, "field": field, "transformations": [said]}
+    transformation = {"type": type_, "subtype": subtype} | more
+    return {
+        "namespace": "s3://lake",
+        "name": dataset,
+        "field": field,
+        "transformations": [transformation],
+    }
 
 
 def event(job, output, fields, dataset=(), schema=()):
@@ -111,7 +116,7 @@ def test_cycles_end():
     assert walked([itself], "c:x") == [(1, "x", "itself", True)]
 
 
-def test_what_two_ways_lead_to_is_told_once():
+def test_a_column_that_two_paths_lead_to_is_listed_once():
     left = event("left", "l", {"x": [source("base:x")]})
     right = event("right", "r", {"x": [source("base:x")]})
     base = event("base", "base", {"x": [source("raw:x")]})
@@ -157,7 +162,7 @@ def test_a_full_name_is_not_ambiguous_because_others_end_alike():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         pytest.param(
             "revenue:amount",
@@ -174,8 +179,8 @@ def test_a_full_name_is_not_ambiguous_because_others_end_alike():
         pytest.param("amount", "Give it as DATASET:COLUMN", id="no dataset"),
     ],
 )
-def test_what_is_not_one_column_is_told_with_those_that_there_are(text, told):
-    with pytest.raises(UnusableInputError, match=told):
+def test_what_is_not_one_column_is_reported_with_the_columns_that_there_are(text, message):
+    with pytest.raises(UnusableInputError, match=message):
         paths.graph([REVENUE, OTHER]).find(text)
 
 
@@ -219,7 +224,7 @@ def test_the_command_goes_downstream(run, tasks):
     assert "    → s3://lake/report:total" in out
 
 
-def test_a_column_without_sources_is_said(run, tasks):
+def test_a_column_without_sources_is_reported(run, tasks):
     assert "No sources of it are known." in run("columns", tasks, "--column", "rates:rate").out
     out = run("columns", tasks, "--column", "report:total", "--downstream").out
     assert "Nothing is known to use it." in out

@@ -1,4 +1,4 @@
-"""The page as one file: complete, and closed to what an event may hold."""
+"""The page as one file: complete, and closed to what an event may contain."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_only_the_script_of_the_page_may_run():
 def test_one_file_needs_no_other():
     html = page.self_contained([EVENT])
     assert not re.search(r"^\s*(import|export)\b", script(html), re.M)
-    addresses = set(re.findall(r"""https?://[^"'\s]+""", html))
-    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, asked for by nobody
+    urls = set(re.findall(r"""https?://[^"'\s]+""", html))
+    assert urls == {"http://www.w3.org/2000/svg"}  # a name, asked for by nobody
     assert not re.search(r"""\b(src|href)=|url\(|@import""", html)
 
 

@@ -1,4 +1,4 @@
-"""A ``sparklineage`` connection: what its fields mean, and what is said of what means nothing."""
+"""A ``sparklineage`` connection: what its fields mean, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def test_what_is_no_url_is_named(fields):
     "url",
     ["http://m:5000", "http://m:5000/", "http://m:5000/api/v1", "http://m:5000/api/v1/lineage"],
 )
-def test_what_people_add_to_a_url_is_cut(url):
+def test_what_people_add_to_a_url_is_removed(url):
     assert api_url(url) == "http://m:5000"
 
 
-def test_the_transport_says_where_the_backend_is_if_nothing_else_does():
+def test_the_transport_gives_the_url_of_the_backend_if_no_host_does():
     alone = connection({"transport": HTTP})
     assert (alone.backend_url, alone.api_key) == ("http://marquez:5000", "k1")
     both = {"type": "composite", "transports": {"a": {"type": "console"}, "b": HTTP}}
@@ -71,9 +71,9 @@ def test_the_transport_says_where_the_backend_is_if_nothing_else_does():
 
 
 def test_another_host_is_not_given_the_transports_key():
-    assert connection({"transport": HTTP}, host="elsewhere").api_key is None
+    assert connection({"transport": HTTP}, host="another").api_key is None
     assert connection({"transport": HTTP}, host="marquez", port=5000).api_key == "k1"
-    assert connection({"transport": HTTP}, host="elsewhere", password="k2").api_key == "k2"
+    assert connection({"transport": HTTP}, host="another", password="k2").api_key == "k2"
 
 
 def test_keys_are_not_printed():
@@ -82,7 +82,7 @@ def test_keys_are_not_printed():
     assert "k2" not in repr(found)
 
 
-def test_the_extra_sets_options_beside_the_clients_configuration():
+def test_the_extra_sets_options_next_to_the_clients_configuration():
     found = connection(
         {
             "transport": HTTP,
@@ -115,7 +115,7 @@ def test_an_extra_may_be_empty(extra):
         ('{"transport": {"url": "http://m"}}', "has a transport that is no JSON object with a"),
     ],
 )
-def test_a_wrong_extra_is_named_with_the_mend(extra, message):
+def test_a_wrong_extra_is_reported_with_the_fix(extra, message):
     with pytest.raises(ConnectionFieldsError, match=f"^Connection lineage {message}"):
         connection(extra)
 

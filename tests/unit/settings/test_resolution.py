@@ -122,9 +122,11 @@ def test_every_option_is_read():
 
 
 def test_argument_wins_over_connection_over_configuration():
-    told = configuration(strict="True", max_partitions="1", max_locations="2", observe="False")
+    configured = configuration(
+        strict="True", max_partitions="1", max_locations="2", observe="False"
+    )
     more = connection(strict=False, max_partitions=7, observe="")
-    settings = resolve(told, arguments(strict=True, observe=None), more)
+    settings = resolve(configured, arguments(strict=True, observe=None), more)
     assert (settings.strict, settings.max_partitions, settings.max_locations) == (True, 7, 2)
     assert settings.observe is False
 
@@ -137,15 +139,15 @@ def test_extensions_are_a_list_or_a_text():
 
 def test_it_is_known_where_a_value_comes_from():
     sources = (configuration(max_partitions="1"), connection(observe=False), arguments(strict=True))
-    told = {found.option.name: str(found.source) for found in given(*sources)}
-    assert told["strict"] == "argument"
-    assert told["observe"] == "connection lineage"
-    assert told["max_partitions"] == "[sparklineage]"
-    assert told["max_locations"] == "default"
+    origins = {found.option.name: str(found.source) for found in given(*sources)}
+    assert origins["strict"] == "argument"
+    assert origins["observe"] == "connection lineage"
+    assert origins["max_partitions"] == "[sparklineage]"
+    assert origins["max_locations"] == "default"
 
 
 def test_values_of_json_are_read_as_those_of_text():
-    told = connection(
+    as_json = connection(
         observe=False,
         max_partitions=7,
         capture_retention=1.5,
@@ -157,7 +159,7 @@ def test_values_of_json_are_read_as_those_of_text():
         capture_retention="1.5",
         partitioning="- {dataset: /lake/*, dimensions: [dt]}",
     )
-    assert resolve(told) == resolve(as_text)
+    assert resolve(as_json) == resolve(as_text)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_values_of_json_are_read_as_those_of_text():
         (configuration, r"\[sparklineage\] column_lineage"),
     ],
 )
-def test_a_wrong_value_says_where_it_stands(source, place):
+def test_a_wrong_value_is_reported_with_its_source(source, place):
     with pytest.raises(SettingsError, match=rf"^{place} is 'short'\. It must be one of compact"):
         resolve(source(column_lineage="short"))
 

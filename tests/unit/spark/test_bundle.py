@@ -1,4 +1,4 @@
-"""The capture bundle: private, whole or not at all, and gone when its time is over."""
+"""The capture bundle: private, complete or not there at all, and removed when its time is over."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_location_of_somebody_else_is_refused(tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
-def test_a_location_that_somebody_else_leads_elsewhere_is_refused(tmp_path):
+def test_a_location_that_is_a_link_of_somebody_else_is_refused(tmp_path):
     """The default one is in the temporary folder, where anybody may be there first."""
     (tmp_path / "dags").mkdir(mode=0o700)
     location = tmp_path / "sparklineage-0"
@@ -65,7 +65,7 @@ def test_a_location_that_somebody_else_leads_elsewhere_is_refused(tmp_path):
         capture.create(location, manifest())
 
 
-def test_a_location_that_is_a_file_is_told_with_the_option(tmp_path):
+def test_a_location_that_is_a_file_is_reported_with_the_option(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CaptureError, match=r"Set \[sparklineage\] capture_location"):
         capture.create(tmp_path / "file", manifest())

@@ -54,7 +54,7 @@ def test_the_driver_runs_where_spark_submit_would_have_it(
 
 
 @pytest.mark.parametrize("host", [host for host in DriverHost if host.is_remote])
-def test_from_elsewhere_nothing_comes_back_but_by_a_shared_mount(host):
+def test_from_a_remote_driver_nothing_comes_back_but_by_a_shared_mount(host):
     require_reachable(host, shared=True)
     with pytest.raises(RemoteDriverError, match=rf"runs in {host} .* capture_location_shared"):
         require_reachable(host, shared=False)
@@ -69,7 +69,7 @@ def test_yarn_takes_the_jar_along(tmp_path):
 
 
 @pytest.mark.parametrize("host", [DriverHost.KUBERNETES, DriverHost.STANDALONE])
-def test_elsewhere_the_jar_lies_on_the_shared_mount(tmp_path, host):
+def test_for_a_remote_driver_the_jar_is_on_the_shared_mount(tmp_path, host):
     jar = tmp_path / "a.jar"
     jar.write_bytes(b"jar")
     share = tmp_path / "shared" / "jars"
@@ -101,11 +101,11 @@ def test_a_jar_that_is_on_the_mount_is_not_copied(tmp_path):
     assert list(jar.parent.iterdir()) == [jar]
 
 
-def test_an_address_stays_as_it_is(tmp_path):
+def test_a_url_stays_as_it_is(tmp_path):
     assert reachable(DriverHost.KUBERNETES, "s3a://jars/a.jar", tmp_path) == "s3a://jars/a.jar"
 
 
-def test_a_mount_that_cannot_be_written_is_told(tmp_path):
+def test_a_mount_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "a.jar").touch()
     (tmp_path / "file").touch()
     with pytest.raises(CaptureError, match="cannot be put on the shared mount"):

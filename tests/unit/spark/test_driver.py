@@ -63,7 +63,7 @@ def observer(monkeypatch):
             del sys.modules[name]
 
 
-def test_beyond_its_size_the_file_ends_with_a_word_about_it(observer, tmp_path):
+def test_a_file_that_reaches_its_limit_ends_with_a_line_that_reports_it(observer, tmp_path):
     from sparklineage_observer.records import Limits, Records
 
     file = tmp_path / "observations.ndjson"
@@ -114,7 +114,7 @@ def delta_file(day, *, change=True, key="add"):
         (1, delta_actions("", delta_file("1")), "rows"),
     ],
 )
-def test_the_mode_of_a_delta_commit_claims_no_more_than_the_log_says(
+def test_the_mode_of_a_delta_commit_claims_no_more_than_the_log_has(
     observer, version, info, expected
 ):
     from sparklineage_observer.delta import _write
@@ -196,7 +196,7 @@ def delta_table(*columns):
 
 
 def delta_removal(observer, schema, *files, others=()):
-    """Give what is told of a commit that removed files: (path, values)."""
+    """Give what is known of a commit that removed files: (path, values)."""
     from sparklineage_observer.delta import _write
 
     removed = [{"path": p, "partitionValues": v, "dataChange": True} for p, v in files]
@@ -279,11 +279,11 @@ def test_a_file_status_may_have_semicolons_in_its_path(observer):
 
     from sparklineage_observer import jvm
 
-    said = (
+    printed = (
         "Array(FileStatus{path=file:/lake/a=x;y; isDirectory=true; modification_time=7; z},"
         " FileStatus{path=file:/lake/a=x/f; isDirectory=false; length=3; modification_time=8})"
     )
-    classes = jvm.Classes(Mock(**{"scala.runtime.ScalaRunTime.stringOf.return_value": said}))
+    classes = jvm.Classes(Mock(**{"scala.runtime.ScalaRunTime.stringOf.return_value": printed}))
     assert jvm.statuses(classes, []) == [
         ("file:/lake/a=x;y", True, 0, 7),
         ("file:/lake/a=x/f", False, 3, 8),
@@ -296,10 +296,10 @@ def test_nothing_is_looked_at_once_the_file_is_full(observer, tmp_path):
     from sparklineage_observer.observer import Observer
 
     file = tmp_path / "observations.ndjson"
-    told = Observer(str(file), "tag", "total_bytes=1")
-    told.context_is(Mock(), Mock(**{"sc.return_value.applicationId.return_value": "app"}))
+    attached = Observer(str(file), "tag", "total_bytes=1")
+    attached.context_is(Mock(), Mock(**{"sc.return_value.applicationId.return_value": "app"}))
     execution = Mock()
-    told.finished("collect", execution, 1)
+    attached.finished("collect", execution, 1)
     assert not execution.executedPlan.called
     assert len(file.read_text().splitlines()) == 1
 
@@ -317,7 +317,7 @@ def file_write(*, parts, static=()):
 
 
 class FakeClasses:
-    """A file system of one level that tells how often its answers became texts."""
+    """A file system of one level that counts how often its answers became texts."""
 
     def __init__(self, *entries):
         self.entries = entries

@@ -38,7 +38,7 @@ def test_a_torn_last_line_is_reported_and_costs_nothing_else():
     assert (len(events), report.torn, report.malformed_lines) == (1, True, 0)
 
 
-def test_a_whole_last_line_without_line_end_counts():
+def test_a_complete_last_line_without_line_end_counts():
     events, report = read(EVENT)
     assert (len(events), report.torn) == (1, False)
 

@@ -1,4 +1,4 @@
-"""Filling the cache: whole and checked, or not at all."""
+"""Filling the cache: complete and checked, or not at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_given_file_is_cached_and_nothing_else_stays(env, given):
     assert left(env) == [".lock", jar.name]
 
 
-def test_an_address_is_fetched(env, given):
+def test_a_url_is_fetched(env, given):
     fetching.fetch("2.13", fetching.from_location(given.as_uri()), env)
     assert fetching.is_cached("2.13", env)
 
@@ -77,15 +77,15 @@ def test_a_file_with_another_digest_is_not_used(env, given):
 
 
 @pytest.mark.parametrize("location", ["/nowhere/x.jar", "file:///nowhere/x.jar"])
-def test_a_location_with_nothing_there_is_told(env, location):
+def test_a_location_with_nothing_there_is_reported(env, location):
     with pytest.raises(ListenerError, match=r"/nowhere/x\.jar"):
         fetching.fetch("2.13", fetching.from_location(location), env)
 
 
-def test_the_users_of_addresses_are_not_told(env):
-    address = "http://ci:s3cr3t@127.0.0.1:9/x.jar?token=t0k3n"
+def test_the_credentials_of_urls_are_not_reported(env):
+    url = "http://ci:s3cr3t@127.0.0.1:9/x.jar?token=t0k3n"
     with pytest.raises(ListenerError, match=r"http://127\.0\.0\.1:9/x\.jar could not") as refused:
-        fetching.fetch("2.13", fetching.from_location(address), env)
+        fetching.fetch("2.13", fetching.from_location(url), env)
     assert "s3cr3t" not in str(refused.value)
     assert "t0k3n" not in str(refused.value)
 
@@ -134,7 +134,7 @@ def test_the_user_is_not_sent_on_to_another_host(env, mirror):
     ("path", "reason"),
     [
         pytest.param("/none.jar", "404 Not Found", id="answer"),
-        pytest.param("/short.jar", r"IncompleteRead\(12 bytes read, 88 more", id="cut off"),
+        pytest.param("/short.jar", r"IncompleteRead\(12 bytes read, 88 more", id="truncated"),
     ],
 )
 def test_a_mirror_without_the_jar_is_named_with_the_reason(env, mirror, path, reason):
@@ -150,7 +150,7 @@ def test_nobody_at_the_urls_port_is_the_reason(env):
         fetching.fetch("2.13", fetching.from_location("http://127.0.0.1:9/x.jar"), env)
 
 
-def test_a_cache_that_cannot_be_written_is_told_with_the_mend(env, given):
+def test_a_cache_that_cannot_be_written_is_reported_with_the_fix(env, given):
     Path(env["XDG_CACHE_HOME"]).touch()  # a file where the folder should be
     with pytest.raises(ListenerError, match=r"Make it writable, set XDG_CACHE_HOME .*_jar"):
         fetching.fetch("2.13", fetching.from_location(str(given)), env)
@@ -174,10 +174,10 @@ def test_there_is_no_listener_for_every_scala(env, given):
 def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
     folder = fetching.cache_folder(env)
     folder.mkdir(parents=True)
-    brought, told = [], []
+    fetched, reported = [], []
 
     def fetcher(work):
-        brought.append(work)
+        fetched.append(work)
         return fetching.from_location(str(given))(work)
 
     with (folder / ".lock").open("a") as lock:
@@ -185,14 +185,14 @@ def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
         waiting = threading.Event()
         second = threading.Thread(
             target=fetching.fetch,
-            args=("2.13", fetcher, env, lambda line: (told.append(line), waiting.set())),
+            args=("2.13", fetcher, env, lambda line: (reported.append(line), waiting.set())),
         )
         second.start()
         assert waiting.wait(10)
         fetching.cached("2.13", env).write_bytes(CONTENT)
     second.join(10)
-    assert told == ["Another process is filling the cache; waiting for it …"]
-    assert brought == []
+    assert reported == ["Another process is filling the cache; waiting for it …"]
+    assert fetched == []
 
 
 def test_who_has_waited_for_another_that_failed_does_not_wait_once_more(env):
@@ -215,8 +215,8 @@ def test_who_has_waited_for_another_that_failed_does_not_wait_once_more(env):
         assert waiting.wait(10)
     second.join(10)
     assert asked == []
-    [said] = failed
-    assert said.startswith("Another process has just failed to fetch the listener")
+    [message] = failed
+    assert message.startswith("Another process has just failed to fetch the listener")
 
 
 def test_who_waits_for_one_that_hangs_goes_on_without(env, monkeypatch):
@@ -241,10 +241,10 @@ def test_without_java_the_resolver_is_not_started(env, tmp_path):
 
 @pytest.fixture
 def submitted(monkeypatch):
-    """Stand in for spark-submit: note how it is called, store CONTENT, print what the test says."""
+    """Stand in for spark-submit: note how it is called, store CONTENT, print where it is."""
     calls = []
 
-    def run(command, env, tell):
+    def run(command, env, progress):
         file = Path(command[command.index("--properties-file") + 1])
         calls.append((command, file.read_text(), env))
         stored = file.parent / "ivy" / "jars"
@@ -289,7 +289,7 @@ def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
         ("", "spark-submit gave no reason"),
     ],
 )
-def test_an_unreachable_repository_is_said_with_the_mend(env, monkeypatch, output, cause):
+def test_an_unreachable_repository_is_reported_with_the_fix(env, monkeypatch, output, cause):
     monkeypatch.setattr(resolver, "_run", lambda *_: output)
     with pytest.raises(ListenerError, match=rf"{cause}.*--repositories.*proxyHost.*--from"):
         fetching.fetch("2.13", resolver.from_spark("2.13", "spark-submit", {}), env)
@@ -303,13 +303,13 @@ def test_the_command_needs_no_spark_where_the_jar_is_given(env, given, monkeypat
         monkeypatch.setenv(name, value)
     command = ["fetch-listener", "--spark-version", "4.0.1", "--from", str(given)]
     assert cli.main(command) == 0
-    told = capsys.readouterr()
-    assert told.out.strip() == str(fetching.cached("2.13", env))
-    assert "Fetching openlineage-spark_2.13 1.53.0 for Spark 4.0.1" in told.err
+    printed = capsys.readouterr()
+    assert printed.out.strip() == str(fetching.cached("2.13", env))
+    assert "Fetching openlineage-spark_2.13 1.53.0 for Spark 4.0.1" in printed.err
     assert cli.main(command) == 0  # and the second time it is there
     assert capsys.readouterr().err == ""
 
 
-def test_the_command_says_what_is_no_version(capsys):
+def test_the_command_reports_what_is_no_version(capsys):
     assert cli.main(["fetch-listener", "--spark-version", "newest"]) == 2
     assert "'newest' is no version of Spark" in capsys.readouterr().err

@@ -149,7 +149,7 @@ def test_classic_spark_is_not_refused():
     refuse_connect(Submission(conf=conf), "spark://h:7077", {"SPARK_API_MODE": "connect"})
 
 
-def test_names_but_no_values_of_what_was_injected_are_told():
+def test_names_but_no_values_of_what_was_injected_are_reported():
     before = Submission(conf={f"{OL}namespace": "mine"})
     names = injected_names(before, inject(before, INJECTION))
     assert f"{OL}transport.location" in names
@@ -190,18 +190,18 @@ def test_injecting_twice_changes_nothing(conf, file, jars):
 
 
 @given(conf=PROPERTIES, file=PROPERTIES)
-def test_injection_does_not_touch_what_it_is_given(conf, file):
+def test_injection_does_not_change_the_given_submission(conf, file):
     submission = Submission(conf=conf, file_properties=file)
     before = repr(submission)
     injected(submission)
     assert repr(submission) == before
 
 
-def test_a_jar_address_with_credentials_from_a_file_stays_in_a_file():
-    address = "https://ci:s3cr3t@jars.example/a.jar"
-    after = inject(Submission(file_properties={"spark.jars": address}), INJECTION)
+def test_a_jar_url_with_credentials_from_a_file_stays_in_a_file():
+    url = "https://ci:s3cr3t@jars.example/a.jar"
+    after = inject(Submission(file_properties={"spark.jars": url}), INJECTION)
     assert after.jars is None
-    assert after.new_file == {"spark.jars": f"{address},{JAR}"}
+    assert after.new_file == {"spark.jars": f"{url},{JAR}"}
     assert inject(after, INJECTION) == after
 
 
@@ -240,7 +240,7 @@ def test_the_observer_is_appended_to_the_files_that_would_have_won(submission, p
     assert "spark.submit.pyFiles" not in after.conf
 
 
-def test_the_observer_is_told_where_to_write_and_how_commits_are_tagged():
+def test_the_observer_is_given_its_file_and_the_tag_of_commits():
     conf = inject(JOB, OBSERVED).conf
     assert conf["spark.sparklineage.observations"] == "/bundle/observations.ndjson"
     assert conf["spark.sparklineage.tag"] == conf[DELTA_TAG] == "the-tag"

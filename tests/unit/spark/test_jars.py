@@ -1,4 +1,4 @@
-"""What a listener jar says of itself, and what is said of one that is damaged."""
+"""Which listener a jar has, and the error for a jar that is damaged."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from tests.unit.listener_jars import listener_jar, other_jar
         pytest.param(
             "openlineage-spark_2.12-1.9.0.jar", None, None, Identity("1.9.0", "2.12"), id="name"
         ),
-        pytest.param("x.jar", None, None, Identity(None, None), id="nothing said"),
+        pytest.param("x.jar", None, None, Identity(None, None), id="unknown"),
     ],
 )
-def test_a_jar_tells_which_listener_it_is(tmp_path, name, scala, version, expected):
+def test_a_jar_has_the_identity_of_its_listener(tmp_path, name, scala, version, expected):
     assert jars.read(listener_jar(tmp_path / name, scala, version)).identity == expected
 
 
-def test_a_missing_jar_is_told_with_the_mend(tmp_path):
+def test_a_missing_jar_is_reported_with_the_fix(tmp_path):
     with pytest.raises(ListenerError, match=r"does not exist\. Correct \[sparklineage\]"):
         jars.read(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.9])
-def test_a_jar_that_was_cut_is_refused(tmp_path, kept):
-    jar = listener_jar(tmp_path / "cut.jar")
+def test_a_truncated_jar_is_refused(tmp_path, kept):
+    jar = listener_jar(tmp_path / "truncated.jar")
     content = jar.read_bytes()
     jar.write_bytes(content[: int(len(content) * kept)])
     with pytest.raises(ListenerError, match=r"not a readable .* Fetch it again"):
@@ -74,5 +74,5 @@ def test_a_jar_with_a_comment_behind_it_is_read(tmp_path):
 
 def test_a_jar_with_more_entries_than_the_old_format_counts_is_read(tmp_path, monkeypatch):
     jar = listener_jar(tmp_path / "huge.jar")
-    monkeypatch.setattr(jars, "_ZIP64", zipfile.ZipFile(jar).start_dir)  # as if it said: elsewhere
+    monkeypatch.setattr(jars, "_ZIP64", zipfile.ZipFile(jar).start_dir)  # as if this were its marker
     assert jars.read(jar).identity == Identity("1.53.0", "2.13")

@@ -1,4 +1,4 @@
-"""Which listener goes with which Spark, which Spark it is, and what is said where none fits."""
+"""Which listener fits which Spark, which Spark it is, and the error where none fits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def script(path):
 # --- the distribution --------------------------------------------------------------------------
 
 
-def test_spark_home_tells_version_and_scala(spark):
+def test_spark_home_has_version_and_scala(spark):
     assert distribution.find("spark-submit", {"SPARK_HOME": str(spark.home)}) == spark
 
 
@@ -55,7 +55,7 @@ def test_a_distribution_is_found_above_its_bin(spark):
     assert distribution.find("spark-submit", {"PATH": str(binary.parent)}) == spark
 
 
-def test_a_pip_installed_spark_is_found_beside_its_script(tmp_path, spark):
+def test_a_pip_installed_spark_is_found_next_to_its_script(tmp_path, spark):
     package = tmp_path / "venv" / "lib" / "python3.11" / "site-packages" / "pyspark"
     package.parent.mkdir(parents=True)
     spark.home.rename(package)
@@ -64,7 +64,7 @@ def test_a_pip_installed_spark_is_found_beside_its_script(tmp_path, spark):
     assert (found.home, found.version) == (package, "4.0.1")
 
 
-def test_a_spark_with_jars_of_other_names_is_told_by_its_release(tmp_path):
+def test_a_spark_with_jars_of_other_names_is_recognised_by_its_release_file(tmp_path):
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "scala-library-2.12.18.jar").touch()
     (tmp_path / "RELEASE").write_text("Spark 3.5.6 (git revision 303c18c746) built for Hadoop\n")
@@ -86,7 +86,7 @@ def test_no_spark_is_none(env):
         ("3.4.1.dp-2", ("3.4.1.dp-2", "2.12")),
     ],
 )
-def test_a_declared_version_tells_its_scala(text, expected):
+def test_a_declared_version_implies_its_scala(text, expected):
     assert distribution.declared(text) == expected
 
 
@@ -96,28 +96,28 @@ def test_what_is_no_version_is_refused(text):
         distribution.declared(text)
 
 
-SAID = """Welcome to
+PRINTED = """Welcome to
    /___/ .__/\\_,_/_/ /_/\\_\\   version 3.5.6
 Using Scala version 2.12.18, OpenJDK 64-Bit Server VM, 17.0.15
 """
 
 
-def test_the_output_of_spark_submit_tells_version_and_scala():
-    assert version_output.parse(SAID) == ("3.5.6", "2.12")
+def test_the_output_of_spark_submit_has_version_and_scala():
+    assert version_output.parse(PRINTED) == ("3.5.6", "2.12")
 
 
 @pytest.mark.parametrize(
     ("output", "quoted"), [("", "prints nothing"), ("JAVA_HOME is not set\n", "JAVA_HOME")]
 )
-def test_a_spark_submit_that_does_not_tell_is_quoted(output, quoted):
+def test_a_spark_submit_that_prints_no_version_is_quoted(output, quoted):
     with pytest.raises(ListenerError, match=rf"{quoted}.*Set \[sparklineage\] spark_version"):
         version_output.parse(output)
 
 
-def test_what_spark_submit_said_is_remembered_until_it_changes(tmp_path, monkeypatch):
+def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, monkeypatch):
     binary = script(tmp_path / "bin" / "shop-submit")
     asked = []
-    monkeypatch.setattr(version_output, "_output", lambda *args: asked.append(args) or SAID)
+    monkeypatch.setattr(version_output, "_output", lambda *args: asked.append(args) or PRINTED)
     for _ in range(2):
         found = version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
         assert found == SparkDistribution(None, "3.5.6", "2.12")
@@ -185,7 +185,7 @@ def test_listeners_that_fit(found, spark, scala):
 
 
 @pytest.mark.parametrize(
-    ("found", "spark", "scala", "said"),
+    ("found", "spark", "scala", "message"),
     [
         pytest.param(
             Identity("1.53.0", "2.12"), "4.0.1", "2.13", "Use openlineage-spark_2.13", id="scala"
@@ -199,8 +199,8 @@ def test_listeners_that_fit(found, spark, scala):
         pytest.param(Identity("1.53.0", "2.12"), "2.4.8", "2.12", "does not work", id="Spark 2"),
     ],
 )
-def test_listeners_that_would_end_the_context(found, spark, scala, said):
-    assert said in str(listener.misfit("a.jar", found, spark, scala))
+def test_listeners_that_would_end_the_context(found, spark, scala, message):
+    assert message in str(listener.misfit("a.jar", found, spark, scala))
 
 
 def test_every_pin_is_a_digest_and_a_size():
@@ -230,7 +230,9 @@ def test_then_the_cache(spark, cache):
 
 
 @pytest.mark.parametrize("content", [None, b"half a jar"], ids=["none", "damaged"])
-def test_no_jar_is_told_with_the_command_that_brings_one(spark, cache, content):
+def test_a_missing_or_damaged_jar_is_reported_with_the_command_that_fetches_it(
+    spark, cache, content
+):
     jar = fetching.cached("2.13", cache)
     jar.write_bytes(content) if content else jar.unlink()
     with pytest.raises(ListenerError, match="Run `sparklineage fetch-listener`"):
@@ -300,7 +302,7 @@ def test_a_second_listener_is_refused(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("submission", "said"),
+    ("submission", "message"),
     [
         (Submission(packages=f"{COORDINATE}_2.12:1.53.0"), r"is for Scala 2\.12"),
         (Submission(packages=f"{COORDINATE}_2.13:1.36.0"), r"Use 1\.37\.0"),
@@ -308,8 +310,8 @@ def test_a_second_listener_is_refused(spark, tmp_path):
         (Submission(jars="s3a://jars/openlineage-spark_2.12-1.53.0.jar"), r"is for Scala 2\.12"),
     ],
 )
-def test_a_listener_of_the_users_that_does_not_fit_is_refused(spark, submission, said):
-    with pytest.raises(ListenerError, match=said):
+def test_a_listener_of_the_users_that_does_not_fit_is_refused(spark, submission, message):
+    with pytest.raises(ListenerError, match=message):
         only_listener(submission, spark)
 
 
@@ -327,7 +329,7 @@ def test_a_listener_that_would_not_see_connectors_is_refused(spark, tmp_path, co
         only_listener(Submission(driver_class_path=str(jar), **connectors), spark)
 
 
-def test_on_the_class_path_without_connectors_it_is_well(spark, tmp_path):
+def test_a_listener_on_the_class_path_is_accepted_without_connectors(spark, tmp_path):
     jar = listener_jar(tmp_path / JAR)
     assert only_listener(Submission(driver_class_path=str(jar), jars="/opt/shop.jar"), spark)
 
@@ -349,32 +351,32 @@ def test_the_oldest_java_of_a_spark(spark, oldest):
 
 
 @pytest.mark.parametrize(
-    ("env", "said"),
+    ("env", "message"),
     [
         ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME is /nowhere"),
         ({"PATH": "/nowhere"}, "none is on PATH"),
     ],
 )
-def test_no_java_is_told_with_the_one_that_is_needed(spark, env, said):
+def test_a_missing_java_is_reported_with_the_version_that_is_needed(spark, env, message):
     error = java.refusal(env, spark)
-    assert said in error.problem
+    assert message in error.problem
     assert "Install Java 17 or later and set JAVA_HOME" in error.fix
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [(11, "is Java 11, but Spark 4.0.1 needs 17"), (None, "is no Java"), (17, None), (21, None)],
 )
-def test_a_java_that_is_too_old_is_told(spark, tmp_path, monkeypatch, version, said):
+def test_a_java_that_is_too_old_is_reported(spark, tmp_path, monkeypatch, version, message):
     script(tmp_path / "bin" / "java")
     monkeypatch.setattr(java, "feature_version", lambda _: version)
     error = java.refusal({"JAVA_HOME": str(tmp_path)}, spark)
-    assert error is None if said is None else said in error.problem
+    assert error is None if message is None else message in error.problem
 
 
 def test_answers_are_kept_as_json(tmp_path, monkeypatch):
     binary = script(tmp_path / "spark-submit")
-    monkeypatch.setattr(version_output, "_output", lambda *_: SAID)
+    monkeypatch.setattr(version_output, "_output", lambda *_: PRINTED)
     version_output.ask(str(binary), {"PATH": ""}, tmp_path / "cache")
     [answer] = Path(tmp_path / "cache").iterdir()
     assert json.loads(answer.read_text()) == {"spark": "3.5.6", "scala": "2.12"}

@@ -82,13 +82,13 @@ def test_folders_of_others_that_have_a_lock_of_that_name_stay(tmp_path, name):
 
 
 def test_a_link_is_no_bundle(tmp_path):
-    elsewhere = bundle(tmp_path / "elsewhere", written=timedelta(days=8))
-    elsewhere.release()
+    outside = bundle(tmp_path / "outside", written=timedelta(days=8))
+    outside.release()
     captures = tmp_path / "captures"
     captures.mkdir()
-    (captures / elsewhere.path.name).symlink_to(elsewhere.path)
+    (captures / outside.path.name).symlink_to(outside.path)
     assert retention.sweep(captures, older_than=WEEK, now=NOW) == 0
-    assert list(elsewhere.path.iterdir())
+    assert list(outside.path.iterdir())
 
 
 def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch):

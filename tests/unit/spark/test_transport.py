@@ -1,4 +1,4 @@
-"""The user's own transport: kept beside the collecting one or left out, its secrets hidden."""
+"""The user's own transport: kept next to the collecting one or left out, its secrets hidden."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_users_transport_becomes_a_child_of_a_composite_one():
     assert after.new_file is None
 
 
-def test_its_key_goes_to_a_file_with_all_that_the_old_one_said():
+def test_its_key_goes_to_a_file_with_all_properties_of_the_old_one():
     after = collecting(conf=KEYED, file_properties={"spark.app.name": "shop"})
     assert after.new_file == {"spark.app.name": "shop", f"{USER}auth.apiKey": "s3cr3t"}
     assert "s3cr3t" not in str(after.conf)
@@ -103,8 +103,8 @@ def test_collect_only_leaves_it_out_wherever_it_stands(place):
     other = {"spark.app.name": "shop"}
     after = collecting(ExistingTransport.COLLECT_ONLY, **{place: KEYED | other})
     assert after.value("spark.app.name") == "shop"
-    said = {key: after.value(key) for key in after.keys() if key.startswith(T)}  # noqa: SIM118
-    assert said == {f"{T}type": "file", f"{T}location": "/bundle/events.ndjson"}
+    left = {key: after.value(key) for key in after.keys() if key.startswith(T)}  # noqa: SIM118
+    assert left == {f"{T}type": "file", f"{T}location": "/bundle/events.ndjson"}
 
 
 # --- secrets -----------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_what_may_be_a_secret_leaves_the_arguments(key, value):
     assert value in secrets(after)
 
 
-def test_a_token_behind_its_scheme_and_a_password_in_an_address_are_secrets_too():
+def test_a_token_behind_its_scheme_and_a_password_in_a_url_are_secrets_too():
     conf = {f"{T}headers.Authorization": "Bearer t0k3n-1", f"{T}url": "https://u:p4ssw0rd@marquez"}
     assert {"t0k3n-1", "p4ssw0rd"} <= set(secrets(Submission(conf=conf)))
 
@@ -163,9 +163,9 @@ def test_without_secrets_nothing_changes():
     [(None, "(?i)secret|password|token|access[.]?key"), ("(?i)shop", "(?i)shop")],
     ids=["Spark's default", "the user's"],
 )
-def test_spark_is_told_to_redact_them_too(users, expected):
-    said = {} if users is None else {REDACTION: users}
-    after = collecting(conf=KEYED, file_properties=said)
+def test_spark_is_configured_to_redact_them_too(users, expected):
+    properties = {} if users is None else {REDACTION: users}
+    after = collecting(conf=KEYED, file_properties=properties)
     assert after.conf[REDACTION].startswith(f"{expected}|spark[.]openlineage[.]transport[.]")
 
 
