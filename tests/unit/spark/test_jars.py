@@ -74,5 +74,6 @@ def test_a_jar_with_a_comment_behind_it_is_read(tmp_path):
 
 def test_a_jar_with_more_entries_than_the_old_format_counts_is_read(tmp_path, monkeypatch):
     jar = listener_jar(tmp_path / "huge.jar")
-    monkeypatch.setattr(jars, "_ZIP64", zipfile.ZipFile(jar).start_dir)  # as if this were its marker
+    # The offset of this directory stands for the number that refers to ZIP64's own record.
+    monkeypatch.setattr(jars, "_ZIP64", zipfile.ZipFile(jar).start_dir)
     assert jars.read(jar).identity == Identity("1.53.0", "2.13")
