@@ -39,7 +39,7 @@ def test_a_try_is_kept_in_a_file_of_its_own(archive, tmp_path):
     assert archive.read(TASK) == event()
 
 
-def test_nothing_stays_beside_it(archive, tmp_path):
+def test_nothing_stays_next_to_it(archive, tmp_path):
     archive.write(TASK, event("first"))
     archive.write(TASK, event("second"))
     files = [f for f in (tmp_path / "archive").rglob("*") if f.is_file()]
@@ -47,7 +47,7 @@ def test_nothing_stays_beside_it(archive, tmp_path):
     assert archive.read(TASK)["job"]["name"] == "second"
 
 
-def test_tries_are_told_in_their_order(archive, tmp_path):
+def test_tries_are_listed_in_their_order(archive, tmp_path):
     for number in (10, 2, 1):
         archive.write(of_try(number), event())
     folder = (tmp_path / "archive" / FILE).parent

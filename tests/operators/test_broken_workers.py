@@ -1,4 +1,4 @@
-"""A worker that is broken in one place: the job runs as ever, and the event names the mend."""
+"""A worker that is broken in one place: the job runs as ever, and the event names the fix."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def without_its_jar(worker):
     worker.set("listener_jar", "/nowhere/openlineage-spark.jar")
 
 
-def with_a_cut_jar(worker):
-    jar = listener_jar(worker.folder / "cut.jar")
+def with_a_truncated_jar(worker):
+    jar = listener_jar(worker.folder / "truncated.jar")
     jar.write_bytes(jar.read_bytes()[:-40])
     worker.set("listener_jar", jar)
 
@@ -114,7 +114,11 @@ def with_a_repository_that_has_something_else(worker):
     ("broken", "message", "fix"),
     [
         (without_its_jar, "/nowhere/openlineage-spark.jar does not exist", "Correct [sparklin"),
-        (with_a_cut_jar, "cut.jar is not a readable OpenLineage listener", "Fetch it again with"),
+        (
+            with_a_truncated_jar,
+            "truncated.jar is not a readable OpenLineage listener",
+            "Fetch it again with",
+        ),
         (with_an_empty_jar, "empty.jar is not a readable OpenLineage", "Fetch it again with"),
         (with_another_jar, "shop.jar is not a readable OpenLineage", "Fetch it again with"),
         (with_the_jar_of_another_scala, "is for Scala 2.12", "Use openlineage-spark_2.13"),
@@ -127,7 +131,7 @@ def with_a_repository_that_has_something_else(worker):
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_the_job_runs_and_the_event_names_the_mend(worker, execute, caplog, broken, message, fix):
+def test_the_job_runs_and_the_event_names_the_fix(worker, execute, caplog, broken, message, fix):
     broken(worker)
     task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
     execute(task)

@@ -1,4 +1,4 @@
-"""How column lineage is said: the operator's argument and the options, up to the event."""
+"""How column lineage is represented: the operator's argument and the options, up to the event."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def influences(lineage):
     return [entry for facet in facets for entry in facet.dataset or ()]
 
 
-def test_filters_and_joins_are_said_once_by_default(run):
+def test_filters_and_joins_are_in_the_event_once_by_default(run):
     lineage = run()
     assert influences(lineage)
     assert "lineage" not in lineage.job_facets

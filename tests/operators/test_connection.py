@@ -23,7 +23,7 @@ OL = "spark.openlineage."
 
 @pytest.fixture
 def connection(monkeypatch):
-    """Add a connection; of the default id unless said otherwise."""
+    """Add a connection; of the default id unless another is given."""
 
     def add(extra=None, conn_id="sparklineage_default", **fields):
         if extra is not None:
@@ -101,21 +101,21 @@ def test_a_wrong_connection_costs_the_lineage_and_not_the_job(
     execute(task)
     assert spark_submit.ran
     assert f"{OL}transport.type" not in spark_submit.given.conf
-    [said] = [text for text in degradations(task) if "other" in text]
-    assert said.startswith(message.replace("\\", "")[:40])
+    [degradation] = [text for text in degradations(task) if "other" in text]
+    assert degradation.startswith(message.replace("\\", "")[:40])
     with pytest.raises(SettingsError, match=message):
         execute(operator(lineage_conn_id="other", strict=True))
 
 
-def test_without_a_transport_the_job_is_the_stock_one_and_that_is_said_once(
+def test_without_a_transport_the_job_is_the_stock_one_and_one_warning_is_logged(
     spark_submit, execute, without_transport, caplog
 ):
     execute(operator())
     given = spark_submit.given
     assert "--jars" not in given.argv
     assert not [key for key in given.conf if key.startswith(OL)]
-    said = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
-    assert len([text for text in said if "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID" in text]) == 1
+    logged = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert len([text for text in logged if "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID" in text]) == 1
 
 
 @pytest.mark.parametrize("text", ["[1]", "{"])
@@ -162,25 +162,25 @@ def test_the_connection_can_be_the_source_of_airflows_transport(
 )
 def test_the_test_of_a_wrong_connection_gives_its_message(connection, extra, message):
     connection(extra)
-    ok, said = SparkLineageHook().test_connection()
+    ok, message_of_test = SparkLineageHook().test_connection()
     assert not ok
-    assert said.startswith(message)
+    assert message_of_test.startswith(message)
 
 
 def test_a_connection_without_a_backend_has_nothing_to_test(connection):
     connection({"transport": {"type": "console"}})
-    ok, said = SparkLineageHook().test_connection()
+    ok, message_of_test = SparkLineageHook().test_connection()
     assert not ok
-    assert "give the host" in said
+    assert "give the host" in message_of_test
 
 
 def test_a_missing_connection_cannot_be_tested():
-    ok, said = SparkLineageHook().test_connection()
+    ok, message_of_test = SparkLineageHook().test_connection()
     assert not ok
-    assert "airflow connections add sparklineage_default" in said
+    assert "airflow connections add sparklineage_default" in message_of_test
 
 
-def test_a_transport_that_airflow_cannot_read_is_told_without_it(
+def test_a_transport_that_airflow_cannot_read_is_reported_without_it(
     connection, without_transport, monkeypatch
 ):
     connection('["hunter2"]')
@@ -190,7 +190,9 @@ def test_a_transport_that_airflow_cannot_read_is_told_without_it(
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_connection_of_the_transport_that_is_not_there_is_told(without_transport, monkeypatch):
+def test_a_connection_of_the_transport_that_is_not_there_is_reported(
+    without_transport, monkeypatch
+):
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "other")
     with pytest.raises(SettingsError, match="airflow connections add other --conn-type spark"):
         sources.transport()

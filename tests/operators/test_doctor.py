@@ -95,7 +95,7 @@ def test_without_a_connection_the_transport_says_where_the_backend_is(marquez, t
     assert checks[CONNECTION].status is Status.OK
 
 
-def test_a_connection_that_looks_elsewhere_is_a_warning(marquez, transport, connection, found):
+def test_a_connection_to_another_backend_is_a_warning(marquez, transport, connection, found):
     transport(type="http", url="http://127.0.0.1:9")
     connection(host="127.0.0.1", port=marquez.server_port)
     check = found()[TRANSPORT]
@@ -104,7 +104,7 @@ def test_a_connection_that_looks_elsewhere_is_a_warning(marquez, transport, conn
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "text"),
     [
         ({"conn_type": "http"}, "is of type"),
         ({"extra": "{nonsense"}, "JSON"),
@@ -112,11 +112,11 @@ def test_a_connection_that_looks_elsewhere_is_a_warning(marquez, transport, conn
     ],
     ids=["another type", "broken JSON", "misspelt option"],
 )
-def test_a_connection_that_cannot_be_meant_so_fails(connection, found, fields, says):
+def test_a_connection_that_makes_no_sense_fails(connection, found, fields, text):
     connection(**fields)
     check = found()[CONNECTION]
     assert check.status is Status.FAILED
-    assert says in f"{check.message} {check.fix}"
+    assert text in f"{check.message} {check.fix}"
 
 
 def test_a_connection_that_is_named_and_missing_fails(found):
@@ -133,7 +133,7 @@ def test_an_impossible_setting_fails(found, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "name", "status", "says"),
+    ("option", "value", "name", "status", "text"),
     [
         ("OPENLINEAGE__DISABLED", "True", PROVIDER, "failed", "disabled is True"),
         ("OPENLINEAGE__TRANSPORT", "", TRANSPORT, "failed", "has no transport"),
@@ -161,18 +161,18 @@ def test_an_impossible_setting_fails(found, monkeypatch):
         ("SPARKLINEAGE__DISABLED", "True", SETTINGS, "failed", "without lineage"),
     ],
 )
-def test_what_keeps_airflow_from_sending_is_told(
-    found, monkeypatch, option, value, name, status, says
+def test_what_keeps_airflow_from_sending_is_reported(
+    found, monkeypatch, option, value, name, status, text
 ):
     monkeypatch.setenv(f"AIRFLOW__{option}", value)
     check = found()[name]
     assert check.status == status
-    assert says in check.message
+    assert text in check.message
     assert check.fix
 
 
 @pytest.mark.parametrize(
-    ("status", "page", "says"),
+    ("status", "page", "text"),
     [
         (500, "", "500 to its own lists"),
         (404, "", "no API of Marquez"),
@@ -181,13 +181,13 @@ def test_what_keeps_airflow_from_sending_is_told(
     ],
 )
 def test_a_backend_that_is_broken_or_no_marquez_fails(
-    marquez, transport, found, status, page, says
+    marquez, transport, found, status, page, text
 ):
     transport(type="http", url=marquez.url)
     marquez.status, marquez.page = status, page
     check = found()[READ]
     assert check.status is Status.FAILED
-    assert says in check.message
+    assert text in check.message
     assert marquez.posted == []
 
 
@@ -255,14 +255,14 @@ def test_secrets_are_in_no_check(spark_submit, doctor, connection, monkeypatch):
     assert "hunter2" not in json.dumps(document)
 
 
-def test_the_user_of_an_address_is_in_no_check(spark_submit, doctor, transport):
+def test_the_user_of_a_url_is_in_no_check(spark_submit, doctor, transport):
     transport(type="http", url="http://user:hunter2-hunter2@127.0.0.1:9")
     _, document = doctor()
     assert "http://127.0.0.1:9" in json.dumps(document)
     assert "hunter2" not in json.dumps(document)
 
 
-def test_a_spark_that_fails_is_told_with_its_own_words(spark_submit, doctor, monkeypatch):
+def test_a_spark_that_fails_is_reported_with_its_own_words(spark_submit, doctor, monkeypatch):
     spark_submit.does(exit=1)
     code, document = doctor(spark_submit=True)
     trial = document["checks"][-1]
@@ -270,7 +270,7 @@ def test_a_spark_that_fails_is_told_with_its_own_words(spark_submit, doctor, mon
     assert trial["message"] == "Spark 4.0.1 ended with 1: the job's own output"
 
 
-def test_a_listener_that_writes_nothing_is_told(spark_submit, doctor):
+def test_a_listener_that_writes_nothing_is_reported(spark_submit, doctor):
     (spark_submit.home / "conf" / "spark-defaults.conf").write_text(
         "spark.openlineage.disabled true\n"
     )

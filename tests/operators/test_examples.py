@@ -29,7 +29,7 @@ def test_every_example_loads(dag_bag):
     assert files
 
 
-def test_examples_are_told_as_such_and_start_at_a_fixed_date(dag_bag):
+def test_examples_are_tagged_as_such_and_start_at_a_fixed_date(dag_bag):
     for dag in dag_bag.dags.values():
         assert dag.tags == {"example"}
         assert dag.start_date is not None

@@ -1,4 +1,4 @@
-"""``explain``: what templates and tasks are meant to touch, before anything runs."""
+"""``explain``: what templates and tasks are expected to access, before anything runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def explained(run):
     return explained
 
 
-def told(document):
+def expectations_of(document):
     """Give dataset, summary and the expressions of each expectation."""
     return [
         (e["dataset"]["name"], e["summary"], [x for s in e["from"] for x in s["expressions"]])
@@ -112,10 +112,10 @@ def told(document):
     ],
 )  # fmt: skip
 def test_a_template_is_explained(explained, text, options, expected):
-    assert told(explained(text, *options)) == [expected]
+    assert expectations_of(explained(text, *options)) == [expected]
 
 
-def test_the_characters_of_each_value_are_told(explained):
+def test_the_characters_of_each_value_are_given(explained):
     document = explained("s3a://lake/t/dt={{ ds }}/x=1", "--logical-date", "2024-05-06")
     [rendered] = document["rendered"]
     [span] = rendered["spans"]
@@ -124,7 +124,7 @@ def test_the_characters_of_each_value_are_told(explained):
     assert facet["partitions"][0]["dimensions"] == {"dt": "2024-05-06", "x": "1"}
 
 
-def test_dates_that_are_in_no_path_are_told_apart(explained):
+def test_dates_that_are_in_no_path_are_listed_apart(explained):
     document = explained("--day={{ ds }}", "--logical-date", "2024-05-06")
     assert document["expectations"] == []
     assert [d["value"] for d in document["dates"]] == ["2024-05-06"]
@@ -135,7 +135,7 @@ def test_rules_can_be_tried_out(explained, tmp_path):
     rules.write_text('- dataset: "s3://lake/*"\n  layout: "{event_date:%Y/%m/%d}/{hour:%H}"\n')
     text = "s3a://lake/clicks/{{ logical_date.strftime('%Y/%m/%d/%H') }}"
     document = explained(text, "--logical-date", "2024-05-06T03", "--rules", str(rules))
-    assert told(document)[0][:2] == ("clicks", "event_date=2024-05-06/hour=03")
+    assert expectations_of(document)[0][:2] == ("clicks", "event_date=2024-05-06/hour=03")
 
 
 def test_for_people_it_is_prose(run):
@@ -173,7 +173,7 @@ def test_for_people_it_is_prose(run):
         ),
     ],
 )
-def test_what_cannot_be_explained_is_said_with_the_mend(run, argv, message):
+def test_what_cannot_be_explained_is_reported_with_the_fix(run, argv, message):
     done = run(*argv)
     assert done.code == 2
     assert message in done.err
@@ -235,7 +235,7 @@ def test_the_example_is_explained_before_it_runs(explain_task, monkeypatch):
 
     lake = example.dag.params["lake"]
     daily = explain_task(example.dag, "daily_delays", *DAY)
-    partitioned = [(n, s, x) for n, s, x in told(daily) if "=" in s]
+    partitioned = [(n, s, x) for n, s, x in expectations_of(daily) if "=" in s]
     assert partitioned == [
         (f"{lake}/weather", "observed_date=2013-01-07", ["ds"]),
         (f"{lake}/daily_delays", "flight_date=2013-01-07", ["ds"]),
@@ -244,10 +244,10 @@ def test_the_example_is_explained_before_it_runs(explain_task, monkeypatch):
         ("2013-01-07", "application_args[3]")
     ]
     weekly = explain_task(example.dag, "weekly_report", *DAY)
-    assert (f"{lake}/weekly_report", "week_ending=2013-01-07", ["ds"]) in told(weekly)
+    assert (f"{lake}/weekly_report", "week_ending=2013-01-07", ["ds"]) in expectations_of(weekly)
     assert [d["value"] for d in weekly["dates"]] == ["2013-01-01", "2013-01-07"]
     prepare = explain_task(example.dag, "prepare_flights", *DAY)
-    assert told(prepare) == [(lake, "no partition is named", [])]
+    assert expectations_of(prepare) == [(lake, "no partition is named", [])]
     assert example.dag.get_task("daily_delays").application_args[3] == "{{ ds }}"
 
 
@@ -290,7 +290,7 @@ def test_what_cannot_be_declared_is_a_problem(explain_task):
 def test_the_data_interval_is_that_of_the_timetable(explain_task):
     timetable = CronDataIntervalTimetable("@daily", timezone="UTC")
     dag = dag_of(schedule=timetable, application_args=["/lake/t/dt={{ data_interval_end | ds }}"])
-    assert told(explain_task(dag, "revenue", *DAY))[0][1] == "dt=2013-01-08"
+    assert expectations_of(explain_task(dag, "revenue", *DAY))[0][1] == "dt=2013-01-08"
 
 
 def test_an_instance_of_a_mapped_task_is_explained(explain_task):
@@ -299,9 +299,15 @@ def test_an_instance_of_a_mapped_task_is_explained(explain_task):
             application_args=[["/lake/t/dt={{ ds }}"], ["/lake/t/dt={{ macros.ds_add(ds, 1) }}"]]
         )
     first = explain_task(dag, "revenue", *DAY)
-    assert (first["subject"], told(first)[0][1]) == ("mapped.revenue[0]", "dt=2013-01-07")
+    assert (first["subject"], expectations_of(first)[0][1]) == (
+        "mapped.revenue[0]",
+        "dt=2013-01-07",
+    )
     second = explain_task(dag, "revenue", *DAY, "--map-index", "1")
-    assert (second["subject"], told(second)[0][1]) == ("mapped.revenue[1]", "dt=2013-01-08")
+    assert (second["subject"], expectations_of(second)[0][1]) == (
+        "mapped.revenue[1]",
+        "dt=2013-01-08",
+    )
 
 
 def test_the_run_of_a_partition_is_explained(explain_task):
@@ -323,13 +329,13 @@ def test_the_run_of_a_partition_is_explained(explain_task):
         pytest.param("revenue", ("--partition-key", "x"), "'ds' is undefined", id="dateless"),
     ],
 )
-def test_what_is_no_task_with_lineage_is_said(explain_task, task_id, argv, message):
+def test_what_is_no_task_with_lineage_is_reported(explain_task, task_id, argv, message):
     done = explain_task(dag_of(application_args=["{{ ds }}"]), task_id, *argv)
     assert done.code == 2
     assert message in done.err
 
 
-def test_a_database_that_cannot_be_used_is_said_without_its_url(run_command, monkeypatch):
+def test_a_database_that_cannot_be_used_is_reported_without_its_url(run_command, monkeypatch):
     def bagged(*_):
         statement = "SELECT 1"
         raise OperationalError(statement, {}, ValueError("postgresql://airflow:hunter2@db"))
@@ -342,17 +348,17 @@ def test_a_database_that_cannot_be_used_is_said_without_its_url(run_command, mon
 
 
 @pytest.mark.parametrize(
-    ("task_id", "code", "said"),
+    ("task_id", "code", "text"),
     [
         ("revenue", None, "shop.revenue"),
         ("other", 2, "holds a run of shop.revenue, and one of shop.other is asked for"),
     ],
 )
-def test_a_run_is_explained_to_its_own_task_only(run_command, tmp_path, task_id, code, said):
+def test_a_run_is_explained_to_its_own_task_only(run_command, tmp_path, task_id, code, text):
     shutil.copy(golden("staging_chain"), tmp_path / "events.ndjson")
     first = (tmp_path / "events.ndjson").read_text().splitlines()[0]
     run_id = json.loads(first)["run"]["runId"]
     CaptureBundle(tmp_path, Manifest(run_id, job=JobName("airflow", "shop.revenue"))).save()
     done = run_command("shop", task_id, "--run", str(tmp_path))
     assert done.code == code
-    assert said in (done.err if code else done.out)
+    assert text in (done.err if code else done.out)

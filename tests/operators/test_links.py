@@ -79,7 +79,7 @@ def test_while_the_task_runs_they_are_there_of_its_last_run(spark_submit, execut
         ("file", "/lake/with space/ümsatz"),
     ],
 )
-def test_names_of_all_kinds_are_addressed(namespace, name):
+def test_names_of_all_kinds_are_linked(namespace, name):
     url = links(known(operator(), (namespace, name)), None)["Output columns"]
     assert list(map(unquote, url.removeprefix(f"{COLUMNS}/").split("/"))) == [namespace, name]
 
@@ -93,7 +93,7 @@ def test_an_output_without_a_page_is_passed_over():
 @pytest.mark.parametrize(
     ("task", "setting"),
     [
-        pytest.param({}, ("WEB_URL", ""), id="nobody says where the pages are"),
+        pytest.param({}, ("WEB_URL", ""), id="the pages are not configured"),
         pytest.param({}, ("BACKEND", "generic"), id="pages of another backend"),
         pytest.param({}, ("DISABLED", "True"), id="no lineage at all"),
         pytest.param({"lineage": False}, ("STRICT", "False"), id="no lineage of this task"),

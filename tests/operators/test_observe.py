@@ -46,8 +46,8 @@ def test_the_observer_is_a_private_zip_in_the_bundle(spark_submit, execute, capt
     assert path.parent == manifest.parent
     assert oct(path.stat().st_mode & 0o777) == "0o600"
     assert "sitecustomize.py" in zipfile.ZipFile(path).namelist()
-    told = spark_submit.given.conf["spark.sparklineage.observations"]
-    assert told == str(path.with_name("observations.ndjson"))
+    given = spark_submit.given.conf["spark.sparklineage.observations"]
+    assert given == str(path.with_name("observations.ndjson"))
 
 
 def test_it_comes_after_the_users_own_files(spark_submit, execute):

@@ -1,4 +1,4 @@
-"""A run that touched the wrong partition: said, counted, stopped; and recorded on assets."""
+"""A run that accessed the wrong partition: logged, counted, stopped; and recorded on assets."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def test_the_wrong_partition_is_a_warning_with_both(run, caplog, counted):
     assert (entry["status"], task.check.status) == ("unexpected", "unexpected")
     assert entry["unexpected"]["summary"] == "dt=2024-05-05"
     assert entry["missing"]["summary"] == "dt=2024-05-06"
-    [said] = [w for w in warnings(caplog) if "than expected" in w]
+    [warning] = [w for w in warnings(caplog) if "than expected" in w]
     assert (
         "/lake/revenue: wrote dt=2024-05-05 and did not write dt=2024-05-06; expected "
-        "dt=2024-05-06 (/lake/revenue/dt={{ ds }} in application_args[1])." in said
+        "dt=2024-05-06 (/lake/revenue/dt={{ ds }} in application_args[1])." in warning
     )
     assert counted["sparklineage.partition_check.unexpected"] == 1
 
@@ -146,10 +146,10 @@ def test_the_bundle_of_a_failed_check_is_kept_and_says_what_was_sent(run, captur
     assert event["eventType"] == "FAIL"
     sent = task.get_openlineage_facets_on_failure(None)
     assert [d["name"] for d in event["outputs"]] == [d.name for d in sent.outputs]
-    said = event["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
+    reported = event["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
     writes = Serde.to_dict(task.check)["writes"]
     by_name = {entry["dataset"]["name"]: entry for entry in writes}
-    assert {entry["dataset"]["name"]: entry for entry in said} == by_name
+    assert {entry["dataset"]["name"]: entry for entry in reported} == by_name
     assert cli.main(["show", str(manifest.parent)]) == 0
     assert "unexpected dt=2024-05-05" in capsys.readouterr().out
 
@@ -215,7 +215,7 @@ def test_a_callback_gets_the_mismatches(run, caplog):
 
 
 @pytest.mark.parametrize(
-    ("callback", "said"),
+    ("callback", "message"),
     [
         pytest.param(lambda _: 1 / 0, "failed", id="raises"),
         pytest.param(lambda _: sys.exit(3), "failed", id="exits"),
@@ -224,11 +224,13 @@ def test_a_callback_gets_the_mismatches(run, caplog):
     ],
 )
 @pytest.mark.parametrize("policy", ["warn", "fail"])
-def test_a_callback_that_misbehaves_costs_no_task(run, caplog, monkeypatch, callback, said, policy):
+def test_a_callback_that_misbehaves_costs_no_task(
+    run, caplog, monkeypatch, callback, message, policy
+):
     monkeypatch.setattr(partition_check, "CALLBACK_S", 0.05)
     task = run("2024-05-05", on_partition_mismatch=policy, on_partition_mismatch_callback=callback)
     assert isinstance(task.error, AirflowFailException) == (policy == "fail")
-    assert any(f"on_partition_mismatch_callback {said}" in w for w in warnings(caplog))
+    assert any(f"on_partition_mismatch_callback {message}" in w for w in warnings(caplog))
 
 
 def test_the_timeout_of_the_task_ends_a_callback_and_not_the_task(run, caplog, monkeypatch):
@@ -250,7 +252,7 @@ def test_metrics_that_cannot_be_counted_do_not_hide_a_mismatch(run, caplog, monk
     assert any("were not counted" in w for w in warnings(caplog))
 
 
-def test_a_glob_of_no_dataset_is_said(run, caplog):
+def test_a_glob_of_no_dataset_is_reported(run, caplog):
     run("2024-05-05", on_partition_mismatch="fail", check_partitions_of=["/lake/revenues"])
     assert any("'/lake/revenues', and the job accessed no such" in w for w in warnings(caplog))
 
@@ -276,7 +278,7 @@ def test_a_slip_in_an_argument_is_an_error_of_the_dag(wrong):
         SparkLineageSubmitOperator(task_id="revenue", application="job.py", **wrong)
 
 
-def test_a_job_that_failed_is_not_checked_besides(run, caplog):
+def test_a_job_that_failed_is_not_also_checked(run, caplog):
     task = run("2024-05-05", on_partition_mismatch="fail", exit=1)
     assert not isinstance(task.error, AirflowFailException)
     assert of_output(task)["status"] == "unexpected"
@@ -404,14 +406,14 @@ def test_partitions_that_are_not_certain_fail_nothing_and_are_not_recorded(run, 
     assert task.error is None
     assert of_output(task)["status"] == "unexpected"
     assert task.events == {}
-    said = " ".join(warnings(caplog))
-    assert "than expected" in said
-    assert "not certain, so none is recorded" in said
+    logged = " ".join(warnings(caplog))
+    assert "than expected" in logged
+    assert "not certain, so none is recorded" in logged
     [note] = [d for d in task.degradations if d["code"] == "partitions_inexact"]
     assert "/lake/revenue were written is not certain" in note["message"]
 
 
-def test_an_airflow_that_records_no_partitions_is_said(run, caplog):
+def test_an_airflow_that_records_no_partitions_is_reported(run, caplog):
     class OlderEvents(dict):
         def __missing__(self, asset):
             return SimpleNamespace()
@@ -421,7 +423,7 @@ def test_an_airflow_that_records_no_partitions_is_said(run, caplog):
     assert any("Airflow records partitions of assets from 3.3 on" in w for w in warnings(caplog))
 
 
-def test_too_many_keys_are_said_and_none_is_recorded(run, caplog, monkeypatch):
+def test_too_many_keys_are_reported_and_none_is_recorded(run, caplog, monkeypatch):
     monkeypatch.setattr(partition_check, "MAX_KEYS", 1)
     task = run("2024-05-05", "2024-05-06", outlets=[REVENUE], record_asset_partitions=True)
     assert task.events == {}

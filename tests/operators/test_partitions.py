@@ -39,14 +39,14 @@ def run(spark_submit, execute, context):
 
     def run(task, day="2024-05-06", **more):
         spark_submit.does("staging_chain")
-        moment = pendulum.parse(day)
+        start = pendulum.parse(day)
         task = task.prepare_for_execution()
         of_run = {
             **context,
             "ds": day,
-            "logical_date": moment,
-            "data_interval_start": moment,
-            "data_interval_end": moment.add(days=1),
+            "logical_date": start,
+            "data_interval_start": start,
+            "data_interval_end": start.add(days=1),
             "macros": MacrosAccessor(),
             "params": {},
             "task": task,
@@ -107,11 +107,11 @@ def test_partitions_of_templated_paths_meet_the_datasets_that_spark_reports(run)
     assert partitions(task.complete.outputs) == {"/lake/revenue": [{"dt": "2024-05-06"}]}
     assert sources(task.complete) == {"/lake/customers": [("path", "version", "2024-05-06")]}
     assert sources(task.complete, "writes") == {"/lake/revenue": [("path", "dt", "2024-05-06")]}
-    # A path has no side, so nothing is said of it before Spark has spoken.
+    # A path has no side, so it is in no event before Spark has reported.
     assert (task.start.inputs, task.start.outputs) == ([], [])
 
 
-def test_declarations_are_said_from_the_start(run):
+def test_declarations_are_in_the_event_from_the_start(run):
     task = run(
         operator(
             reads=[
@@ -233,10 +233,10 @@ def test_the_run_of_a_partition(run, context):
         ),
     ],
 )
-def test_what_makes_no_sense_is_said_and_costs_no_task(run, reads, message):
+def test_what_makes_no_sense_is_reported_and_costs_no_task(run, reads, message):
     lineage = run(operator(reads=reads)).complete
-    said = [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
-    assert message in " ".join(said)
+    messages = [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    assert message in " ".join(messages)
     assert "declaration_unusable" in codes(lineage)
 
 
@@ -290,9 +290,9 @@ def test_what_else_is_in_an_argument_stays_there(run, captures, monkeypatch):
         )
     )
     lineage = task.complete
-    said = [Serde.to_json(f) for f in (*lineage.inputs, *lineage.outputs)]
-    said += [Serde.to_json(f) for f in lineage.run_facets.values()]
-    assert "hunter2" not in "".join(said)
+    facets = [Serde.to_json(f) for f in (*lineage.inputs, *lineage.outputs)]
+    facets += [Serde.to_json(f) for f in lineage.run_facets.values()]
+    assert "hunter2" not in "".join(facets)
     [manifest] = captures()
     assert "hunter2" not in manifest.read_text()
     check = lineage.run_facets["sparkLineage_partitionCheck"]
@@ -300,7 +300,7 @@ def test_what_else_is_in_an_argument_stays_there(run, captures, monkeypatch):
     assert [s["template"] for s in revenue["from"]] == ["/lake/revenue/dt={{ ds }}"]
 
 
-def test_a_table_that_spark_does_not_report_is_said(run):
+def test_a_table_that_spark_does_not_report_is_a_degradation(run):
     lineage = run(operator(reads=["analytics.rates"])).complete
     assert "declaration_unbound" in codes(lineage)
 
@@ -308,8 +308,8 @@ def test_a_table_that_spark_does_not_report_is_said(run):
 def test_wrong_rules_are_named_and_cost_no_task(run, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__PARTITIONING", "- {datasett: x}")
     lineage = run(operator()).complete
-    said = [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
-    assert "datasett" in " ".join(said)
+    messages = [d["message"] for d in lineage.run_facets["sparkLineage_capture"].degradations]
+    assert "datasett" in " ".join(messages)
 
 
 def test_rules_name_the_partitions_of_folders_without_columns(run, monkeypatch):
@@ -332,7 +332,7 @@ def test_maxima_are_those_of_the_configuration(run, monkeypatch):
     assert "partitions_cut" in codes(lineage)
 
 
-def test_the_bundle_holds_all_that_the_replay_needs(run, captures, monkeypatch):
+def test_the_bundle_has_all_that_the_replay_needs(run, captures, monkeypatch):
     from airflow_provider_sparklineage.event import openlineage
     from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
     from airflow_provider_sparklineage.spark.capture import bundle as capture

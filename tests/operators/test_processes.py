@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import golden
 
-pytestmark = pytest.mark.airflow  # beside the other tests that start processes
+pytestmark = pytest.mark.airflow  # as are the other tests that start processes
 STAGING = str(golden("staging_chain"))
 
 

@@ -53,13 +53,13 @@ def test_airflow_knows_the_connection_type_and_the_options():
         env={**os.environ, "COLUMNS": "300"},
     )
     assert done.returncode == 0, done.stderr
-    said = dict(part.partition("\n")[::2] for part in done.stdout.split("COMMAND ")[1:])
-    [hook] = [line for line in said["providers hooks"].splitlines() if "sparklineage" in line]
+    printed = dict(part.partition("\n")[::2] for part in done.stdout.split("COMMAND ")[1:])
+    [hook] = [line for line in printed["providers hooks"].splitlines() if "sparklineage" in line]
     assert "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook" in hook
     assert "Spark Lineage" in hook
-    assert "sparklineage" in said["providers behaviours"].split()
-    assert "airflow-provider-sparklineage" in said["providers configs"]
-    listed = said["config list --section sparklineage --include-descriptions"]
+    assert "sparklineage" in printed["providers behaviours"].split()
+    assert "airflow-provider-sparklineage" in printed["providers configs"]
+    listed = printed["config list --section sparklineage --include-descriptions"]
     for option in OPTIONS:
         assert f"{option.name} = " in listed
         assert option.description.split()[0] in listed

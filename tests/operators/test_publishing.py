@@ -110,7 +110,7 @@ def test_every_try_is_in_the_archive_in_full(spark_submit, execute, context, pus
     assert parts_of(archive.read(TASK))[:2] == parts_of(pushed())[:2]
 
 
-def test_an_xcom_is_bounded_and_says_what_it_lacks(
+def test_an_xcom_is_bounded_and_reports_what_was_dropped(
     spark_submit, execute, context, pushed, archive, monkeypatch
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__XCOM_MAX_BYTES", "1500")
@@ -119,22 +119,20 @@ def test_an_xcom_is_bounded_and_says_what_it_lacks(
     value = context["ti"].xcoms["sparklineage"]
     assert len(json.dumps(value)) <= 1500
     assert "detail_dropped" in codes(pushed())
-    said = pushed()["run"]["facets"]["sparkLineage_capture"]["degradations"]
-    assert any("[sparklineage] xcom_max_bytes" in d["message"] for d in said)
+    degradations = pushed()["run"]["facets"]["sparkLineage_capture"]["degradations"]
+    assert any("[sparklineage] xcom_max_bytes" in d["message"] for d in degradations)
     assert [d["name"] for d in pushed()["outputs"]] == [
         d["name"] for d in archive.read(TASK)["outputs"]
     ]
     assert "detail_dropped" not in codes(archive.read(TASK))
 
 
-def test_what_fits_nowhere_is_said_in_the_log(
-    spark_submit, execute, context, complaints, monkeypatch
-):
+def test_what_fits_nowhere_is_logged(spark_submit, execute, context, complaints, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__XCOM_MAX_BYTES", "50")
     execute(operator())
     assert context["ti"].xcoms == {}
-    [said] = complaints()
-    assert "[sparklineage] xcom_max_bytes" in said
+    [complaint] = complaints()
+    assert "[sparklineage] xcom_max_bytes" in complaint
 
 
 def test_xcoms_can_be_switched_off(spark_submit, execute, context, complaints, monkeypatch):
@@ -158,9 +156,9 @@ def test_an_unreachable_archive_is_one_warning(
     spark_submit.does(events="staging_chain")
     execute(operator())
     assert pushed()["outputs"]
-    [said] = complaints()
-    assert url in said
-    assert "archive_url" in said
+    [complaint] = complaints()
+    assert url in complaint
+    assert "archive_url" in complaint
 
 
 @pytest.mark.parametrize("error", [RuntimeError("database is away"), AirflowTaskTimeout("late")])

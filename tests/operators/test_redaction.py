@@ -60,21 +60,21 @@ def parts(columns, description="amount", **dataset):
 
 
 def test_columns_called_like_secrets_keep_their_lineage(redactor):
-    said = parts(["password", "token_count", "api_key"]).outputs
-    before = copy.deepcopy(said)
-    assert redactor.redact(said, max_depth=20) == before
+    outputs = parts(["password", "token_count", "api_key"]).outputs
+    before = copy.deepcopy(outputs)
+    assert redactor.redact(outputs, max_depth=20) == before
 
 
 def test_the_redactor_would_eat_them_if_they_were_dicts(redactor):
-    said = {"fields": {"password": {"inputFields": [{"name": "orders"}]}}}
-    redacted = redactor.redact(said, max_depth=20)
+    facet = {"fields": {"password": {"inputFields": [{"name": "orders"}]}}}
+    redacted = redactor.redact(facet, max_depth=20)
     assert redacted == {"fields": {"password": {"inputFields": [{"name": "***"}]}}}
 
 
 def test_partitions_of_a_column_called_token_keep_their_values(redactor):
     partitions = frozenset({Partition.of([("token", "abc")])})
-    said = parts(["a"], selected=Selected(Partitions(partitions), partitions)).outputs
-    [output] = redactor.redact(said, max_depth=20)
+    outputs = parts(["a"], selected=Selected(Partitions(partitions), partitions)).outputs
+    [output] = redactor.redact(outputs, max_depth=20)
     [partition] = output.outputFacets["subset"].outputCondition["partitions"]
     assert partition == {"dimensions": {"token": "abc"}, "identifier": "token=abc"}
 
@@ -90,18 +90,18 @@ def test_the_redactor_does_not_go_through_column_lineage(redactor, monkeypatch):
     monkeypatch.setattr(type(redactor), "_redact", counting)
     counts = []
     for number in (1, 10_000):
-        said = parts([f"c{n}" for n in range(number)]).outputs
+        outputs = parts([f"c{n}" for n in range(number)]).outputs
         visited.clear()
-        redactor.redact(said, max_depth=20)
+        redactor.redact(outputs, max_depth=20)
         counts.append(len(visited))
     assert counts[0] == counts[1] > 0
 
 
 def test_secrets_that_airflow_knows_are_masked_where_its_redactor_does_not_look(redactor):
     partitions = frozenset({Partition.of([("dt", SECRET)])})
-    said = parts(["a"], f"x = '{SECRET}'", selected=Selected(Partitions(partitions), partitions))
-    assert SECRET not in str(said)
-    [output] = said.outputs
+    event = parts(["a"], f"x = '{SECRET}'", selected=Selected(Partitions(partitions), partitions))
+    assert SECRET not in str(event)
+    [output] = event.outputs
     [source] = output.facets["columnLineage"].fields["a"]["inputFields"]
     assert source["transformations"][0]["description"] == "x = '***'"
 

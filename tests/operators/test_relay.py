@@ -22,7 +22,7 @@ CASE = "staging_chain"
 
 
 class _Handler(Handler):
-    """Takes events as Marquez does, and misbehaves as told."""
+    """Takes events as Marquez does, and misbehaves as configured."""
 
     def post(self):
         server = self.server
@@ -112,9 +112,9 @@ def test_a_backend_that_breaks_is_not_asked_again_and_the_event_says_so(
     task = operator()
     execute(task)
     assert len(backend.events) == 3
-    [said] = relay_troubles(task)
-    assert said.startswith("Of 17 Spark events 2 were sent on: RetryError: ")
-    assert "500" in said
+    [trouble] = relay_troubles(task)
+    assert trouble.startswith("Of 17 Spark events 2 were sent on: RetryError: ")
+    assert "500" in trouble
 
 
 def test_one_event_that_the_backend_refuses_does_not_keep_the_others(
@@ -126,8 +126,10 @@ def test_one_event_that_the_backend_refuses_does_not_keep_the_others(
     task = operator()
     execute(task)
     assert kinds(backend.events) == kinds(recorded())
-    [said] = relay_troubles(task)
-    assert said.startswith("Of 17 Spark events 16 were sent on: one was refused (HTTPError: 422 ")
+    [trouble] = relay_troubles(task)
+    assert trouble.startswith(
+        "Of 17 Spark events 16 were sent on: one was refused (HTTPError: 422 "
+    )
 
 
 @pytest.mark.parametrize("kind", ["http", "async_http"])
@@ -142,12 +144,12 @@ def test_a_backend_that_hangs_costs_the_task_its_time_and_no_more(
     begun = time.monotonic()
     execute(task)
     assert time.monotonic() - begun < 12
-    assert task.lineage_try.collected["outputs"]  # the merged lineage is whole
-    [said] = relay_troubles(task)
+    assert task.lineage_try.collected["outputs"]  # the merged lineage is complete
+    [trouble] = relay_troubles(task)
     sent = len(backend.events)
     time.sleep(1)
     assert len(backend.events) == sent  # nobody goes on sending
-    assert "Spark events" in said
+    assert "Spark events" in trouble
 
 
 _LEAVING = """
@@ -169,28 +171,28 @@ def test_what_a_transport_has_started_ends_with_it(tmp_path, monkeypatch):
     transport = {"transport": {"type": "leaving.LeavingTransport"}}
     begun = time.monotonic()
     line = golden(CASE).read_bytes().splitlines(keepends=True)[0]
-    sent = send([line] * 200, transport, seconds=3)  # more than a pipe holds
+    sent = send([line] * 200, transport, seconds=3)  # more than fits into a pipe
     assert sent.stopped == "time was up"
     assert time.monotonic() - begun < 10
 
 
-def test_a_backend_that_is_not_there_is_told(spark_submit, execute, transport):
+def test_a_backend_that_is_not_there_is_reported(spark_submit, execute, transport):
     transport(type="http", url="http://127.0.0.1:9", retry={"total": 0})
     spark_submit.does(CASE)
     task = operator()
     execute(task)
-    [said] = relay_troubles(task)
-    assert said.startswith("Of 17 Spark events 0 were sent on: ConnectionError: ")
+    [trouble] = relay_troubles(task)
+    assert trouble.startswith("Of 17 Spark events 0 were sent on: ConnectionError: ")
 
 
-def test_a_transport_that_cannot_be_made_is_told(spark_submit, execute, transport):
+def test_a_transport_that_cannot_be_made_is_reported(spark_submit, execute, transport):
     transport(type="carrier_pigeon")
     spark_submit.does(CASE)
     task = operator()
     execute(task)
-    [said] = relay_troubles(task)
-    assert said.startswith("Of 17 Spark events 0 were sent on: ")
-    assert "carrier_pigeon" in said
+    [trouble] = relay_troubles(task)
+    assert trouble.startswith("Of 17 Spark events 0 were sent on: ")
+    assert "carrier_pigeon" in trouble
 
 
 def test_the_console_transport_writes_into_the_tasks_log(spark_submit, execute, transport, caplog):
@@ -248,8 +250,8 @@ def test_a_task_timeout_that_fires_while_sending_costs_the_relay_only(
     task = operator()
     execute(task)
     assert task.lineage_try.collected["outputs"]
-    [said] = relay_troubles(task)
-    assert "execution_timeout" in said
+    [trouble] = relay_troubles(task)
+    assert "execution_timeout" in trouble
 
 
 def test_what_airflow_masks_is_masked_and_the_key_of_the_transport_is_in_no_file(

@@ -69,7 +69,7 @@ def expanded(task, index, context=None):
     return rendered(task, {**context, **run})
 
 
-def told(task):
+def dated(task):
     """Give the field and the dated characters of each traced text."""
     traces = task.lineage_try.traces
     assert traces is not None
@@ -91,7 +91,7 @@ def test_all_fields_that_can_name_data_are_traced():
             inlets=[Asset("s3://lake/orders")],
         )
     )
-    assert told(task) == {
+    assert dated(task) == {
         "application_args[0]": [],
         "application_args[1]": [DAY],
         "conf[spark.shop.day]": ["20240506"],
@@ -123,7 +123,9 @@ def test_all_fields_that_can_name_data_are_traced():
     ],
 )
 def test_airflows_own_macros_and_filters_are_followed(template, value):
-    assert told(rendered(operator(application_args=[template]))) == {"application_args[0]": [value]}
+    assert dated(rendered(operator(application_args=[template]))) == {
+        "application_args[0]": [value]
+    }
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_airflows_own_macros_and_filters_are_followed(template, value):
 def test_hours_around_a_change_of_the_clocks_are_the_rendered_ones(hour, expected):
     template = "{{ logical_date.in_timezone('Europe/Berlin').strftime('%Y-%m-%dT%H%z') }}"
     task = rendered(operator(application_args=[template]), of_run(hour))
-    assert told(task) == {"application_args[0]": [expected]}
+    assert dated(task) == {"application_args[0]": [expected]}
 
 
 def test_default_args_are_traced():
@@ -146,7 +148,7 @@ def test_default_args_are_traced():
         "d", schedule=None, default_args={"conf": {"day": "{{ ds }}"}, "reads": ["/{{ ds }}"]}
     ):
         task = operator()
-    assert told(rendered(task)) == {"conf[day]": [DAY], "reads[0]": [DAY]}
+    assert dated(rendered(task)) == {"conf[day]": [DAY], "reads[0]": [DAY]}
 
 
 def test_macros_and_filters_of_the_dag_are_followed():
@@ -157,13 +159,13 @@ def test_macros_and_filters_of_the_dag_are_followed():
         user_defined_filters={"year": lambda ds: ds[:4]},
     ):
         task = operator(application_args=["s3://{{ bucket }}/{{ month(ds) }}/{{ ds | year }}"])
-    assert told(rendered(task)) == {"application_args[0]": ["2024-05", "2024"]}
+    assert dated(rendered(task)) == {"application_args[0]": ["2024-05", "2024"]}
 
 
 def test_a_field_that_was_set_after_the_constructor_is_traced():
     task = operator()
     task.conf = {"day": "{{ ds }}"}
-    assert told(rendered(task)) == {"conf[day]": [DAY]}
+    assert dated(rendered(task)) == {"conf[day]": [DAY]}
 
 
 def test_what_an_upstream_task_gives_is_no_template():
@@ -175,7 +177,7 @@ def test_what_an_upstream_task_gives_is_no_template():
 
     task = rendered(operator(application_args=["{{ ds }}", "x"], reads=[Upstream()]))
     assert task.reads == [["{{ ds }}", 1]]
-    assert told(task) == {
+    assert dated(task) == {
         "application_args[0]": [DAY],
         "application_args[1]": [],
         "reads[0][0]": [],
@@ -197,7 +199,7 @@ def test_a_real_xcom_arg_is_no_template():
         task = operator(reads=[Producer(task_id="up").output, "/lake/dt={{ ds }}"])
     context = of_run(ti=TaskInstance(), expanded_ti_count=None)
     task = rendered(task, context)
-    assert told(task) == {"reads[0]": [], "reads[1]": [DAY]}
+    assert dated(task) == {"reads[0]": [], "reads[1]": [DAY]}
     [text, *_] = task.lineage_try.traces
     assert text.value == text.template == "/lake/from/upstream"
 
@@ -214,7 +216,7 @@ def test_native_rendering_is_traced(native, value):
         )
     task = rendered(task)
     assert task.conf["day"] == value
-    assert told(task) == {
+    assert dated(task) == {
         "application_args[0]": ["--day"] if native else [],
         "application_args[1]": [DAY],
         "conf[day]": ["20240506"],
@@ -242,8 +244,8 @@ def test_declarations_that_render_themselves_are_traced_once_per_run():
     task = operator(reads=[Declared("/lake/{{ run_id }}", {"dt": "{{ ds }}"})])
     first = rendered(task)
     second = rendered(task, of_run(pendulum.datetime(1970, 1, 1)))
-    assert told(first) == {"reads[0].uri": [], "reads[0].partitions[dt]": [DAY]}
-    assert told(second) == {"reads[0].uri": [], "reads[0].partitions[dt]": ["1970-01-01"]}
+    assert dated(first) == {"reads[0].uri": [], "reads[0].partitions[dt]": [DAY]}
+    assert dated(second) == {"reads[0].uri": [], "reads[0].partitions[dt]": ["1970-01-01"]}
     assert [t.template for t in first.lineage_try.traces] == ["/lake/{{ run_id }}", "{{ ds }}"]
 
 
@@ -255,7 +257,7 @@ def test_a_template_file_is_traced_by_its_content(tmp_path):
     with DAG("d", schedule=None, template_searchpath=[str(tmp_path)]):
         task = FileOperator(task_id="t", application="a", conf={"job": "job.json"})
     task = rendered(task)
-    assert told(task) == {"conf[job]": [DAY]}
+    assert dated(task) == {"conf[job]": [DAY]}
     assert task.lineage_try.traces[0].template == '{"day": "{{ ds }}"}'
 
 
@@ -267,8 +269,8 @@ def test_literals_that_a_task_is_expanded_over_are_traced():
         mapped = SparkLineageSubmitOperator.partial(
             task_id="t", application="a", conf={"day": "{{ ds }}"}
         ).expand(application_args=[["/{{ ds }}"], ["/x", "{{ ds_nodash }}"]])
-    assert told(expanded(mapped, 0)) == {"application_args[0]": [DAY], "conf[day]": [DAY]}
-    assert told(expanded(mapped, 1)) == {
+    assert dated(expanded(mapped, 0)) == {"application_args[0]": [DAY], "conf[day]": [DAY]}
+    assert dated(expanded(mapped, 1)) == {
         "application_args[0]": [],
         "application_args[1]": ["20240506"],
         "conf[day]": [DAY],
@@ -280,7 +282,7 @@ def test_keyword_arguments_that_a_task_is_expanded_over_are_traced():
         mapped = SparkLineageSubmitOperator.partial(task_id="t", application="a").expand_kwargs(
             [{"reads": [f"/{{{{ macros.ds_add(ds, {n}) }}}}"]} for n in (0, 1)]
         )
-    assert told(expanded(mapped, 1)) == {"env_vars[DAY]": [DAY], "reads[0]": ["2024-05-07"]}
+    assert dated(expanded(mapped, 1)) == {"env_vars[DAY]": [DAY], "reads[0]": ["2024-05-07"]}
 
 
 def test_values_of_an_upstream_task_that_a_task_is_expanded_over_are_not_rendered(monkeypatch):
@@ -297,7 +299,7 @@ def test_values_of_an_upstream_task_that_a_task_is_expanded_over_are_not_rendere
     )
     task = expanded(mapped, 0)
     assert task.application_args == ["{{ ds }}"]
-    assert told(task) == {"application_args[0]": []}
+    assert dated(task) == {"application_args[0]": []}
     assert task.lineage_try.traces[0].variables == ()
 
 
@@ -309,7 +311,7 @@ def test_a_partition_run_has_its_key():
     task = operator(
         application_args=["{{ partition_key or ds }}", "{{ partition_date | ds_nodash }}"]
     )
-    assert told(rendered(task, context)) == {
+    assert dated(rendered(task, context)) == {
         "application_args[0]": [DAY],
         "application_args[1]": ["20240506"],
     }
@@ -326,7 +328,7 @@ def test_a_run_without_a_date_fails_in_rendering_and_nothing_is_traced():
 def test_a_rendering_that_fails_forgets_an_earlier_one():
     with DAG("d", schedule=None):
         task = rendered(operator(application_args=["{{ ds }}"]))
-    assert told(task) == {"application_args[0]": [DAY]}
+    assert dated(task) == {"application_args[0]": [DAY]}
     task.application_args = ["{{ nope }}"]
     with pytest.raises(jinja2.UndefinedError):
         task.render_template_fields(of_run())
@@ -379,7 +381,7 @@ def test_side_effects_of_templates_happen_once():
     template = "s3://{{ ti.xcom_pull('bucket') }}/dt={{ ds }}"
     task = rendered(operator(application_args=[template]), of_run(ti=TaskInstance()))
     assert calls == ["bucket"]
-    assert told(task) == {"application_args[0]": [DAY]}
+    assert dated(task) == {"application_args[0]": [DAY]}
 
 
 def test_nested_objects_with_templates_of_their_own_are_rendered_as_ever():
@@ -392,7 +394,7 @@ def test_nested_objects_with_templates_of_their_own_are_rendered_as_ever():
     nested = Nested()
     task = rendered(operator(reads=[nested], writes=["/{{ ds }}"]))
     assert nested.path == f"/{DAY}"
-    assert told(task) == {"writes[0]": [DAY]}
+    assert dated(task) == {"writes[0]": [DAY]}
 
 
 def test_loading_a_dag_does_not_load_what_traces():

@@ -223,7 +223,7 @@ def test_before_anything_ran_failure_carries_the_declarations(spark_submit):
 
 
 @pytest.mark.parametrize(
-    ("told", "code"),
+    ("script", "code"),
     [
         pytest.param({}, "no_events", id="no event file"),
         pytest.param({"events": "staging_chain", "bytes": 0}, "no_events", id="empty file"),
@@ -231,8 +231,10 @@ def test_before_anything_ran_failure_carries_the_declarations(spark_submit):
         pytest.param({"events": "killed_driver"}, "application_unfinished", id="killed driver"),
     ],
 )
-def test_missing_events_are_said_and_the_task_succeeds(spark_submit, execute, caplog, told, code):
-    spark_submit.does(**told)
+def test_missing_events_are_reported_and_the_task_succeeds(
+    spark_submit, execute, caplog, script, code
+):
+    spark_submit.does(**script)
     task = operator(reads=["/lake/declared"])
     execute(task)
     lineage = task.get_openlineage_facets_on_complete(None)
@@ -241,7 +243,7 @@ def test_missing_events_are_said_and_the_task_succeeds(spark_submit, execute, ca
     assert len(warnings(caplog)) == 1
 
 
-def test_garbage_and_events_of_another_application_are_said(
+def test_garbage_and_events_of_another_application_are_reported(
     spark_submit, execute, tmp_path, caplog
 ):
     from tests.conftest import golden

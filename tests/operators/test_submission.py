@@ -1,4 +1,4 @@
-"""What is submitted where something stands in the way: secrets, misfits, drivers elsewhere."""
+"""What is submitted where something stands in the way: secrets, misfits, remote drivers."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ def test_where_lineage_is_refused_the_key_is_no_argument_either(
     assert lies_open(given, tmp_path / "captures", task, caplog) == []
 
 
-def test_the_user_of_an_address_is_in_no_message_of_ours(spark_submit, execute, captures, caplog):
-    """spark-submit's own arguments are the user's; what is said of them is not."""
-    address = f"https://user:{SECRET}@repository/openlineage-spark_2.13-1.53.0.jar"
-    task = operator(jars=f"{address},{spark_submit.jar}")
+def test_the_user_of_a_url_is_in_no_message_of_ours(spark_submit, execute, captures, caplog):
+    """spark-submit's own arguments are the user's; messages about them are not."""
+    url = f"https://user:{SECRET}@repository/openlineage-spark_2.13-1.53.0.jar"
+    task = operator(jars=f"{url},{spark_submit.jar}")
     execute(task)
     [manifest] = captures()
-    assert "2 OpenLineage listeners" in (said := manifest.read_text())
-    assert SECRET not in said
+    assert "2 OpenLineage listeners" in (saved := manifest.read_text())
+    assert SECRET not in saved
     ours = [r.getMessage() for r in caplog.records if r.name.startswith("airflow_provider")]
     assert any("2 OpenLineage listeners" in text for text in ours)
     assert SECRET not in "".join(ours)
@@ -167,10 +167,10 @@ def test_airflows_own_transport_goes_by_the_file_and_without_its_defects(
     execute(task)
     given = spark_submit.given
     [(_mode, text)] = given.files.values()
-    said = text.replace("\\", "")
+    properties = text.replace("\\", "")
     user = f"{OL}transport.transports.user."
-    assert f"{user}auth.apiKey={SECRET}\n" in said  # the listener adds Bearer itself
-    assert f"{user}headers.X-Tenant={SECRET}-header" in said
+    assert f"{user}auth.apiKey={SECRET}\n" in properties  # the listener adds Bearer itself
+    assert f"{user}headers.X-Tenant={SECRET}-header" in properties
     assert given.conf[f"{user}url"] == "http://marquez:5000"
     assert f"{user}timeoutInMillis" not in given.conf  # half a second became 0 ms
     assert lies_open(given, tmp_path / "captures", task, caplog) == []
@@ -230,7 +230,7 @@ def test_extensions_go_where_the_listener_goes(spark_submit, execute, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda path: path, "does not exist"),
         (lambda path: listener_jar(path), "is a listener itself. Give it as listener_jar"),
@@ -239,18 +239,18 @@ def test_extensions_go_where_the_listener_goes(spark_submit, execute, tmp_path):
     ids=["missing", "a listener", "damaged"],
 )
 def test_an_extension_that_would_end_the_job_is_left_out(
-    spark_submit, execute, tmp_path, make, said
+    spark_submit, execute, tmp_path, make, message
 ):
     extension = make(tmp_path / "shop.jar")
     task = operator(listener_extensions=[str(extension)])
     execute(task)
     assert argument(spark_submit.given, "--jars") == str(spark_submit.jar)
-    assert said in degradations(task)["extension_unavailable"]
-    with pytest.raises(Exception, match=said):
+    assert message in degradations(task)["extension_unavailable"]
+    with pytest.raises(Exception, match=message):
         execute(operator(listener_extensions=[str(extension)], strict=True))
 
 
-def test_beside_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, execute, tmp_path):
+def test_next_to_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, execute, tmp_path):
     own = listener_jar(spark_submit.home / "jars" / "openlineage-spark_2.13-1.53.0.jar")
     extension = other_jar(tmp_path / "shop.jar")
     task = operator(listener_extensions=[str(extension)])
@@ -260,7 +260,7 @@ def test_beside_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, exec
     assert f"Take {own} away from there" in degradations(task)["extension_unavailable"]
 
 
-# --- drivers elsewhere ----------------------------------------------------------------------------
+# --- remote drivers -------------------------------------------------------------------------------
 
 CLUSTER = {"spark.submit.deployMode": "cluster"}
 
@@ -270,7 +270,7 @@ def cluster(monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077")
 
 
-def test_where_the_driver_is_elsewhere_nothing_is_injected_and_the_event_says_what_lacks(
+def test_with_a_remote_driver_nothing_is_injected_and_the_event_reports_what_is_missing(
     spark_submit, execute, cluster
 ):
     task = operator(conf=CLUSTER | KEYED)
@@ -278,18 +278,18 @@ def test_where_the_driver_is_elsewhere_nothing_is_injected_and_the_event_says_wh
     given = spark_submit.given
     assert not injected(given)
     assert (argument(given, "--jars"), argument(given, "--py-files")) == (None, None)
-    said = degradations(task)["driver_elsewhere"]
-    assert "neither the datasets, the columns nor the partitions" in said
+    message = degradations(task)["driver_elsewhere"]
+    assert "neither the datasets, the columns nor the partitions" in message
     assert SECRET not in json.dumps(given.argv)
 
 
-def test_strict_refuses_a_driver_elsewhere_before_submitting(spark_submit, execute, cluster):
+def test_strict_refuses_a_remote_driver_before_submitting(spark_submit, execute, cluster):
     with pytest.raises(Exception, match="not on this worker"):
         execute(operator(conf=dict(CLUSTER), strict=True))
     assert not spark_submit.ran
 
 
-def test_on_a_shared_mount_a_driver_elsewhere_is_collected(
+def test_on_a_shared_mount_a_remote_driver_is_collected(
     spark_submit, execute, cluster, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
@@ -333,14 +333,14 @@ def resume(monkeypatch, execute, context):
     return run
 
 
-def test_what_an_earlier_try_submitted_is_said_to_be_unknown(spark_submit, resume):
+def test_what_an_earlier_try_submitted_is_reported_as_unknown(spark_submit, resume):
     task = operator()
     resume(task)
     assert not spark_submit.ran
     assert "whose capture bundle is not here" in degradations(task)["submission_resumed"]
 
 
-def test_what_an_earlier_try_had_captured_is_told_by_the_one_that_resumed(
+def test_what_an_earlier_try_had_captured_is_reported_by_the_one_that_resumed(
     spark_submit, resume, monkeypatch, tmp_path, captures
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")

@@ -51,7 +51,7 @@ def engine():
 
 @pytest.fixture
 def session(engine):
-    """Give a session in which a task's third try has ended; what is done in it is undone."""
+    """Give a session in which a task's third try has ended; what is done in it is rolled back."""
     with engine.connect() as connection, connection.begin() as everything:
         of_run = {"dag_id": "shop", "run_id": "manual"}
         run = {**of_run, "run_type": "manual", "run_after": NOW, "state": "success"}
@@ -67,7 +67,7 @@ def session(engine):
 
 @pytest.fixture
 def ask(session):
-    """Ask as a user who may see the DAG; who may not is told in the browser's tests."""
+    """Ask as a user who may see the DAG; those who may not are in the browser's tests."""
     app = make_app()
     [route] = [r for r in app.routes if r.path.endswith("/lineage")]
     for guard in route.dependencies:
@@ -100,8 +100,8 @@ def is_at(session):
     """Put the task into a state, and to a try."""
 
     def put(state, try_number=LATEST):
-        said = {"state": state, "try_number": try_number}
-        session.execute(update(TaskInstance).values(**said))
+        values = {"state": state, "try_number": try_number}
+        session.execute(update(TaskInstance).values(**values))
 
     return put
 
@@ -200,21 +200,19 @@ def test_links_lead_to_the_task_s_own_backend(ask, push, monkeypatch, link, lead
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        pytest.param(
-            "s3://elsewhere/xcom/1", task_lineage.CUSTOM_XCOM_BACKEND, id="custom backend"
-        ),
+        pytest.param("s3://another/xcom/1", task_lineage.CUSTOM_XCOM_BACKEND, id="custom backend"),
         pytest.param({"a": 1}, "no lineage of a Spark job", id="another value"),
         pytest.param(json.dumps({"a": 1}), "no lineage of a Spark job", id="as text"),
         pytest.param("[" * 100_000, task_lineage.CUSTOM_XCOM_BACKEND, id="endless lists"),
     ],
 )
-def test_what_is_no_lineage_is_a_sentence(ask, push, value, said):
+def test_what_is_no_lineage_is_a_sentence(ask, push, value, message):
     push(value)
     answer = ask()
     assert answer["event"] is None
-    assert said in answer["message"]
+    assert message in answer["message"]
 
 
 @pytest.mark.parametrize("name", ["subprocess.Popen", "airflow.sdk.definitions.asset.Asset"])
@@ -225,5 +223,5 @@ def test_nothing_that_a_task_pushed_is_made_an_object_of_in_the_server(ask, push
 
 
 @pytest.mark.parametrize("query", [{"map_index": 2**40}, {"map_index": -2}, {"try_number": 0}])
-def test_numbers_that_no_database_holds_are_not_asked_for(ask, query):
+def test_numbers_that_fit_into_no_database_are_not_asked_for(ask, query):
     ask(422, **query)

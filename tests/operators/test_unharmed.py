@@ -21,7 +21,7 @@ TRANSPORT = "spark.openlineage.transport."
 
 @pytest.fixture
 def run(execute, context):
-    """Render and execute as the task runner does; give what the event says is missing."""
+    """Render and execute as the task runner does; give what the event reports as missing."""
 
     def run(after_rendering=lambda _: None, **kwargs):
         kwargs.setdefault("application_args", ["{{ ti.dag_id }}"])
@@ -38,26 +38,26 @@ def run(execute, context):
 
 @pytest.fixture
 def airflow_cfg():
-    """Say something in the section, as a line of airflow.cfg does."""
-    said = []
+    """Set something in the section, as a line of airflow.cfg does."""
+    names = []
 
-    def say(name, value):
+    def add(name, value):
         airflow_conf.read_string(f"[sparklineage]\n{name} = {value}\n")
-        said.append(name)
+        names.append(name)
 
-    yield say
-    for name in said:
+    yield add
+    for name in names:
         airflow_conf.remove_option("sparklineage", name)
 
 
-def test_a_percent_sign_in_airflow_cfg_costs_the_lineage_and_names_the_mend(
+def test_a_percent_sign_in_airflow_cfg_costs_the_lineage_and_names_the_fix(
     spark_submit, run, airflow_cfg
 ):
     airflow_cfg("partitioning", '[{dataset: "/lake/*", dimensions: [{field: d, format: "%Y"}]}]')
-    said = run()
+    degradations = run()
     assert spark_submit.ran
-    assert "[sparklineage] partitioning" in said["injection_failed"]
-    assert "%%" in said["injection_failed"]
+    assert "[sparklineage] partitioning" in degradations["injection_failed"]
+    assert "%%" in degradations["injection_failed"]
 
 
 ODD = (
@@ -84,17 +84,17 @@ def test_the_home_of_nobody_costs_the_lineage_and_names_the_option(
     spark_submit, run, monkeypatch, option
 ):
     monkeypatch.setenv(f"AIRFLOW__SPARKLINEAGE__{option}", "~nobody-of-this-name/lineage")
-    said = run()
+    degradations = run()
     assert spark_submit.ran
-    assert f"[sparklineage] {option.lower()} is '~nobody" in said["injection_failed"]
+    assert f"[sparklineage] {option.lower()} is '~nobody" in degradations["injection_failed"]
 
 
 @pytest.mark.parametrize("key", ["url", "endpoint", "auth.apiKey", "headers.X-Tenant"])
-def test_an_address_that_is_none_is_taken_for_a_secret(spark_submit, run, key):
-    address = "http://[not-an-address/s3cr3t-path"
-    run(conf={f"{TRANSPORT}type": "http", f"{TRANSPORT}{key}": address})
+def test_a_url_that_is_none_is_taken_for_a_secret(spark_submit, run, key):
+    url = "http://[not-a-url/s3cr3t-path"
+    run(conf={f"{TRANSPORT}type": "http", f"{TRANSPORT}{key}": url})
     given = spark_submit.given
-    assert address not in " ".join(given.argv)
+    assert url not in " ".join(given.argv)
     [(mode, text)] = given.files.values()
     assert mode == "0o600"
     assert "s3cr3t-path" in text
