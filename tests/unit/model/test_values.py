@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension
@@ -79,10 +79,14 @@ def test_zones_are_recognised(value, is_zoned):
     assert has_zone(canonical_value(value, "", of("timestamp"))) == is_zoned
 
 
-@given(st.text("0123456789-T W", max_size=10) | st.dates().map(str))
-def test_days_are_what_the_canonical_form_takes_for_days(text):
-    time = canonical_time(text)
-    if time is not None and len(time) == 10:
-        assert canonical_value(text, "", of("date")) == time
-    elif time is None and not re.fullmatch(r"-?\d{1,7}", text):
-        assert canonical_value(text, "", of("date")) == text
+@pytest.mark.parametrize("separator", ["-", ""])
+@given(day=st.dates())
+def test_a_day_is_what_the_canonical_form_takes_for_one(separator, day):
+    text = str(day).replace("-", separator)
+    assert canonical_value(text, "", of("date")) == canonical_time(text) == str(day)
+
+
+@given(st.text("0123456789-T W", max_size=10))
+def test_what_is_no_time_and_no_number_of_days_stays_as_it_is(text):
+    assume(canonical_time(text) is None and not re.fullmatch(r"-?\d{1,7}", text))
+    assert canonical_value(text, "", of("date")) == text
