@@ -60,20 +60,14 @@ def test_the_connection_sets_what_the_operator_does_not(spark_submit, execute, c
     assert "spark.sparklineage.observations" in spark_submit.given.conf
 
 
-def test_it_is_looked_up_once_a_try(spark_submit, execute, context, connection, monkeypatch):
+def test_it_is_looked_up_once_a_try(spark_submit, execute, context, connection, mocker):
     connection({"web_url": "http://marquez:3000"})
-    asked = []
-    look_up = BaseHook.get_connection
-    monkeypatch.setattr(
-        BaseHook,
-        "get_connection",
-        classmethod(lambda _, conn_id: asked.append(conn_id) or look_up(conn_id)),
-    )
+    look_up = mocker.spy(BaseHook, "get_connection")
     task = operator()
     for _ in range(2):
         task.render_template_fields(context)
         execute(task)
-    assert asked.count("sparklineage_default") == 2
+    assert look_up.call_args_list.count(mocker.call("sparklineage_default")) == 2
 
 
 def test_another_connection_can_be_named(spark_submit, execute, connection):

@@ -370,17 +370,13 @@ def test_a_defect_in_tracing_costs_the_spans_and_not_the_task(monkeypatch):
     assert (task.application_args, task.lineage_try.traces) == ([DAY], ())
 
 
-def test_side_effects_of_templates_happen_once():
-    calls = []
-
-    class TaskInstance:
-        def xcom_pull(self, task_ids):
-            calls.append(task_ids)
-            return "lake"
-
+def test_side_effects_of_templates_happen_once(mocker):
+    pull = mocker.stub("xcom_pull")
+    pull.return_value = "lake"
     template = "s3://{{ ti.xcom_pull('bucket') }}/dt={{ ds }}"
-    task = rendered(operator(application_args=[template]), of_run(ti=TaskInstance()))
-    assert calls == ["bucket"]
+    of_one = of_run(ti=SimpleNamespace(xcom_pull=pull))
+    task = rendered(operator(application_args=[template]), of_one)
+    pull.assert_called_once_with("bucket")
     assert dated(task) == {"application_args[0]": [DAY]}
 
 

@@ -68,15 +68,14 @@ ODD = (
 )
 
 
-def test_nothing_that_is_declared_keeps_a_job_from_being_submitted(run, monkeypatch, spark_submit):
-    submitted = []
-    monkeypatch.setattr(SparkSubmitHook, "submit", lambda *_: submitted.append(1))
+def test_nothing_that_is_declared_keeps_a_job_from_being_submitted(run, mocker, spark_submit):
+    submit = mocker.patch.object(SparkSubmitHook, "submit")
     for odd in ODD:
-        submitted.clear()
+        submit.reset_mock()
         run(reads=odd, writes=[odd, DatasetSubset(odd)], partition_key_dimensions=odd)
         run(reads=DatasetSubset("s3://lake/t", {"dt": odd}, odd), listener_extensions=odd)
         run(column_lineage=odd, observe=odd, relay_spark_events=odd, lineage_conn_id=odd)
-        assert len(submitted) == 3, odd
+        assert submit.call_count == 3, odd
 
 
 @pytest.mark.parametrize("option", ["CAPTURE_LOCATION", "LISTENER_JAR"])
@@ -121,15 +120,14 @@ def test_a_defect_in_making_facets_costs_the_lineage(spark_submit, execute, monk
     assert (lineage.inputs, lineage.outputs) == ([], [])
 
 
-def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch):
+def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch, mocker):
     """Airflow gives it seconds, in which it has to say what it knows."""
-    swept = []
-    monkeypatch.setattr(retention, "sweep_at_times", lambda *_, **__: swept.append(1))
+    sweep = mocker.patch.object(retention, "sweep_at_times")
     run()
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda *_: tasks[-1].on_kill())
     tasks = []
     run(tasks.append)
-    assert swept == [1]
+    sweep.assert_called_once()  # of the first run
 
 
 def test_a_try_that_cannot_be_identified_runs_without_lineage(

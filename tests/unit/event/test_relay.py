@@ -245,13 +245,13 @@ def test_nothing_is_sent_once_the_worker_has_gone():
         pytest.param(False, {"failed": 1, "pending": 3}, [("lost", 4)], id="time was up"),
     ],
 )
-def test_what_a_transport_took_and_did_not_deliver_is_told(done, stats, said):
+def test_what_a_transport_took_and_did_not_deliver_is_told(mocker, done, stats, said):
     transport = SimpleNamespace(close=lambda _: done, get_stats=lambda: stats)
     composite = SimpleNamespace(close=lambda _: done, transports=[transport, object()])
-    heard = []
-    emitter.close(Client(transport=transport), 1.0, lambda *result: heard.append(result))
-    emitter.close(Client(transport=composite), 1.0, lambda *result: heard.append(result))
-    assert heard == said * 2
+    tell = mocker.stub()
+    emitter.close(Client(transport=transport), 1.0, tell)
+    emitter.close(Client(transport=composite), 1.0, tell)
+    assert tell.call_args_list == [mocker.call(*result) for result in said * 2]
 
 
 def test_a_process_that_is_ended_in_mid_word_is_still_heard():

@@ -171,14 +171,10 @@ def test_there_is_no_listener_for_every_scala(env, given):
         fetching.fetch("2.11", fetching.from_location(str(given)), env)
 
 
-def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
+def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given, mocker):
     folder = fetching.cache_folder(env)
     folder.mkdir(parents=True)
-    fetched, reported = [], []
-
-    def fetcher(work):
-        fetched.append(work)
-        return fetching.from_location(str(given))(work)
+    fetcher, reported = mocker.Mock(wraps=fetching.from_location(str(given))), []
 
     with (folder / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the other one is at it
@@ -192,7 +188,7 @@ def test_of_two_that_fill_the_cache_one_waits_and_finds_it_filled(env, given):
         fetching.cached("2.13", env).write_bytes(CONTENT)
     second.join(10)
     assert reported == ["Another process is filling the cache; waiting for it …"]
-    assert fetched == []
+    fetcher.assert_not_called()
 
 
 def test_who_has_waited_for_another_that_failed_does_not_wait_once_more(env):

@@ -114,17 +114,16 @@ def test_a_spark_submit_that_prints_no_version_is_quoted(output, quoted):
         version_output.parse(output)
 
 
-def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, monkeypatch):
+def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    asked = []
-    monkeypatch.setattr(version_output, "_output", lambda *args: asked.append(args) or PRINTED)
+    started = mocker.patch.object(version_output, "_output", return_value=PRINTED)
     for _ in range(2):
         found = version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
         assert found == SparkDistribution(None, "3.5.6", "2.12")
-    assert len(asked) == 1
+    started.assert_called_once()
     os.utime(binary, ns=(1, 1))
     version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
-    assert len(asked) == 2
+    assert started.call_count == 2
 
 
 def test_without_spark_submit_there_is_no_spark():
