@@ -20,30 +20,27 @@ from tests.conftest import golden
 
 pytestmark = pytest.mark.airflow
 
-BIN = Path(sys.executable).parent
+COMMANDS = {
+    "provider": "providers get airflow-provider-sparklineage --output json",
+    "hooks": "providers hooks",
+    "behaviours": "providers behaviours",
+    "configs": "providers configs",
+    "config": "config list --section sparklineage --include-descriptions",
+    "schema": "sparklineage schema",
+    "columns": f"sparklineage columns {golden('staging_chain')} --column revenue:revenue",
+}
 
 
-def airflow(*argv):
-    return subprocess.run([BIN / "airflow", *argv], capture_output=True, text=True, check=False)
-
-
-@pytest.mark.smoke
-def test_airflow_knows_the_provider():
-    done = airflow("providers", "get", "airflow-provider-sparklineage", "--output", "json")
-    assert done.returncode == 0, done.stderr
-    [provider] = json.loads(done.stdout[done.stdout.index("[") :])
-    assert provider["Provider"] == "airflow-provider-sparklineage"
-    assert provider["Version"] == metadata.version("airflow-provider-sparklineage")
-
-
-@pytest.mark.smoke
-def test_airflow_knows_the_connection_type_and_the_options():
-    # One process for several commands: starting one takes seconds.
+@pytest.fixture(scope="module")
+def printed():
+    """Run commands of Airflow, all in one process: starting one takes seconds."""
     code = (
         "import sys; from airflow.__main__ import main\n"
-        "config = ['config', 'list', '--section', 'sparklineage', '--include-descriptions']\n"
-        "for argv in *(['providers', x] for x in ('hooks', 'behaviours', 'configs')), config:\n"
-        "    print('COMMAND', *argv); sys.argv = ['airflow', *argv]; main()\n"
+        f"for name, command in {COMMANDS!r}.items():\n"
+        "    print('COMMAND', name); sys.argv = ['airflow', *command.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: assert not end.code, (command, end.code)\n"
+        "print('COMMAND end')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -53,16 +50,29 @@ def test_airflow_knows_the_connection_type_and_the_options():
         env={**os.environ, "COLUMNS": "300"},
     )
     assert done.returncode == 0, done.stderr
-    printed = dict(part.partition("\n")[::2] for part in done.stdout.split("COMMAND ")[1:])
-    [hook] = [line for line in printed["providers hooks"].splitlines() if "sparklineage" in line]
+    parts = dict(part.partition("\n")[::2] for part in done.stdout.split("COMMAND ")[1:])
+    assert [*parts] == [*COMMANDS, "end"]
+    return parts
+
+
+@pytest.mark.smoke
+def test_airflow_knows_the_provider(printed):
+    text = printed["provider"]
+    [provider] = json.loads(text[text.index("[") :])
+    assert provider["Provider"] == "airflow-provider-sparklineage"
+    assert provider["Version"] == metadata.version("airflow-provider-sparklineage")
+
+
+@pytest.mark.smoke
+def test_airflow_knows_the_connection_type_and_the_options(printed):
+    [hook] = [line for line in printed["hooks"].splitlines() if "sparklineage" in line]
     assert "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook" in hook
     assert "Spark Lineage" in hook
-    assert "sparklineage" in printed["providers behaviours"].split()
-    assert "airflow-provider-sparklineage" in printed["providers configs"]
-    listed = printed["config list --section sparklineage --include-descriptions"]
+    assert "sparklineage" in printed["behaviours"].split()
+    assert "airflow-provider-sparklineage" in printed["configs"]
     for option in OPTIONS:
-        assert f"{option.name} = " in listed
-        assert option.description.split()[0] in listed
+        assert f"{option.name} = " in printed["config"]
+        assert option.description.split()[0] in printed["config"]
 
 
 def test_the_provider_info_is_as_airflows_schema_wants_it():
@@ -82,18 +92,12 @@ def test_the_provider_info_is_as_airflows_schema_wants_it():
             assert all(importlib.import_module(module) for module in entry["python-modules"])
 
 
-def test_the_commands_are_airflow_commands_too():
-    done = airflow("sparklineage", "schema")
-    assert done.returncode == 0, done.stderr
-    assert "SparkLineageCaptureRunFacet" in done.stdout
+def test_the_commands_are_airflow_commands_too(printed):
+    assert "SparkLineageCaptureRunFacet" in printed["schema"]
 
 
-def test_the_path_of_a_column_is_an_airflow_command_too():
-    done = airflow(
-        "sparklineage", "columns", str(golden("staging_chain")), "--column", "revenue:revenue"
-    )
-    assert done.returncode == 0, done.stderr
-    assert "← /lake/orders:amount  DIRECT/AGGREGATION" in done.stdout
+def test_the_path_of_a_column_is_an_airflow_command_too(printed):
+    assert "← /lake/orders:amount  DIRECT/AGGREGATION" in printed["columns"]
 
 
 def test_every_option_has_a_default_that_resolves():
@@ -105,18 +109,20 @@ def test_every_option_has_a_default_that_resolves():
 
 
 def test_importing_the_operator_pulls_in_nothing_that_the_stock_operator_does_not():
-    def modules(module):
-        # Airflow may log to standard output as well.
-        code = (
-            f"import {module}, sys; print('MODULES', *(m.partition('.')[0] for m in sys.modules))"
+    # The stock one first, in one process: importing Airflow takes seconds.
+    code = "import sys\n" + "".join(
+        f"import {module}; print('MODULES', *{{m.partition('.')[0] for m in sys.modules}})\n"
+        for module in (
+            "airflow.providers.apache.spark.operators.spark_submit",
+            "airflow_provider_sparklineage.operators.spark_submit",
         )
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        [line] = [x for x in done.stdout.splitlines() if x.startswith("MODULES")]
-        return set(line.split()[1:])
-
-    ours = modules("airflow_provider_sparklineage.operators.spark_submit")
-    stock = modules("airflow.providers.apache.spark.operators.spark_submit")
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # Airflow may log to standard output as well.
+    stock, ours = (
+        set(line.split()[1:]) for line in done.stdout.splitlines() if line.startswith("MODULES")
+    )
+    assert "airflow_provider_sparklineage" in ours - stock
     assert ours - stock - set(sys.stdlib_module_names) <= {"airflow_provider_sparklineage"}
     assert "pyspark" not in ours
 

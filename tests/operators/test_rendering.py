@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -393,26 +394,39 @@ def test_nested_objects_with_templates_of_their_own_are_rendered_as_ever():
     assert dated(task) == {"writes[0]": [DAY]}
 
 
-def test_loading_a_dag_does_not_load_what_traces():
-    code = (
-        "import sys; from airflow_provider_sparklineage.operators import spark_submit;"
-        "spark_submit.SparkLineageSubmitOperator(task_id='t', application='a');"
-        "print([m for m in sys.modules if m.startswith('airflow_provider_sparklineage.templat')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_what_a_submission_waits_for_does_not_load_what_merges():
+@pytest.fixture(scope="module")
+def loaded():
+    """Tell our modules that are loaded with a DAG, and those until a job is submitted."""
+    # In one process: importing Airflow takes seconds.
     code = (
         "import sys\n"
+        "def tell():\n"
+        "    ours = (m for m in sys.modules if m.startswith('airflow_provider_sparklineage.'))\n"
+        "    print('LOADED', *(m.partition('.')[2] for m in ours), *{'sqlglot'} & {*sys.modules})\n"
+        "from airflow_provider_sparklineage.operators import spark_submit\n"
+        "spark_submit.SparkLineageSubmitOperator(task_id='t', application='a')\n"
+        "tell()\n"
         "from airflow_provider_sparklineage.links import pages\n"
         "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
         "from airflow_provider_sparklineage.operators import reporting, try_capture\n"
-        "merging = ('lineage.merge', 'event.from_bundle', 'event.archive')\n"
-        "fetching = ('spark.submit.resolver', 'spark.submit.java')\n"
-        "print('LOADED', *(m for m in sys.modules if m == 'sqlglot'\n"
-        "      or m.removeprefix('airflow_provider_sparklineage.') in (*merging, *fetching)))"
+        "tell()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "LOADED"
+    said = [line.split() for line in done.stdout.splitlines() if line.startswith("LOADED")]
+    with_dag, with_submission = ({*modules} for _, *modules in said)
+    return with_dag, with_submission
+
+
+def test_loading_a_dag_does_not_load_what_traces(loaded):
+    with_dag, _ = loaded
+    assert "operators.spark_submit" in with_dag
+    assert {module for module in with_dag if module.startswith("templat")} == set()
+
+
+def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
+    _, with_submission = loaded
+    merging = {"lineage.merge", "event.from_bundle", "event.archive"}
+    unneeded = {*merging, "spark.submit.resolver", "spark.submit.java"}
+    assert all(find_spec(f"airflow_provider_sparklineage.{module}") for module in unneeded)
+    assert "operators.try_capture" in with_submission
+    assert with_submission & {"sqlglot", *unneeded} == set()
