@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import shutil
+import sys
 import tempfile
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -22,6 +24,8 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     accumulate,
 )
 from airflow_provider_sparklineage.spark.capture.event_files import EventFiles, open_bundle
+from tests import record_events
+from tests.spark import submissions
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
@@ -148,3 +152,40 @@ def recorded():
     """Open a recorded case: ``recorded("staging_chain").lineage``."""
     opened = cache(Recorded)
     return lambda case, spark="4.0": opened(case, spark)
+
+
+# --- a real Spark ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Find the Spark of this environment."""
+    return record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
+
+
+@pytest.fixture(scope="session")
+def prepared(spark, tmp_path_factory):
+    """Lay out what applications start from, once for all workers; give the folder of it all.
+
+    It fetches the connectors as well, which two of Spark's resolvers must not do at once.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    work = shared / "prepared"
+    with (shared / "prepared.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not work.exists():
+            work.mkdir()
+            application = record_events.APPLICATIONS / "prepare_lakes.py"
+            connectors = submissions.available(spark)
+            submissions.submit(spark, application, work, observe=False, connectors=connectors)
+            (work / "scratch").rename(work / "prepared")
+    assert (work / "prepared").exists(), "another worker has failed to"
+    return work
+
+
+@pytest.fixture(scope="session")
+def orders_lake(prepared):
+    """Prepare the lake of the recorded cases; copy it before writing to it."""
+    return prepared / "lake" / "recorded"

@@ -1,7 +1,7 @@
 """One day of four kinds of tables, read and written; the tests have what was expected of it.
 
-The first run lays out the sources for three days. Truth of each later run, for each of `path`,
-`delta`, `iceberg` and `table`
+Of the sources, which `prepare_lakes.py` lays out, there are three days. Truth of the day's work,
+for each of `path`, `delta`, `iceberg` and `table`
   inputs   <kind>_orders, only 2024-05-06
   outputs  <kind>_revenue, only 2024-05-06
 
@@ -17,15 +17,6 @@ from pyspark.sql import SparkSession
 
 DAYS = ("2024-05-05", "2024-05-06", "2024-05-07")
 COLUMNS = "amount int, dt string, ts timestamp"
-
-
-def main(lake: Path) -> None:
-    """Lay out the sources, or do the day's work on them."""
-    spark = SparkSession.builder.getOrCreate()
-    if (lake / "path_orders").exists():
-        work(spark, lake)
-    else:
-        prepare(spark, lake)
 
 
 def has(spark: SparkSession, connector: str) -> bool:
@@ -88,4 +79,4 @@ def work(spark: SparkSession, lake: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    work(SparkSession.builder.getOrCreate(), Path(sys.argv[1]))

@@ -1,7 +1,8 @@
-"""A real DAG run of real Spark jobs: the task's own events carry the merged lineage."""
+"""A real DAG run of a real Spark job: the task's own events carry the merged lineage."""
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -19,13 +20,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory):
-    return str(tmp_path_factory.mktemp("dag") / "lake")
+def lake(orders_lake, tmp_path_factory):
+    return str(shutil.copytree(orders_lake, tmp_path_factory.mktemp("dag") / "lake"))
 
 
 @pytest.fixture
 def dag(lake):
-    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
     from airflow.sdk import DAG
 
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -38,13 +38,7 @@ def dag(lake):
         "spark.log.level": "WARN",
     }
     with DAG("golden_dag", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=UTC)) as dag:
-        prepare = SparkSubmitOperator(
-            task_id="prepare",
-            application=f"{APPLICATIONS}/prepare_lake.py",
-            application_args=[lake],
-            conf=conf,
-        )
-        revenue = SparkLineageSubmitOperator(
+        SparkLineageSubmitOperator(
             task_id="revenue",
             application=f"{APPLICATIONS}/staging_chain.py",
             application_args=[lake],
@@ -52,7 +46,6 @@ def dag(lake):
             reads=[f"{lake}/targets/month={{{{ ds[:7] }}}}"],
             writes=[f"{lake}/revenue/dt={{{{ ds }}}}"],
         )
-        prepare >> revenue
     return dag
 
 

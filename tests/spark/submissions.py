@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TAG = "the-tag"
+UNSEEN = {"spark.ui.enabled": "false", "spark.log.level": "WARN"}
+"""What costs a job time for nobody who looks."""
 
 
 def available(spark: record_events.Spark) -> tuple[str, ...]:
@@ -53,6 +55,7 @@ def submit(
     submission = inject(
         Submission(
             conf=record_events.spark_conf(root, scratch)
+            | UNSEEN
             | connector_conf(connectors, root)
             | dict(conf or {}),
             application=application.name,

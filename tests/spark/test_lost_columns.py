@@ -7,6 +7,7 @@ It is recorded with every supported Spark, also with functions of pandas
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -26,10 +27,10 @@ SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schem
 
 
 @pytest.fixture(scope="session")
-def work(spark, tmp_path_factory):
+def work(spark, orders_lake, tmp_path_factory):
     """Run the application once, listened to and observed; give the folder with both files."""
     work = tmp_path_factory.mktemp("lost")
-    record_events.prepare_lake(spark, work).rename(work / "lake")
+    shutil.copytree(orders_lake, work / "lake")
     application = record_events.APPLICATIONS / "lost_columns.py"
     connectors = [c for c in submissions.available(spark) if c == "iceberg"]
     submissions.submit(spark, application, work, listener=spark.listener, connectors=connectors)

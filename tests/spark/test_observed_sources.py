@@ -10,8 +10,8 @@ from tests.spark.lakes import Lake, distinct, planned_cases
 
 pytestmark = pytest.mark.spark
 
-# More than all cases need, and less than a thousand queries would.
-BYTES = 200_000
+# Twice of what all cases need, and half of what the queries after them would.
+BYTES = 60_000
 
 
 @pytest.fixture(scope="module")

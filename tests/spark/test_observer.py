@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import uuid
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -37,7 +38,7 @@ SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schem
 
 
 @pytest.fixture(scope="session")
-def lake(spark, tmp_path_factory):
+def lake(spark, prepared, tmp_path_factory):
     """Run all cases in one application."""
     work = tmp_path_factory.mktemp("observed")
     application = record_events.APPLICATIONS / "observed_lake.py"
@@ -143,11 +144,11 @@ def test_every_record_follows_the_schema(lake):
 
 
 @pytest.fixture(scope="session")
-def chain(spark, tmp_path_factory):
+def chain(spark, orders_lake, tmp_path_factory):
     """Run the chain with the listener and the observer; give the merged lineage and event."""
     runs = {}
     prepared = tmp_path_factory.mktemp("chain")
-    root = record_events.prepare_lake(spark, prepared)
+    root = shutil.copytree(orders_lake, prepared / "lake")
     older = root / "totals" / "dt=2024-05-05"
     older.mkdir(parents=True)
     for file in (root / "orders" / "dt=2024-05-05").rglob("*.parquet"):
@@ -324,12 +325,19 @@ def run_job(spark, work: Path, ending: str, *, observed: bool):
     return (*texts, finished.returncode), observations
 
 
+@pytest.fixture(scope="session")
+def unobserved(spark, tmp_path_factory):
+    """Run the job without the observer, once for each ending."""
+    folder = tmp_path_factory.mktemp
+    return cache(lambda ending: run_job(spark, folder("unobserved"), ending, observed=False))
+
+
 @pytest.mark.parametrize(
     ("ending", "exit_code"),
     [("stop", 0), ("exit", 3), ("raise", 1), ("sigterm", 143)],
 )
-def test_the_job_is_the_same_with_and_without(spark, tmp_path, ending, exit_code):
-    alone, nothing = run_job(spark, tmp_path, ending, observed=False)
+def test_the_job_is_the_same_with_and_without(spark, unobserved, tmp_path, ending, exit_code):
+    alone, nothing = unobserved(ending)
     watched, observations = run_job(spark, tmp_path, ending, observed=True)
     assert watched == alone
     assert alone[2] == exit_code, alone
@@ -343,16 +351,16 @@ def test_the_job_is_the_same_with_and_without(spark, tmp_path, ending, exit_code
     assert "can write here: no" in alone[0]
 
 
-def test_os_exit_loses_at_most_the_last_records(spark, tmp_path):
+def test_os_exit_loses_at_most_the_last_records(spark, unobserved, tmp_path):
     """The one known exception: py4j may log that its callback was interrupted."""
-    alone, _ = run_job(spark, tmp_path, "os_exit", observed=False)
+    alone, _ = unobserved("os_exit")
     watched, _ = run_job(spark, tmp_path, "os_exit", observed=True)
     assert (watched[0], watched[2]) == (alone[0], alone[2])
     assert alone[2] == 4
 
 
-def test_a_file_that_cannot_be_written_is_no_trouble_of_the_job(spark, tmp_path):
-    alone, _ = run_job(spark, tmp_path / "a", "exit", observed=False)
-    (tmp_path / "b" / "observed" / "observations.ndjson").mkdir(parents=True)
-    watched, _ = run_job(spark, tmp_path / "b", "exit", observed=True)
+def test_a_file_that_cannot_be_written_is_no_trouble_of_the_job(spark, unobserved, tmp_path):
+    alone, _ = unobserved("exit")
+    (tmp_path / "observed" / "observations.ndjson").mkdir(parents=True)
+    watched, _ = run_job(spark, tmp_path, "exit", observed=True)
     assert watched == alone

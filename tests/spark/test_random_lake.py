@@ -478,7 +478,7 @@ def files_run(spark, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def connectors_run(spark, tmp_path_factory):
+def connectors_run(spark, prepared, tmp_path_factory):
     """Run the lakes of Delta and Iceberg, of which this Spark may have one only."""
     kinds = submissions.available(spark)
     if not kinds:
