@@ -202,12 +202,9 @@ def await_answer(process, url: str, log: Path) -> None:
     pytest.fail(f"The API server did not start:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="package", autouse=True)
-def started_standalone(request, tmp_path_factory):
-    """Start `airflow standalone` before all tests if one needs it: it takes a minute, meanwhile."""
-    if not any("standalone" in item.fixturenames for item in request.session.items):
-        yield None
-        return
+@pytest.fixture(scope="package")
+def started_standalone(tmp_path_factory):
+    """Start `airflow standalone`, and end it."""
     ports = free_port(), free_port(), free_port()
     started = Standalone(tmp_path_factory.mktemp("standalone"), ports, {ADMIN: PASSWORDS[ADMIN]})
     try:

@@ -137,7 +137,7 @@ def test_declared_partitions(partitions, expected):
         "dt=1",
         7,
         [["dt", "1"]],
-        {"dt": object()},
+        pytest.param({"dt": object()}, id="an object"),
         {"dt": range(2)},
         {"a": ["1"] * 400, "b": ["1"] * 400},
         {"dt": "1", "DT": "2"},
