@@ -43,5 +43,5 @@ lint: ## Check style, types and the layering of imports
 	$(RUN) lint-imports
 
 clean: ## Remove everything that these commands made
-	rm -rf build .venv .venvs *.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build .venv .venvs *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
