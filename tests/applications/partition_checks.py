@@ -1,6 +1,7 @@
 """One day of four kinds of tables, read and written; the tests have what was expected of it.
 
-`prepare_lakes.py` lays out three days of the sources. Truth of the day's work, for each of `path`, `delta`, `iceberg` and `table`
+`prepare_lakes.py` lays out three days of the sources. Truth of the day's work, for each of `path`,
+`delta`, `iceberg` and `table`
   inputs   <kind>_orders, only 2024-05-06
   outputs  <kind>_revenue, only 2024-05-06
 
