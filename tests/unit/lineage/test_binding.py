@@ -89,7 +89,7 @@ def test_a_table_of_another_path_is_found_by_its_symlink(table):
 
 
 def test_a_table_name_that_two_datasets_have_is_bound_to_none():
-    other = DatasetName("file", "/elsewhere/sales")
+    other = DatasetName("file", "/other/sales")
     both = ((SALES, (LINK,)), (other, (DatasetName("x", "default.sales"),)))
     observed = bound(
         both, reads=[scan(layout("file:/moved/x", [["1"]], DT), table="default.sales")]
@@ -104,7 +104,7 @@ def test_files_that_are_read_for_their_schema_are_not_unbound():
 
 
 @pytest.mark.parametrize(
-    ("more", "base", "whole"),
+    ("more", "base", "full"),
     [
         pytest.param({"roots": ["file:/lake/orders"]}, "file:///lake/orders", True, id="all"),
         pytest.param(
@@ -127,9 +127,9 @@ def test_files_that_are_read_for_their_schema_are_not_unbound():
         ),
     ],
 )
-def test_a_read_is_whole_only_if_nothing_restricts_it(more, base, whole):
+def test_a_read_is_full_only_if_nothing_restricts_it(more, base, full):
     [read] = bound(reads=[scan(layout(base, [["1"]], REGION), **more)]).reads[ORDERS]
-    assert read.scope.full is whole
+    assert read.scope.full is full
 
 
 @pytest.mark.parametrize(

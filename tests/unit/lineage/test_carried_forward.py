@@ -48,8 +48,8 @@ def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
     assert [d.name for d in found.inputs] == [d["name"] for d in event["inputs"]]
     revenue = next(d for d in found.outputs if d.name == "/lake/revenue")
     assert set(revenue.facets) == {"dataSource", "lifecycleStateChange", "schema"}
-    said = next(d for d in event["outputs"] if d["name"] == "/lake/revenue")
-    assert msgspec.json.decode(revenue.facets["schema"]) == said["facets"]["schema"]
+    dataset = next(d for d in event["outputs"] if d["name"] == "/lake/revenue")
+    assert msgspec.json.decode(revenue.facets["schema"]) == dataset["facets"]["schema"]
 
 
 def test_what_is_known_survives_the_manifest(recorded):
@@ -59,7 +59,7 @@ def test_what_is_known_survives_the_manifest(recorded):
     assert again == found
 
 
-def test_declared_datasets_stand_beside_known_ones():
+def test_declared_datasets_are_added_to_known_ones():
     both = carried_forward.datasets(LAST.inputs, [name("/in"), name("/extra")])
     assert both == (LineageDataset(name("/extra")), IN)
 
@@ -73,7 +73,7 @@ DONE = LineageDataset(name("/done"), SCHEMA)
 
 
 @pytest.mark.parametrize(
-    ("said", "inputs", "outputs", "told"),
+    ("known", "inputs", "outputs", "message"),
     [
         pytest.param((), (IN,), (OUT,), "no inputs and no outputs", id="nothing was done"),
         pytest.param(
@@ -86,13 +86,13 @@ DONE = LineageDataset(name("/done"), SCHEMA)
         pytest.param((DONE,), (DONE,), (DONE,), None, id="something was done"),
     ],
 )
-def test_sides_of_a_failed_try_of_which_nothing_is_known(said, inputs, outputs, told):
-    lineage = TaskLineage(Outcome.FAIL, said, said)
+def test_sides_of_a_failed_try_of_which_nothing_is_known(known, inputs, outputs, message):
+    lineage = TaskLineage(Outcome.FAIL, known, known)
     made = completed(lineage, declared=["/declared"])
     assert (made.inputs, made.outputs) == (inputs, outputs)
-    assert [str(d.code) for d in made.degradations] == (["last_known"] if told else [])
-    if told:
-        assert told in made.degradations[0].message
+    assert [str(d.code) for d in made.degradations] == (["last_known"] if message else [])
+    if message:
+        assert message in made.degradations[0].message
         assert "run-1" in made.degradations[0].message
 
 
@@ -112,7 +112,7 @@ def test_expectations_of_declared_datasets_are_kept():
     assert out == replace(OUT, locations=frozenset({"x"}))
 
 
-def test_a_declared_output_that_was_not_touched_has_the_schema_of_start():
+def test_a_declared_output_that_was_not_written_has_the_schema_of_start():
     lineage = TaskLineage(Outcome.COMPLETE, (IN,), (LineageDataset(name("/out")), DONE))
     assert completed(lineage, declared=["/out"]).outputs == (OUT, DONE)
     assert completed(lineage, declared=["/out"], versions_by_schema=False) is lineage

@@ -189,8 +189,8 @@ C = DatasetName("file", "/c")
 def test_composing_is_associative_up_to_order(d, tmp, b):
     """A→B→TMP→D from either end.
 
-    Of the influences on the whole, composing from D backwards may find less: what D does not use of
-    TMP is gone by then. Applications are composed forwards.
+    Of the influences on all columns, composing from D backwards may find less: what D does not use
+    of TMP is gone by then. Applications are composed forwards.
     """
     backwards = compose(compose(d, through(TMP, tmp)), through(B, b))
     forwards = compose(d, through(TMP, compose(tmp, through(B, b))))
@@ -202,12 +202,12 @@ def test_composing_is_associative_up_to_order(d, tmp, b):
 
 
 SQL = st.sampled_from(["(p + 1) AS p", "concat(p, p) AS p", "upper(q) AS q", "(p + q) AS r", "p"])
-SAID = st.builds(lambda t, text: t._replace(description=text), TRANSFORMATIONS, SQL)
+DESCRIBED = st.builds(lambda t, text: t._replace(description=text), TRANSFORMATIONS, SQL)
 
 
 def written(dataset):
     sources = st.builds(Column, st.sampled_from([A, TMP, B]), NAMES)
-    edges = st.dictionaries(sources, st.tuples(SAID), min_size=1, max_size=3)
+    edges = st.dictionaries(sources, st.tuples(DESCRIBED), min_size=1, max_size=3)
     lineage = st.builds(ColumnLineage, st.dictionaries(NAMES, edges, max_size=3))
     return st.tuples(st.just(dataset), lineage)
 
@@ -217,12 +217,12 @@ def written(dataset):
     st.lists(st.one_of(written(A), written(TMP), written(B)), min_size=1, max_size=6),
     st.booleans(),
 )
-def test_applications_that_go_in_circles_end_and_stay_small(loop, whole):
+def test_applications_that_go_in_circles_end_and_stay_small(loop, full):
     ledgers = Ledgers()
     for number in range(40):
         dataset, lineage = loop[number % len(loop)]
         at = EPOCH + timedelta(seconds=number)
-        written = Access(dataset, Side.WRITE, at, at, owned=Scope(full=whole))
+        written = Access(dataset, Side.WRITE, at, at, owned=Scope(full=full))
 
         def provenance(name, at=at):
             return ledgers.of(name).provenance(Access(name, Side.READ, at, None))
@@ -265,7 +265,7 @@ def test_applications_that_go_in_circles_end_and_stay_small(loop, whole):
         pytest.param(
             "CAST(y AS double)", "double", "z AS double", "CAST(y AS double)", id="a type"
         ),
-        pytest.param("sum(x) AS n", "x", "", "sum(x) AS n", id="nothing said"),
+        pytest.param("sum(x) AS n", "x", "", "sum(x) AS n", id="no text"),
         pytest.param("sum(x) AS n", "x", "x", "sum(x) AS n", id="unchanged"),
         pytest.param("", "x", "z AS x", "", id="nothing to put it into"),
     ],
@@ -274,13 +274,13 @@ def test_what_an_intermediate_was_made_of_is_put_into_the_text(outer, column, in
     assert composed(outer, column, inner) == expected
 
 
-def test_a_text_that_would_be_too_long_says_that_something_is_left_out():
+def test_a_text_that_would_be_too_long_shows_that_something_is_left_out():
     inner = f"concat({'y' * (MAX_DESCRIPTION - 20)}) AS x"
     assert composed("sum(x) AS n", "x", inner).startswith("sum(concat(y")
     assert composed("(x + x) AS n", "x", inner) == "(… + …) AS n"
 
 
-def test_a_text_that_is_too_long_by_itself_is_cut():
+def test_a_text_that_is_too_long_by_itself_is_truncated():
     text = composed("z" * 2000, "x", "y AS x")
     assert (len(text), text[-1]) == (MAX_DESCRIPTION, "…")
 
@@ -308,11 +308,11 @@ def test_an_influence_that_is_taken_over_is_described_as_it_was():
 def test_compacting_finds_exactly_what_influences_every_column(fields):
     legacy = ColumnLineage(fields)
     found = compact(legacy)
-    said = [
+    influences = [
         {(c, t) for c, ts in edges.items() for t in ts if t.type == "INDIRECT"}
         for edges in fields.values()
     ]
-    everywhere = set.intersection(*said) if said else set()
+    everywhere = set.intersection(*influences) if influences else set()
     assert {(c, t) for c, ts in found.dataset.items() for t in ts} == everywhere
     for name, edges in fields.items():
         left = {(c, t) for c, ts in found.fields[name].items() for t in ts}

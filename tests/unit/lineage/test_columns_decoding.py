@@ -1,7 +1,7 @@
-"""Every form in which listeners say column lineage.
+"""Every form in which listeners report column lineage.
 
 The forms are hand-written after the listener's source and its integration tests: listeners before
-1.53 cannot be had here. What 1.53 really says is in the recorded applications.
+1.53 cannot be had here. What 1.53 really reports is in the recorded applications.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def same(name):
 
 
 def facet(fields=None, dataset=None):
-    said = {"fields": fields or {}}
+    content = {"fields": fields or {}}
     if dataset is not None:
-        said["dataset"] = dataset
-    return json.dumps(said).encode()
+        content["dataset"] = dataset
+    return json.dumps(content).encode()
 
 
 def source(field, *transformations, name="/a"):
-    said = {"transformations": list(transformations)} if transformations else {}
-    return {"namespace": "file", "name": name, "field": field, **said}
+    more = {"transformations": list(transformations)} if transformations else {}
+    return {"namespace": "file", "name": name, "field": field, **more}
 
 
-def said(type_, subtype, description=""):
+def transformation(type_, subtype, description=""):
     return {"type": type_, "subtype": subtype, "description": description, "masking": False}
 
 
@@ -93,24 +93,27 @@ def test_the_deprecated_description_stays_even_of_an_unknown_transformation():
 
 
 def test_transformations_win_over_the_deprecated_fields():
-    edges = one(source("p", said("DIRECT", "IDENTITY")), transformationType="AGGREGATION")
+    edges = one(source("p", transformation("DIRECT", "IDENTITY")), transformationType="AGGREGATION")
     assert edges == {Column(A, "p"): (IDENTITY,)}
 
 
 @pytest.mark.parametrize("word", ["CONDITION", "CONDITIONAL"])
-def test_both_words_for_a_condition_are_read_and_kept_as_said(word):
+def test_both_words_for_a_condition_are_read_and_kept_as_they_are(word):
     conditional = Transformation("INDIRECT", word)
-    assert one(source("p", said("INDIRECT", word))) == {Column(A, "p"): (conditional,)}
-    lineage = decode(facet({}, [source("p", said("INDIRECT", word))]), same)
+    assert one(source("p", transformation("INDIRECT", word))) == {Column(A, "p"): (conditional,)}
+    lineage = decode(facet({}, [source("p", transformation("INDIRECT", word))]), same)
     assert lineage.dataset == {Column(A, "p"): (conditional,)}
 
 
 def test_a_type_that_openlineage_does_not_know_is_unknown():
-    assert one(source("p", said("SORCERY", "SPELL"))) == {Column(A, "p"): (UNKNOWN,)}
+    assert one(source("p", transformation("SORCERY", "SPELL"))) == {Column(A, "p"): (UNKNOWN,)}
 
 
 def test_several_entries_of_one_column_are_one_list_without_duplicates():
-    identity, aggregation = said("DIRECT", "IDENTITY"), said("DIRECT", "AGGREGATION")
+    identity, aggregation = (
+        transformation("DIRECT", "IDENTITY"),
+        transformation("DIRECT", "AGGREGATION"),
+    )
     fields = {
         "x": {"inputFields": [source("p", identity), source("p", aggregation, identity)]},
     }
@@ -124,13 +127,13 @@ def test_several_entries_of_one_column_are_one_list_without_duplicates():
     "description", ["empty2null(region) AS region", "empty2null(`t`.`region`) AS `region`"]
 )
 def test_empty_to_null_is_identity(description):
-    edges = one(source("region", said("DIRECT", "TRANSFORMATION", description)))
+    edges = one(source("region", transformation("DIRECT", "TRANSFORMATION", description)))
     assert edges == {Column(A, "region"): (IDENTITY._replace(description="region"),)}
 
 
 def test_more_than_empty_to_null_is_no_identity():
     description = "concat(empty2null(region), x) AS region"
-    edges = one(source("region", said("DIRECT", "TRANSFORMATION", description)))
+    edges = one(source("region", transformation("DIRECT", "TRANSFORMATION", description)))
     assert edges[Column(A, "region")][0].subtype == "TRANSFORMATION"
 
 
@@ -139,29 +142,36 @@ def test_more_than_empty_to_null_is_no_identity():
 
 @pytest.mark.parametrize(
     "transformations",
-    [[], [said("DIRECT", "IDENTITY")], [said(None, None)], [said("INDIRECT", "")]],
-    ids=["nothing said", "a stray identity", "nulls", "no subtype"],
+    [
+        [],
+        [transformation("DIRECT", "IDENTITY")],
+        [transformation(None, None)],
+        [transformation("INDIRECT", "")],
+    ],
+    ids=["no transformation", "a stray identity", "nulls", "no subtype"],
 )
-def test_entries_for_the_whole_dataset_are_filters_unless_they_say_what_else(transformations):
+def test_entries_for_the_full_dataset_are_filters_unless_they_have_another_subtype(transformations):
     lineage = decode(facet(dataset=[source("p", *transformations)]), same)
     assert lineage.dataset == {Column(A, "p"): (FILTERED,)}
 
 
-def test_an_entry_for_the_whole_dataset_keeps_its_indirect_subtype():
-    lineage = decode(facet(dataset=[source("p", said("DIRECT", "JOIN"))]), same)
+def test_an_entry_for_the_full_dataset_keeps_its_indirect_subtype():
+    lineage = decode(facet(dataset=[source("p", transformation("DIRECT", "JOIN"))]), same)
     assert lineage.dataset == {Column(A, "p"): (JOINED,)}
 
 
 # --- the legacy form ------------------------------------------------------------------------------
 
-CONDITIONAL = said("INDIRECT", "CONDITIONAL")
-JOIN = said("INDIRECT", "JOIN")
+CONDITIONAL = transformation("INDIRECT", "CONDITIONAL")
+JOIN = transformation("INDIRECT", "JOIN")
 
 
-def test_what_is_done_to_rows_and_said_of_each_column_is_said_of_the_dataset():
+def test_what_is_done_to_rows_and_reported_of_each_column_is_reported_of_the_dataset():
     fields = {
-        "x": {"inputFields": [source("p", said("DIRECT", "IDENTITY"), JOIN)]},
-        "y": {"inputFields": [source("q", said("DIRECT", "IDENTITY")), source("p", JOIN)]},
+        "x": {"inputFields": [source("p", transformation("DIRECT", "IDENTITY"), JOIN)]},
+        "y": {
+            "inputFields": [source("q", transformation("DIRECT", "IDENTITY")), source("p", JOIN)]
+        },
     }
     assert decode(facet(fields), same) == ColumnLineage(
         {"x": {Column(A, "p"): (IDENTITY,)}, "y": {Column(A, "q"): (IDENTITY,)}},
@@ -169,10 +179,10 @@ def test_what_is_done_to_rows_and_said_of_each_column_is_said_of_the_dataset():
     )
 
 
-def test_what_is_not_said_of_each_column_stays_with_those_of_which_it_is():
+def test_what_is_not_reported_of_each_column_stays_with_those_of_which_it_is():
     fields = {
         "x": {"inputFields": [source("p", JOIN)]},
-        "y": {"inputFields": [source("q", said("DIRECT", "IDENTITY"))]},
+        "y": {"inputFields": [source("q", transformation("DIRECT", "IDENTITY"))]},
     }
     lineage = decode(facet(fields), same)
     assert (lineage.fields["x"], lineage.dataset) == ({Column(A, "p"): (JOINED,)}, {})
@@ -192,7 +202,7 @@ def test_a_facet_with_a_dataset_list_is_compact_already():
 
 
 def legacy(raw):
-    """Rewrite a recorded facet as the listener says it with datasetLineageEnabled=false."""
+    """Rewrite a recorded facet as the listener writes it with datasetLineageEnabled=false."""
     lineage = expand(decode(json.dumps(raw).encode(), same))
 
     def entry(column, transformations):
@@ -268,12 +278,12 @@ def test_a_recorded_application_is_the_same_in_the_legacy_form(case):
         ("preis_€", "preis_€"),
     ],
 )
-def test_quotes_of_names_go_and_nested_names_stay_whole(name, expected):
+def test_quotes_of_names_go_and_nested_names_stay_complete(name, expected):
     lineage = decode(facet({name: {"inputFields": [source(name)]}}), same)
     assert lineage.fields == {expected: {Column(A, expected): (UNKNOWN,)}}
 
 
-def test_two_spellings_of_one_column_are_one_column():
+def test_two_forms_of_one_column_name_are_one_column():
     lineage = decode(
         facet({"x": {"inputFields": [source("p")]}, "`x`": {"inputFields": [source("q")]}}), same
     )
@@ -289,7 +299,9 @@ def test_a_file_stands_for_its_directory():
 
 
 def test_two_files_of_one_directory_are_one_source():
-    entries = [source("p", said("DIRECT", "IDENTITY"), name=f"/a/part-{n}") for n in range(2)]
+    entries = [
+        source("p", transformation("DIRECT", "IDENTITY"), name=f"/a/part-{n}") for n in range(2)
+    ]
     lineage = decode(facet({"x": {"inputFields": entries}}), lambda _: A)
     assert lineage.fields == {"x": {Column(A, "p"): (IDENTITY,)}}
 
@@ -309,7 +321,7 @@ METADATA = ["_file", "_pos", "_spec_id", "_partition", "_partition.dt", "_delete
 
 
 @pytest.mark.parametrize("name", METADATA)
-def test_a_metadata_column_is_none_where_the_schema_lacks_it(name):
+def test_a_metadata_column_is_none_where_the_schema_has_none(name):
     edges = {Column(A, name): (FILTERED,), Column(A, "p"): (IDENTITY,)}
     lineage = ColumnLineage({"x": edges, "y": {Column(A, name): (IDENTITY,)}}, edges)
     left = {Column(A, "p"): (IDENTITY,)}
@@ -323,10 +335,10 @@ def test_a_users_own_column_is_never_taken_for_one(name):
     assert metadata_columns_removed(lineage, lambda _: False) == lineage
 
 
-def test_identity_of_a_jdbc_column_is_not_believed_unless_a_text_says_so():
+def test_identity_of_a_jdbc_column_is_not_believed_unless_a_text_shows_it():
     def made(first):
-        said = Transformation("DIRECT", "IDENTITY", "b AS c")
-        edges = {Column(A, "a"): (first,), Column(A, "b"): (said,)}
+        described = Transformation("DIRECT", "IDENTITY", "b AS c")
+        edges = {Column(A, "a"): (first,), Column(A, "b"): (described,)}
         return ColumnLineage({"x": edges}, {Column(A, "k"): (FILTERED,)})
 
     silent = Transformation("DIRECT", "IDENTITY")
@@ -337,12 +349,12 @@ def test_identity_of_a_jdbc_column_is_not_believed_unless_a_text_says_so():
 def test_what_a_pivot_chooses_by_is_a_condition_and_what_it_aggregates_is_not():
     value = "pivotfirst(t.region, max(region) AS `max(region)`) AS `__pivot_max(region)`[0] AS eu"
     chosen = "pivotfirst(t.region, `max(region)`) AS `__pivot_max(region)`[0] AS eu"
-    aggregated = said("DIRECT", "AGGREGATION", value)
-    choosing = said("DIRECT", "AGGREGATION", chosen)
+    aggregated = transformation("DIRECT", "AGGREGATION", value)
+    choosing = transformation("DIRECT", "AGGREGATION", chosen)
     [kept] = one(source("region", aggregated))[Column(A, "region")]
     assert (kept.type, kept.subtype) == ("DIRECT", "AGGREGATION")
-    [mended] = one(source("region", choosing))[Column(A, "region")]
-    assert (mended.type, mended.subtype) == ("INDIRECT", "CONDITIONAL")
+    [repaired] = one(source("region", choosing))[Column(A, "region")]
+    assert (repaired.type, repaired.subtype) == ("INDIRECT", "CONDITIONAL")
     [other] = one(source("other", choosing))[Column(A, "other")]
     assert other.type == "DIRECT"
 

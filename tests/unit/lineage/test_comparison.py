@@ -36,11 +36,11 @@ def inferred(*dates):
     return Expected(Kind.INFERRED, sources=sources)
 
 
-WHOLE = Expected(Kind.DECLARED)
+IDENTITY_ONLY = Expected(Kind.DECLARED)
 
 
-def where(*said, partitions=None, dimensions=DT):
-    choices = tuple((partitions, text) for text in said)
+def where(*predicates, partitions=None, dimensions=DT):
+    choices = tuple((partitions, text) for text in predicates)
     return Expected(Kind.DECLARED, dimensions=dimensions, choices=choices)
 
 
@@ -55,10 +55,10 @@ GLOB = expected("2024-05-*", is_glob=True)
     [
         pytest.param(None, seen("1"), "undeclared", id="nothing expected"),
         pytest.param(None, None, "undeclared", id="nothing expected, nothing seen"),
-        pytest.param(WHOLE, seen("1"), "undeclared", id="identity only"),
+        pytest.param(IDENTITY_ONLY, seen("1"), "undeclared", id="identity only"),
         pytest.param(WHERE, seen("1"), "unobserved", id="a predicate of the data"),
         pytest.param(WHERE, None, "unobserved", id="a predicate, nothing seen"),
-        pytest.param(MAY, seen(), "unobserved", id="a predicate, nothing touched"),
+        pytest.param(MAY, seen(), "unobserved", id="a predicate, no partitions"),
         pytest.param(MAY, seen("2024-05-06", "2024-05-07"), "matched", id="all of it fulfils"),
         pytest.param(MAY, seen("2024-05-06", "2024-06-01"), "unexpected", id="some does not"),
         pytest.param(
@@ -67,7 +67,7 @@ GLOB = expected("2024-05-*", is_glob=True)
         ),
         pytest.param(
             where("region = 'eu'", partitions=partitions("1")),
-            seen("1"), "matched", id="partitions beside a predicate of the data",
+            seen("1"), "matched", id="partitions next to a predicate of the data",
         ),
         pytest.param(
             where("dt = '2'", partitions=partitions("1")),
@@ -75,7 +75,7 @@ GLOB = expected("2024-05-*", is_glob=True)
         ),
         pytest.param(
             where("amount > 0", partitions=partitions("1", "2")),
-            seen("1"), "missing", id="partitions beside a predicate, one missing",
+            seen("1"), "missing", id="partitions next to a predicate, one missing",
         ),
         pytest.param(
             Expected(
@@ -90,7 +90,7 @@ GLOB = expected("2024-05-*", is_glob=True)
         pytest.param(expected("1", "2"), seen("2", "1"), "matched", id="several"),
         pytest.param(expected(), seen(), "matched", id="none at all"),
         pytest.param(expected("1", "2"), seen("1"), "missing", id="one is missing"),
-        pytest.param(expected("1"), seen(), "missing", id="nothing touched"),
+        pytest.param(expected("1"), seen(), "missing", id="no partitions"),
         pytest.param(expected("1"), seen("1", "2"), "unexpected", id="one too many"),
         pytest.param(expected("1"), seen("2"), "unexpected", id="another one"),
         pytest.param(expected(), seen("1"), "unexpected", id="none was expected"),
@@ -100,7 +100,7 @@ GLOB = expected("2024-05-*", is_glob=True)
         pytest.param(GLOB, seen("2024-06-01"), "unexpected", id="outside of the glob"),
         pytest.param(GLOB, seen(), "missing", id="glob of nothing"),
         pytest.param(inferred("2024-05-06"), seen("2024-05-06"), "matched", id="inferred"),
-        pytest.param(inferred("2024-05-06"), seen("20240506"), "matched", id="inferred, spelled"),
+        pytest.param(inferred("2024-05-06"), seen("20240506"), "matched", id="another format"),
         pytest.param(
             inferred("2024-05-01", "2024-05-03"),
             seen("2024-05-01", "2024-05-02", "2024-05-03"),
@@ -151,7 +151,7 @@ def test_every_status(wanted, found, status):
         pytest.param("00", "0", Dimension.of("dt"), id="zero"),
     ],
 )
-def test_values_are_compared_in_one_spelling(one, other, dimension):
+def test_values_are_compared_in_one_format(one, other, dimension):
     for a, b in ((one, other), (other, one)):
         wanted = Expected(Kind.PATH, partitions(a), (Dimension.of("dt"),))
         found = Seen((dimension,), partitions(b))
@@ -163,9 +163,9 @@ def test_values_are_compared_in_one_spelling(one, other, dimension):
 @pytest.mark.parametrize(
     ("glob", "value", "kind", "status"),
     [
-        ("202405*", "20240506", "", "matched"),  # as the folder has it, not in the one spelling
+        ("202405*", "20240506", "", "matched"),  # as the folder has it, not in the one format
         ("202405*", "20240506", "int", "matched"),
-        ("202405*", "2024-05-06", "date", "matched"),  # a layout spells it so
+        ("202405*", "2024-05-06", "date", "matched"),  # a layout writes it so
         ("202405*", "20240606", "int", "unexpected"),
         ("0*", "5", "int", "matched"),  # Spark reads 05 as 5
         ("0*", "5", "string", "unexpected"),
@@ -182,7 +182,7 @@ def test_values_are_compared_in_one_spelling(one, other, dimension):
         ("[]-]", "-", "string", "matched"),
     ],
 )
-def test_globs_are_read_as_hadoop_reads_them_and_of_what_folders_may_spell(
+def test_globs_are_read_as_hadoop_reads_them_and_match_any_format_of_a_folder(
     glob, value, kind, status
 ):
     dimensions = (Dimension.of("dt", type=kind),)
@@ -197,19 +197,19 @@ def test_globs_are_read_as_hadoop_reads_them_and_of_what_folders_may_spell(
         pytest.param("56", "56", "5", "matched", id="both here"),
         pytest.param("56", "5", "5", "missing", id="one on neither side"),
         pytest.param("56", "7", "5", "unexpected", id="another one instead of it"),
-        pytest.param("56", "57", "6", "unexpected", id="one besides"),
+        pytest.param("56", "57", "6", "unexpected", id="another one, too"),
         pytest.param("6", "5", "6", "undeclared", id="the path is of the other side"),
         pytest.param("6", "5", "7", "unexpected", id="the path is of neither"),
         pytest.param("56", "", "56", "undeclared", id="nothing here, all there"),
         pytest.param("56", "5", None, "unobserved", id="may be there"),
         pytest.param("56", "56", None, "matched", id="all here"),
         pytest.param("5", "6", None, "unobserved", id="may be of the other side"),
-        pytest.param("5", "56", None, "unexpected", id="one besides, nothing known of there"),
+        pytest.param("5", "56", None, "unexpected", id="another one, too, nothing known of there"),
     ],
 )
 def test_a_path_has_no_side(wanted, here, other, status):
-    beside = None if other is None else seen(*other)
-    check = reconcile(expected(*wanted), seen(*here), is_on_both_sides=True, other=beside)
+    other_side = None if other is None else seen(*other)
+    check = reconcile(expected(*wanted), seen(*here), is_on_both_sides=True, other=other_side)
     assert check.status == status
     if status == "missing":
         assert check.missing == partitions("6")
@@ -220,13 +220,13 @@ def test_a_declaration_has_a_side():
     assert reconcile(wanted, seen("5"), is_on_both_sides=True, other=seen("6")).status == "missing"
 
 
-def test_a_glob_beside_thousands_of_plain_values_costs_no_more_than_they_do():
+def test_a_glob_next_to_thousands_of_plain_values_costs_no_more_than_they_do():
     days = [str(day) for day in range(5_000)]
     check = reconcile(expected(*days, "x*", is_glob=True), seen(*days, "xy"))
     assert check.status == "matched"
 
 
-def test_a_day_beside_a_glob_covers_its_hours():
+def test_a_day_next_to_a_glob_covers_its_hours():
     hours = (Dimension.of("ts", "hour", "ts_hour", "int"), Dimension.of("region"))
     wanted = Partition.of([("ts", "2024-05-06"), ("region", "*")])
     accessed = Partition.of([("ts_hour", "476379"), ("region", "eu")])
@@ -256,7 +256,7 @@ def test_different_values_stay_different(one, other):
     ("kind", "status"),
     [("string", "unexpected"), ("int", "matched"), ("", "matched"), ("varchar(2)", "unexpected")],
 )
-def test_zeros_tell_texts_apart_and_numbers_not(kind, status):
+def test_zeros_distinguish_texts_and_not_numbers(kind, status):
     dimensions = (Dimension.of("dt", type=kind),)
     assert reconcile(expected("05"), seen("5", dimensions=dimensions)).status == status
 
@@ -267,7 +267,7 @@ def test_zeros_tell_texts_apart_and_numbers_not(kind, status):
         ("2024-05-06T00:00:00+00:00", "2024-05-06 00:00:00", "unobserved"),
         ("2024-05-06T02:00:00+02:00", "2024-05-06T00:00:00Z", "matched"),
         ("2024-05-06T00:00:00", "2024-05-06 00:00:00", "matched"),
-        # Clocks are put back: one local hour, two moments.
+        # Clocks are put back: one local hour, two times.
         ("2024-10-27T02:30:00+02:00", "2024-10-27T02:30:00+01:00", "unexpected"),
     ],
 )
@@ -316,14 +316,17 @@ def test_mixed_cases_name_both():
     st.randoms(use_true_random=False),
 )
 def test_representation_does_not_change_the_status(wanted, found, rng: random.Random):
-    def spelled(numbers):
+    def in_any_format(numbers):
         forms = ("2024-05-{:02}", "202405{:02}")
         return [rng.choice(forms).format(n) for n in numbers for _ in range(2)]
 
     plain = reconcile(
         expected(*(f"2024-05-{n:02}" for n in wanted)), seen(*(f"2024-05-{n:02}" for n in found))
     )
-    assert reconcile(expected(*spelled(wanted)), seen(*spelled(found))).status == plain.status
+    assert (
+        reconcile(expected(*in_any_format(wanted)), seen(*in_any_format(found))).status
+        == plain.status
+    )
     truth = (
         PartitionStatus.UNEXPECTED
         if found - wanted

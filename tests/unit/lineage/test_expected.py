@@ -1,4 +1,4 @@
-"""Expectations meet the datasets that were touched: who is asked, and who is not."""
+"""Expectations of the datasets that were read and written: which count, and which do not."""
 
 import pytest
 
@@ -54,17 +54,17 @@ def test_paths_of_one_dataset_are_united():
     assert ask(path("1"), path("2")).partitions == {day("1"), day("2")}
 
 
-def test_one_path_to_the_whole_expects_all_of_it():
+def test_one_path_to_the_full_dataset_expects_all_of_it():
     assert ask(path("1"), path()).partitions is None
 
 
-def test_a_path_to_the_whole_alone_expects_nothing():
+def test_a_path_to_the_full_dataset_alone_expects_nothing():
     assert ask(path()) is None
 
 
-def test_what_is_declared_stands_alone():
-    said = ask(path("1"), declared("2"))
-    assert (said.kind, said.partitions) == (Kind.DECLARED, {day("2")})
+def test_paths_do_not_count_next_to_a_declaration():
+    expectation = ask(path("1"), declared("2"))
+    assert (expectation.kind, expectation.partitions) == (Kind.DECLARED, {day("2")})
 
 
 def test_a_declaration_of_the_other_side_does_not_count():
@@ -87,8 +87,8 @@ def test_a_declared_identity_leaves_it_to_paths():
     ],
 )
 def test_a_table_is_bound_through_symlinks(table, bound):
-    said = ask(declared("1", dataset=None, table=table), links=[LINK])
-    assert (said is not None) == bound
+    expectation = ask(declared("1", dataset=None, table=table), links=[LINK])
+    assert (expectation is not None) == bound
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_table_is_bound_through_symlinks(table, bound):
 )
 def test_where_the_catalog_was_seen_another_one_is_another_table(table, bound):
     links = [LINK, DatasetName("", "lake.analytics.revenue")]
-    said = ask(declared("1", dataset=None, table=table), links=links)
-    assert (said is not None) == bound
+    expectation = ask(declared("1", dataset=None, table=table), links=links)
+    assert (expectation is not None) == bound
 
 
 def test_a_folder_with_a_dot_in_its_name_is_no_table():
@@ -141,35 +141,35 @@ def test_a_partition_key_is_expected_of_outputs_with_its_dimensions():
     ("seen", "explained"),
     [
         pytest.param(observed("2024-05-06"), "dt", id="the same"),
-        pytest.param(observed("20240506"), "dt", id="another spelling"),
+        pytest.param(observed("20240506"), "dt", id="another format"),
         pytest.param(observed("06.05.2024", form="%d.%m.%Y"), "dt", id="the dimension's format"),
         pytest.param(observed("2024-05-05", "2024-05-06", "2024-05-07"), "dt", id="one of several"),
         pytest.param(observed("2024-05-05"), None, id="another day"),
-        pytest.param(observed(), None, id="nothing was touched"),
+        pytest.param(observed(), None, id="no partitions"),
         pytest.param(None, None, id="not observed"),
     ],
 )
 def test_a_date_explains_the_partition_that_was_seen_and_expects_nothing(seen, explained):
-    said = ask(inferred("2024-05-06"), seen=seen)
+    expectation = ask(inferred("2024-05-06"), seen=seen)
     if explained is None:
-        assert said is None
+        assert expectation is None
         return
-    assert (said.kind, said.partitions) == (Kind.INFERRED, None)
-    assert [(s.dimension, s.value) for s in said.sources] == [(explained, "2024-05-06")]
+    assert (expectation.kind, expectation.partitions) == (Kind.INFERRED, None)
+    assert [(s.dimension, s.value) for s in expectation.sources] == [(explained, "2024-05-06")]
 
 
-def test_a_date_that_a_path_explains_is_not_said_twice():
+def test_a_date_that_a_path_explains_is_not_reported_twice():
     source = Source(Kind.PATH, "application_args[0]", "t/dt={{ ds }}", "20240506", "dt")
-    said = ask(
+    expectation = ask(
         path("20240506", sources=(source,)), inferred("2024-05-06"), seen=observed("20240506")
     )
-    assert said.sources == (source,)
+    assert expectation.sources == (source,)
 
 
-def test_a_date_is_added_to_what_a_path_says():
-    said = ask(path("2024-05-06"), inferred("2024-05-05"), seen=observed("2024-05-05"))
-    assert (said.kind, said.partitions) == (Kind.PATH, {day("2024-05-06")})
-    assert [s.kind for s in said.sources] == [Kind.INFERRED]
+def test_a_date_is_added_to_what_a_path_has():
+    expectation = ask(path("2024-05-06"), inferred("2024-05-05"), seen=observed("2024-05-05"))
+    assert (expectation.kind, expectation.partitions) == (Kind.PATH, {day("2024-05-06")})
+    assert [s.kind for s in expectation.sources] == [Kind.INFERRED]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_date_is_added_to_what_a_path_says():
     [
         pytest.param(("observed", "observed"), ("matched", "matched"), id="observed"),
         pytest.param(("located", "located"), ("matched", "matched"), id="located"),
-        pytest.param(("observed", "stated"), ("unobserved", "matched"), id="observed and stated"),
+        pytest.param(("observed", "static"), ("unobserved", "matched"), id="observed and static"),
         pytest.param(("observed", "unknown"), ("unobserved", "unobserved"), id="one unknown"),
     ],
 )
@@ -190,7 +190,7 @@ def test_yesterday_is_read_and_today_is_written_of_one_dataset(how, statuses):
         }.get(how, LineageDataset(T))
         for (side, value), how in zip(((Side.READ, "05"), (Side.WRITE, "06")), how, strict=True)
     }
-    static = frozenset({day("06")}) if "stated" in how else None
+    static = frozenset({day("06")}) if "static" in how else None
     found = (
         report.of(sides[Side.READ], Side.READ, None, static, other=sides[Side.WRITE]),
         report.of(sides[Side.WRITE], Side.WRITE, None, static, other=sides[Side.READ]),

@@ -66,7 +66,7 @@ def assert_derived(merged, case, spark, change=lambda application: application, 
     complete, manifest = merged(case, spark, Outcome.COMPLETE, change, **how)
     expected, _ = merged(case, spark, Outcome.FAIL, change, **how)
     derived = from_bundle.failed_lineage(complete, manifest)
-    # The order of degradations says nothing.
+    # The order of degradations has no meaning.
     assert Counter(derived.degradations) == Counter(expected.degradations)
     assert replace(derived, degradations=()) == replace(expected, degradations=())
     return complete, derived

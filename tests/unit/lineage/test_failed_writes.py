@@ -44,8 +44,8 @@ def note(lineage):
 )
 @pytest.mark.parametrize("outcome", Outcome)
 def test_partitions_that_may_be_half_written_are_named(merged, outcome, expected):
-    said = note(merged(outcome, expected))
-    assert said.endswith("is not claimed. It may have half written dt=2024-05-06.")
+    message = note(merged(outcome, expected))
+    assert message.endswith("is not claimed. It may have half written dt=2024-05-06.")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_partitions_that_may_be_half_written_are_named(merged, outcome, expected
         ("4.2", "org.apache.spark.SparkRuntimeException [USER_RAISED_EXCEPTION]"),
     ],
 )
-def test_of_an_exception_its_class_is_said_and_nothing_of_its_text(recorded, spark, kind):
+def test_of_an_exception_its_class_is_reported_and_nothing_of_its_text(recorded, spark, kind):
     lineage = merge(recorded("failing_action", spark).application, Outcome.FAIL)
     assert f"wrote /lake/checked_orders failed ({kind});" in note(lineage)
     assert "negative" not in note(lineage)  # raise_error('negative amount')
@@ -67,9 +67,9 @@ def test_nothing_is_claimed_of_them(merged):
     outputs = {d.name: d for d in lineage.outputs}
     assert outputs[FAILED].check.status == "unobserved"
     document = event_of(lineage, ReadReport(), header=HEADER)
-    said = {d["name"]: d for d in document["outputs"]}
-    assert not said["/lake/checked_orders"].get("outputFacets")
-    assert "subset" in said["/lake/good_orders"]["outputFacets"]
+    reported = {d["name"]: d for d in document["outputs"]}
+    assert not reported["/lake/checked_orders"].get("outputFacets")
+    assert "subset" in reported["/lake/good_orders"]["outputFacets"]
     check = document["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
     [entry] = [e for e in check if e["dataset"]["name"] == "/lake/checked_orders"]
     assert "condition" not in entry

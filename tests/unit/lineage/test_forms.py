@@ -49,7 +49,7 @@ def wide(fields, influences):
 # --- legacy ---------------------------------------------------------------------------------------
 
 
-def test_the_legacy_form_says_with_every_column_what_influences_all():
+def test_the_legacy_form_has_what_influences_all_columns_with_every_column():
     [output] = event(in_legacy_form(task(wide(2, 1))))["outputs"]
     facet = output["facets"]["columnLineage"]
     assert facet.get("dataset", []) == []
@@ -62,11 +62,11 @@ def test_the_legacy_form_says_with_every_column_what_influences_all():
 @pytest.mark.parametrize(
     "form", [lambda lineage: lineage, in_legacy_form], ids=["compact", "legacy"]
 )
-def test_the_deprecated_fields_speak_of_the_value_first(form):
+def test_the_deprecated_fields_describe_the_value_first(form):
     [output] = event(form(task(wide(1, 1))))["outputs"]
-    said = output["facets"]["columnLineage"]["fields"]["x0"]
-    assert said["transformationType"] == "DIRECT:IDENTITY"
-    assert said["transformationDescription"].startswith("p")
+    column = output["facets"]["columnLineage"]["fields"]["x0"]
+    assert column["transformationType"] == "DIRECT:IDENTITY"
+    assert column["transformationDescription"].startswith("p")
 
 
 def test_both_forms_are_read_as_the_same(recorded):
@@ -76,9 +76,9 @@ def test_both_forms_are_read_as_the_same(recorded):
             event(TaskLineage(Outcome.COMPLETE, outputs=(d,)))["outputs"][0]["facets"]
             for d in (one, other)
         ]
-        said = [decode(msgspec.json.encode(f["columnLineage"]), lambda n: n) for f in facets]
+        decoded = [decode(msgspec.json.encode(f["columnLineage"]), lambda n: n) for f in facets]
         assert facets[0] != facets[1]
-        assert said[0] == said[1]
+        assert decoded[0] == decoded[1]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def outputs(lineage):
     return [d.name.name for d in lineage.outputs]
 
 
-def test_intermediates_are_outputs_unless_said_otherwise(recorded):
+def test_intermediates_are_outputs_unless_configured_otherwise(recorded):
     assert outputs(merged(recorded, KEEP)) == ["/lake/revenue", STAGING]
 
 

@@ -1,4 +1,4 @@
-"""Why columns have no sources: said where something points at a reason, and not made up."""
+"""Why columns have no sources: reported where something points at a reason, and not made up."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def messages(lineage, code):
     return {d.column: d.message for d in lineage.degradations if d.code == code}
 
 
-def test_the_value_of_a_static_partition_is_told_from_the_statement(recorded):
+def test_the_value_of_a_static_partition_is_known_from_the_statement(recorded):
     lineage = recorded("partitioned_writes").lineage
-    said = {
+    found = {
         d.dataset.name: d.message
         for d in lineage.degradations
         if d.code == "column_without_sources"
     }
-    assert said == {
+    assert found == {
         "/lake/sales_static": "/lake/sales_static: no sources of column dt are known; it is the "
         "value of a static partition.",
         "/lake/sales_option": "/lake/sales_option: no sources of column dt are known; it may be a "
@@ -43,10 +43,10 @@ def test_the_value_of_a_static_partition_is_told_from_the_statement(recorded):
     }
 
 
-def test_rdd_code_is_told_from_the_kind_of_job(recorded):
-    said = {d.dataset.name: d.message for d in recorded("rdd_jobs").lineage.degradations}
+def test_rdd_code_is_known_from_the_kind_of_job(recorded):
+    found = {d.dataset.name: d.message for d in recorded("rdd_jobs").lineage.degradations}
     start = "The listener reported no column lineage for"
-    assert said == {
+    assert found == {
         "/lake/order_lines": f"{start} /lake/order_lines: it was written by RDD code, in which "
         "there are no columns.",
         # a frame made of an RDD is written by a SQL execution, as any other
@@ -128,11 +128,11 @@ def test_what_a_statement_makes_of_no_column(statement, columns, expected):
 
 def test_the_statements_of_a_loop_are_read_once():
     _projections_of.cache_clear()
-    told = {
+    without = {
         tuple(without_columns(f"INSERT INTO t SELECT `a{n % 2}`, '{n}', \"{n}\" FROM s", "abc"))
         for n in range(100)
     }
-    assert told == {("b", "c")}
+    assert without == {("b", "c")}
     assert _projections_of.cache_info().misses == 2
 
 
@@ -143,30 +143,30 @@ def test_an_apostrophe_in_a_comment_is_no_quote():
 
 def test_a_statement_is_not_read_once_time_is_up(recorded):
     application = recorded("sql_queries").application
-    said = merge(application, Outcome.COMPLETE)
+    full = merge(application, Outcome.COMPLETE)
     actions = iter([False] * len(repaired(application).actions))
     hasty = merge(application, Outcome.COMPLETE, past_deadline=lambda: next(actions, True))
-    of_both = [messages(lineage, "column_without_sources") for lineage in (said, hasty)]
+    of_both = [messages(lineage, "column_without_sources") for lineage in (full, hasty)]
     assert of_both[0].keys() == of_both[1].keys() != set()
     assert any("is a literal" in message for message in of_both[0].values())
     assert not any("is a literal" in message for message in of_both[1].values())
 
 
-def test_a_literal_is_told_from_the_statement(recorded):
+def test_a_literal_is_known_from_the_statement(recorded):
     application = repaired(recorded("python_udf").application)
     [action] = application.actions
     statement = "INSERT INTO t SELECT order_id, 1.5, f(amount) + customer_id FROM orders"
-    said = replace(application, actions=(replace(action, sql=statement),))
-    lineage = merge(said, Outcome.COMPLETE)
+    with_statement = replace(application, actions=(replace(action, sql=statement),))
+    lineage = merge(with_statement, Outcome.COMPLETE)
     assert messages(lineage, "column_without_sources")["score"].endswith("; it is a literal.")
 
 
-def test_a_rollup_is_told_from_the_statement(recorded):
+def test_a_rollup_is_known_from_the_statement(recorded):
     application = repaired(recorded("python_udf").application)
     [action] = application.actions
     statement = "INSERT INTO t SELECT order_id, score, s FROM o GROUP BY ROLLUP (order_id, score)"
-    said = replace(application, actions=(replace(action, sql=statement),))
-    lineage = merge(said, Outcome.COMPLETE)
+    with_statement = replace(application, actions=(replace(action, sql=statement),))
+    lineage = merge(with_statement, Outcome.COMPLETE)
     message = messages(lineage, "column_without_sources")["score"]
     assert "it is a column of a rollup or cube" in message
 
@@ -187,7 +187,7 @@ def schema(count):
     return {"schema": msgspec.Raw(json.dumps({"fields": fields}).encode())}
 
 
-def test_outputs_without_column_lineage_say_what_points_at_why(recorded):
+def test_outputs_without_column_lineage_are_reported_with_what_points_at_a_reason(recorded):
     start = "The listener reported no column lineage for /lake/scored_orders"
     assert lineageless(recorded) == f"{start}."
     assert lineageless(recorded, facets=schema(1000)) == f"{start}."
@@ -202,22 +202,22 @@ def test_outputs_without_column_lineage_say_what_points_at_why(recorded):
     )
 
 
-def test_what_the_listener_does_not_look_into_is_said(recorded):
+def test_what_the_listener_does_not_look_into_is_reported(recorded):
     lineage = recorded("sql_queries").lineage
-    said = {
+    found = {
         (d.dataset.name.rpartition("/")[2], d.column)
         for d in lineage.degradations
         if d.code == "subquery_unseen"
     }
-    assert said == {("scalar_subquery", "converted"), ("scalar_subquery_in_filter", None)}
+    assert found == {("scalar_subquery", "converted"), ("scalar_subquery_in_filter", None)}
     assert "FILTER clause" in messages(lineage, "column_incomplete")["eu_total"]
 
 
 @pytest.mark.parametrize("case", ["iceberg_merge", "delta_tables"])
-def test_columns_that_merge_and_update_set_are_said_to_be_incomplete(recorded, case):
-    said = messages(recorded(case).lineage, "column_incomplete")
-    assert said.keys() == {"amount"}
-    assert "is changed by a MERGE or UPDATE" in said["amount"]
+def test_columns_that_merge_and_update_set_are_reported_as_incomplete(recorded, case):
+    found = messages(recorded(case).lineage, "column_incomplete")
+    assert found.keys() == {"amount"}
+    assert "is changed by a MERGE or UPDATE" in found["amount"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Recorded events, spoiled: whatever stands in them, merging gives an event and never raises."""
+"""Recorded events, spoiled: whatever is in them, merging gives an event and never raises."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def document(lineage, report, **options):
 
 @settings(max_examples=20)
 @given(st.sampled_from(CASES), chances, st.integers(1, 12))
-def test_a_spoiled_value_costs_what_it_would_have_told_and_nothing_else(case, chance, count):
+def test_a_spoiled_value_costs_what_it_would_have_reported_and_nothing_else(case, chance, count):
     run_id, lines = spoiled(case, chance, count)
     for outcome in Outcome:
         lineage, report = merged(run_id, lines, outcome)
-        said = document(lineage, report, explicit_lineage=True, redact_literals=count % 2 == 0)
-        json.dumps(said, allow_nan=False)
-        names = [(d["namespace"], d["name"]) for d in said["outputs"]]
+        event = document(lineage, report, explicit_lineage=True, redact_literals=count % 2 == 0)
+        json.dumps(event, allow_nan=False)
+        names = [(d["namespace"], d["name"]) for d in event["outputs"]]
         assert len(names) == len(set(names))
 
 
@@ -133,9 +133,9 @@ def test_a_spoiled_event_fits_where_it_must(case, chance, limit):
 
 @settings(max_examples=15)
 @given(st.sampled_from(CASES), chances, st.integers(1, 12))
-def test_no_text_that_marquez_cannot_hold_is_left(case, chance, count):
-    said = document(*merged(*spoiled(case, chance, count)), backend="marquez")
-    assert "\\u0000" not in json.dumps(said)
+def test_no_text_that_marquez_cannot_store_is_left(case, chance, count):
+    event = document(*merged(*spoiled(case, chance, count)), backend="marquez")
+    assert "\\u0000" not in json.dumps(event)
 
 
 SPOILED_NAMES = ("\0", "", "x" * 5_000, "a=b/c=d", "żółw", "me:pw@host", " ", "..", "`q`.`r`")
@@ -202,7 +202,7 @@ OBSERVATION = {
 
 @settings(max_examples=20)
 @given(chances, st.integers(1, 5))
-def test_a_spoiled_observation_is_said_or_read_and_never_raises(chance, count):
+def test_a_spoiled_observation_is_reported_or_read_and_never_raises(chance, count):
     record = json.loads(json.dumps(OBSERVATION))
     for _ in range(count):
         places = [p for p in paths(record) if p]
@@ -213,14 +213,14 @@ def test_a_spoiled_observation_is_said_or_read_and_never_raises(chance, count):
     events = read_events([line.encode() + b"\n" for line in lines], report, source="events")
     application = accumulate(events, run_id)
     names = {d.name: set() for a in application.actions for d in (*a.inputs, *a.outputs)}
-    told = ObservationReport()
-    records = list(read_observations([json.dumps(record).encode() + b"\n"], told))
-    assert records or told.malformed
+    observation_report = ObservationReport()
+    records = list(read_observations([json.dumps(record).encode() + b"\n"], observation_report))
+    assert records or observation_report.malformed
     lineage = merge(application, Outcome.COMPLETE, observations=bind(records, names))
     document(lineage, report)
 
 
-def test_thousands_of_columns_without_a_schema_are_told_once():
+def test_thousands_of_columns_without_a_schema_are_reported_once():
     lines = [json.loads(line) for line in recorded_lines("python_udf")]
     for event in lines:
         for dataset in event.get("outputs", ()):

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.model.subset import to_text
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)
 DT = (Dimension.of("dt"),)
-WHOLE = Partition()
+UNPARTITIONED = Partition()
 
 
 def at(second):
@@ -67,8 +67,8 @@ def partitions(subset):
         pytest.param([], None, id="nothing observed"),
         pytest.param([read(0, days("1")), read(5, days("2"))], days("1", "2"), id="united"),
         pytest.param([read(0, days())], days(), id="empty selection"),
-        pytest.param([read(0, days("1")), read(5, days("1", "2"), full=True)], None, id="whole"),
-        pytest.param([read(0, frozenset({WHOLE}), ())], None, id="unpartitioned"),
+        pytest.param([read(0, days("1")), read(5, days("1", "2"), full=True)], None, id="full"),
+        pytest.param([read(0, frozenset({UNPARTITIONED}), ())], None, id="unpartitioned"),
     ],
 )
 def test_reads_are_united(reads, expected):
@@ -130,7 +130,7 @@ def test_a_read_is_internal_if_its_partitions_were_written_before(writes, found,
 
 
 def test_a_dataset_without_partitions_is_internal_after_a_full_overwrite_only():
-    everything = frozenset({WHOLE})
+    everything = frozenset({UNPARTITIONED})
     for mode, internal in (("whole", True), ("create", True), ("append", False)):
         accesses = observed([read(5, everything, ())], [write(0, everything, mode, dimensions=())])
         assert is_internal(accesses, at(5), at(6)) is internal

@@ -29,7 +29,7 @@ def access(side, name, action, partitions, **more):
 
 @pytest.fixture
 def merged(recorded):
-    """Merge the staging chain with what the test says of its staging table."""
+    """Merge the staging chain with what the test gives for its staging table."""
     application = repaired(recorded("staging_chain").application)
     write, read = application.actions
 

@@ -20,11 +20,11 @@ from tests.applications.sql_queries import QUERIES, VIEWS
 from tests.conftest import SPARKS
 from tests.lineage_text import short
 
-CHOICE = "what chooses a value (CASE, IF, FILTER) is no part of it; the listener says CONDITIONAL"
+CHOICE = "what chooses a value (CASE, IF, FILTER) is no part of it; the listener has CONDITIONAL"
 WINDOW = "what a window is partitioned and ordered by is no part of the value; it is WINDOW"
 COMPARED = "rows of the right side are compared with and never come out"
-EXPANDED = "Spark expands the rows first, beyond which the listener does not look; said as a gap"
-SUBQUERY = "the listener does not look into scalar subqueries; said as subquery_unseen"
+EXPANDED = "Spark expands the rows first, beyond which the listener does not look; a reported gap"
+SUBQUERY = "the listener does not look into scalar subqueries; reported as subquery_unseen"
 EQUAL = "both columns of USING are equal; Spark takes the left one"
 
 
@@ -100,8 +100,8 @@ def by_spark(recorded, spark, query):
     return {
         column: {
             f"{short(source.dataset)}.{source.field}"
-            for source, said in edges.items()
-            if any(t.type == DIRECT for t in said)
+            for source, found in edges.items()
+            if any(t.type == DIRECT for t in found)
         }
         for column, edges in output.columns.fields.items()
     }

@@ -69,12 +69,12 @@ def outputs(recorded, spark):
 
 
 @pytest.mark.parametrize("spark", SPARKS)
-def test_columns_are_made_of_what_the_plan_says(recorded, spark):
+def test_columns_have_the_sources_of_the_plan(recorded, spark):
     found = {
         name: {
             column: {
-                (short(source.dataset), source.field): {t.subtype for t in said}
-                for source, said in edges.items()
+                (short(source.dataset), source.field): {t.subtype for t in transformations}
+                for source, transformations in edges.items()
             }
             for column, edges in lineage.fields.items()
         }
@@ -88,8 +88,8 @@ def test_rows_are_influenced_by_what_the_plan_joins_and_groups_by(recorded, spar
     found = {
         name: {
             ((short(source.dataset), source.field), t.subtype)
-            for source, said in lineage.dataset.items()
-            for t in said
+            for source, transformations in lineage.dataset.items()
+            for t in transformations
         }
         for name, lineage in outputs(recorded, spark).items()
     }

@@ -129,7 +129,7 @@ def test_staging_is_an_intermediate_and_columns_go_through_it(recorded):
     assert codes(lineage) == ["internal_read_assumed"]
 
 
-def test_no_partial_overwrite_is_taken_for_a_whole_one(recorded):
+def test_no_partial_overwrite_is_taken_for_a_full_one(recorded):
     lineage = recorded("partitioned_writes").lineage
     inputs, outputs = sides(lineage)
     partial = {"sales_append", "sales_static", "sales_option", "sales_session"}
@@ -158,7 +158,7 @@ def test_nested_executions_are_one_write(recorded):
     lineage = recorded_case.lineage
     region_totals = next(d for d in lineage.outputs if d.name.name.endswith("region_totals"))
     statistics = json.loads(bytes(region_totals.side_facets["outputStatistics"]))
-    # create 2 rows, overwrite 2 rows, append 1 row: each said by two executions, counted once
+    # create 2 rows, overwrite 2 rows, append 1 row: each reported by two executions, counted once
     assert statistics["rowCount"] == 5
     links = json.loads(bytes(region_totals.facets["symlinks"]))["identifiers"]
     assert [link["name"] for link in links] == ["default.region_totals"]
@@ -185,11 +185,11 @@ def test_rdd_jobs_that_write_are_actions_and_name_their_partitions(recorded):
     assert codes(lineage) == ["column_lineage_missing"]
 
 
-def test_a_python_udf_leaves_a_gap_that_is_said(recorded):
+def test_a_python_udf_leaves_a_gap_that_is_reported(recorded):
     lineage = recorded("python_udf").lineage
-    said = {(str(d.code), d.column) for d in lineage.degradations}
-    assert any(code == "column_without_sources" for code, _ in said)
-    assert any(code == "column_incomplete" for code, _ in said)
+    reported = {(str(d.code), d.column) for d in lineage.degradations}
+    assert any(code == "column_without_sources" for code, _ in reported)
+    assert any(code == "column_incomplete" for code, _ in reported)
 
 
 def test_what_a_failed_action_wrote_is_no_output_of_a_task_that_succeeded(recorded):
@@ -207,7 +207,7 @@ def test_on_failure_the_outputs_of_failed_actions_are_bare_names(recorded):
     assert outputs["good_orders"].columns
 
 
-def test_fail_is_sticky_though_the_listener_says_complete_afterwards(recorded):
+def test_fail_is_sticky_though_the_listener_reports_complete_afterwards(recorded):
     application = recorded("failing_action").application
     assert [a.state for a in application.actions] == [ActionState.COMPLETE, ActionState.FAILED]
     assert application.actions[1].error == (
@@ -237,7 +237,7 @@ def test_a_dataset_that_is_read_and_replaced_is_input_and_output(recorded):
 
 
 def test_as_many_bytes_read_as_written_prove_that_nothing_older_was_there(recorded):
-    # The listener says nothing of a write that found no folder; the sizes do.
+    # The listener reports nothing of a write that found no folder; the sizes do.
     assert sides(recorded("create_then_read").lineage)[0] == {"orders": ["dt=2024-05-06"]}
     assert "sales_full" not in sides(recorded("partitioned_writes").lineage)[0]
 
@@ -259,7 +259,7 @@ def test_actions_that_run_at_the_same_time_are_kept_apart(recorded):
 
 
 def test_statistics_are_those_of_the_action_itself(recorded):
-    # The COMPLETE event of the smaller copy has the bytes of the one that was written beside it.
+    # The COMPLETE event of the smaller copy has the bytes of the one that was written next to it.
     lineage = recorded("two_sessions_threads").lineage
     sizes = {
         short(d.name.name): json.loads(bytes(d.side_facets["outputStatistics"]))["size"]
@@ -270,7 +270,7 @@ def test_statistics_are_those_of_the_action_itself(recorded):
     assert len(set(sizes.values())) == len(sizes)
 
 
-def test_a_delta_extension_is_said_to_hide_writes(recorded):
+def test_a_delta_extension_is_reported_to_hide_writes(recorded):
     assert "delta_hides_writes" in codes(recorded("delta_tables").lineage)
     assert "delta_hides_writes" not in codes(recorded("iceberg_merge").lineage)
 

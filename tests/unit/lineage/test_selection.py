@@ -33,12 +33,10 @@ def located(location):
     return partition if partition and partition.values else None
 
 
-def evidence(
-    *, observed=None, whole=False, locations=None, filters=None, expected=None, both=False
-):
+def evidence(*, observed=None, full=False, locations=None, filters=None, expected=None, both=False):
     subset = None if observed is None else Subset((Dimension.of("dt"),), observed)
     return Evidence(
-        observed=observed is not None or whole,
+        observed=observed is not None or full,
         subset=subset,
         locations=None if locations is None else frozenset(locations),
         filters=filters,
@@ -65,14 +63,14 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
                      id="observed before declared"),
         pytest.param({"observed": days(1), "filters": FILTER}, Partitions(days(1)),
                      id="a partition with a further filter is just the partition"),
-        pytest.param({"whole": True, "expected": DECLARED}, None,
-                     id="the whole was observed, whatever is declared"),
-        pytest.param({"whole": True, "filters": FILTER}, FILTER, id="the whole by a filter"),
+        pytest.param({"full": True, "expected": DECLARED}, None,
+                     id="all was observed, whatever is declared"),
+        pytest.param({"full": True, "filters": FILTER}, FILTER, id="all of it, by a filter"),
         pytest.param({"expected": DECLARED}, Partitions(days(5)), id="declared"),
         pytest.param({"expected": WHERE}, FILTER, id="a declared predicate"),
         pytest.param({"expected": replace(WHERE, where=("TRUE",))}, None, id="a predicate of all"),
-        pytest.param({"expected": WHERE, "whole": True}, None,
-                     id="the whole was observed, whatever the predicate"),
+        pytest.param({"expected": WHERE, "full": True}, None,
+                     id="all was observed, whatever the predicate"),
         pytest.param({"expected": WHERE, "locations": LOCATIONS},
                      Locations(frozenset(LOCATIONS)), id="locations before a declared predicate"),
         pytest.param({"expected": PATH}, Partitions(days(4)), id="path"),
@@ -97,8 +95,8 @@ LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
     ],
 )  # fmt: skip
 def test_the_hierarchy(known, expected):
-    told = selected(evidence(**known), Limits())
-    assert (told.condition, told.skipped) == (expected, 0)
+    selection = selected(evidence(**known), Limits())
+    assert (selection.condition, selection.skipped) == (expected, 0)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +117,12 @@ def test_the_hierarchy(known, expected):
                      "country=PL", 2, id="locations switched off"),
     ],
 )  # fmt: skip
-def test_a_form_that_would_name_too_many_is_skipped_and_said(known, limits, expected, skipped):
-    told = selected(evidence(**known), limits)
-    assert (told.condition and text(told.condition), told.skipped) == (expected, skipped)
+def test_a_form_that_would_name_too_many_is_skipped_and_reported(known, limits, expected, skipped):
+    selection = selected(evidence(**known), limits)
+    assert (selection.condition and text(selection.condition), selection.skipped) == (
+        expected,
+        skipped,
+    )
 
 
 def text(condition):
@@ -130,14 +131,14 @@ def text(condition):
     return to_text(condition)
 
 
-def test_maxima_do_not_cut_what_is_compared():
-    told = selected(evidence(observed=days(*range(200))), Limits())
-    assert told.partitions == days(*range(200))
-    assert isinstance(told.condition, Binary)
+def test_maxima_do_not_truncate_what_is_compared():
+    selection = selected(evidence(observed=days(*range(200))), Limits())
+    assert selection.partitions == days(*range(200))
+    assert isinstance(selection.condition, Binary)
 
 
 def test_a_list_of_thousands_is_words():
     filters = disjunction(Compare("x", Comparison.EQUAL, str(n)) for n in range(3000))
-    told = selected(evidence(whole=True, filters=filters), Limits())
-    assert isinstance(told.condition, Description)
-    assert len(told.condition.text) <= 300
+    selection = selected(evidence(full=True, filters=filters), Limits())
+    assert isinstance(selection.condition, Description)
+    assert len(selection.condition.text) <= 300

@@ -22,7 +22,7 @@ SYMLINK = msgspec.Raw(b'{"identifiers": [{"namespace": "hive", "name": "shop.sal
 
 
 def summary(*statements, past_deadline=lambda: False):
-    """Merge actions of these statements, each of which read the orders; say what is meant."""
+    """Merge actions of these statements, each of which read the orders; give what is selected."""
     dataset = ActionDataset(ORDERS, {"symlinks": SYMLINK}, {})
     actions = tuple(
         Action(str(n), "job", "SQL_JOB", START, END, ActionState.COMPLETE, (dataset,), (), sql=sql)
@@ -43,7 +43,7 @@ def summary(*statements, past_deadline=lambda: False):
         pytest.param("a_view", "", id="view"),
     ],
 )
-def test_a_statement_tells_the_subset_of_the_dataset_that_it_names(table, expected):
+def test_a_statement_gives_the_subset_of_the_dataset_that_it_names(table, expected):
     assert summary(f"SELECT * FROM {table} WHERE dt = '1'") == expected
 
 

@@ -20,8 +20,8 @@ def at(seconds):
     return START + timedelta(seconds=seconds)
 
 
-moments = st.integers(0, 30)
-spans = st.tuples(moments, st.integers(0, 10)).map(lambda s: (at(s[0]), at(s[0] + s[1])))
+times = st.integers(0, 30)
+spans = st.tuples(times, st.integers(0, 10)).map(lambda s: (at(s[0]), at(s[0] + s[1])))
 
 
 @settings(max_examples=30)
@@ -59,11 +59,11 @@ reads = st.builds(
 )
 
 
-def owned_before(written, moment):
-    """Fold the writes before a moment from the first, as the policy says it."""
+def owned_before(written, time):
+    """Fold the writes before a time from the first, as the policy defines it."""
     owned, all_is_ours = frozenset(), False
     for write in sorted(written, key=lambda w: w.ended):
-        if write.ended > moment + SLACK:
+        if write.ended > time + SLACK:
             continue
         if write.owned.full:
             owned, all_is_ours = write.scope.partitions, True
@@ -78,7 +78,7 @@ def is_internal(observed, started, ended):
 
 
 @settings(max_examples=30)
-@given(st.lists(writes, min_size=1), st.lists(reads, min_size=1), st.lists(moments, max_size=5))
+@given(st.lists(writes, min_size=1), st.lists(reads, min_size=1), st.lists(times, max_size=5))
 def test_what_is_the_applications_own_depends_on_no_order_of_asking(written, read, asked):
     observed = ObservedAccesses(read, written)
     for seconds in asked:

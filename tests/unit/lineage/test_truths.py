@@ -1,7 +1,7 @@
 """Task-level lineage of every recorded application, against a truth that was checked by hand.
 
-The truths are in ``tests/golden/lineage``, the same for all Sparks but for the lines that say
-otherwise; ``tests/lineage_text.py`` says how they read.
+The truths are in ``tests/golden/lineage``, the same for all Sparks but for the lines that name
+some; ``tests/lineage_text.py`` explains how they are written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_every_application_is_recorded_where_its_connector_is(spark):
     assert {case for of, case in OBSERVED if of == spark} == watched
 
 
-def test_what_is_told_though_untrue_or_lost_without_a_word_has_a_remark():
+def test_what_is_reported_though_untrue_or_silently_lost_has_a_remark():
     for file in TRUTHS.rglob("*.txt"):
         above = ""
         for line in file.read_text().splitlines():
@@ -64,7 +64,7 @@ says column_incomplete out.a
 """
 
 
-def test_lines_of_other_sparks_and_what_is_untold_are_not_expected():
+def test_lines_of_other_sparks_and_what_is_unreported_are_not_expected():
     assert Truth(TEXT, "4.0").reported == [
         "reads orders",
         "out.a <- orders.a IDENTITY",
@@ -73,7 +73,7 @@ def test_lines_of_other_sparks_and_what_is_untold_are_not_expected():
     assert "reads rates" in Truth(TEXT, "3.5").reported
 
 
-def test_a_gap_that_nobody_says_is_found():
+def test_a_gap_that_is_not_reported_is_found():
     assert list(Truth(TEXT, "4.0").silent_gaps()) == ["out.c", "reads hidden"]
 
 

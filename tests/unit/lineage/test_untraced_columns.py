@@ -1,4 +1,4 @@
-"""Columns that the listener loses and the observer saw: tied, put back, composed and explained."""
+"""Columns that only the observer saw: bound, recovered, composed and explained."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.spark.capture.observations import (
 ORDERS = DatasetName("file", "/lake/orders")
 AMOUNT, CUSTOMER = Column(ORDERS, "amount"), Column(ORDERS, "customer_id")
 CALLS = {"pythonUDF0": PythonCall("score(amount)", frozenset({"amount"}))}
-TOLD = "(pythonUDF0 + customer_id) AS shifted"
+SHIFTED = "(pythonUDF0 + customer_id) AS shifted"
 
 
 def untraced(*sources, complete=True, calls=CALLS, **without):
@@ -46,7 +46,7 @@ def shifted(lineage):
     return dict(lineage.fields["shifted"])
 
 
-def listener_says(kind=DIRECT, subtype="TRANSFORMATION", text=TOLD):
+def from_listener(kind=DIRECT, subtype="TRANSFORMATION", text=SHIFTED):
     return ColumnLineage({"shifted": {CUSTOMER: (Transformation(kind, subtype, text),)}})
 
 
@@ -54,12 +54,12 @@ def made(text, subtype="TRANSFORMATION"):
     return Transformation(DIRECT, subtype, text)
 
 
-# --- put back -------------------------------------------------------------------------------------
+# --- recovered ------------------------------------------------------------------------------------
 
 
-def test_arguments_are_added_and_the_call_stands_in_the_description():
+def test_arguments_are_added_and_the_call_is_in_the_description():
     text = "(score(amount) + customer_id) AS shifted"
-    assert shifted(recovered(listener_says(), [untraced(AMOUNT)])) == {
+    assert shifted(recovered(from_listener(), [untraced(AMOUNT)])) == {
         AMOUNT: (made(text),),
         CUSTOMER: (made(text),),
     }
@@ -72,28 +72,28 @@ def test_a_column_that_the_listener_does_not_have_gets_the_call_for_a_descriptio
 
 
 def test_of_several_calls_of_one_number_none_is_named():
-    found = shifted(recovered(listener_says(), [untraced(AMOUNT, calls={})]))
+    found = shifted(recovered(from_listener(), [untraced(AMOUNT, calls={})]))
     assert found[AMOUNT] == (made("(a Python function + customer_id) AS shifted"),)
 
 
-@pytest.mark.parametrize("said", [listener_says(), ColumnLineage()], ids=["some", "none"])
-def test_a_column_stays_incomplete_where_some_argument_could_not_be_followed(said):
-    found = recovered(said, [untraced(AMOUNT, complete=False)])
+@pytest.mark.parametrize("reported", [from_listener(), ColumnLineage()], ids=["some", "none"])
+def test_a_column_stays_incomplete_where_some_argument_could_not_be_followed(reported):
+    found = recovered(reported, [untraced(AMOUNT, complete=False)])
     assert AMOUNT in shifted(found)
     assert is_incomplete(shifted(found))
 
 
-def test_what_the_listener_says_of_a_source_stays():
-    aggregated = listener_says(subtype="AGGREGATION", text="sum(pythonUDF0)")
+def test_what_the_listener_reports_of_a_source_stays():
+    aggregated = from_listener(subtype="AGGREGATION", text="sum(pythonUDF0)")
     assert shifted(recovered(aggregated, [untraced(CUSTOMER)])) == {
         CUSTOMER: (made("sum(score(amount))", "AGGREGATION"),)
     }
 
 
 def test_a_source_that_was_only_copied_or_only_a_condition_is_now_a_value_as_well():
-    copied = listener_says(subtype="IDENTITY", text="customer_id")
+    copied = from_listener(subtype="IDENTITY", text="customer_id")
     assert len(shifted(recovered(copied, [untraced(CUSTOMER)]))[CUSTOMER]) == 2
-    condition = listener_says(INDIRECT, "CONDITIONAL", "")
+    condition = from_listener(INDIRECT, "CONDITIONAL", "")
     subtypes = [t.type for t in shifted(recovered(condition, [untraced(CUSTOMER)]))[CUSTOMER]]
     assert subtypes == [INDIRECT, DIRECT]
 
@@ -110,13 +110,13 @@ def test_a_column_of_which_nothing_is_known_gets_no_empty_entry():
     assert recovered(ColumnLineage(), [untraced(complete=False)]).fields == {}
 
 
-# --- tied -----------------------------------------------------------------------------------------
+# --- bound ----------------------------------------------------------------------------------------
 
 
 def record(action, **changes):
     """Make the record that the observer writes of the recorded application's one write."""
     milliseconds = int(action.started.timestamp() * 1000)
-    said = {
+    found = {
         "target": {"path": "file:/lake/scored_orders", "table": None},
         "relations": [{"path": "file:/lake/orders", "table": None}],
         "columns": [
@@ -131,7 +131,7 @@ def record(action, **changes):
             "started": milliseconds + 1,
             "ended": milliseconds + 2,
             "python_udfs": [{"result": "pythonUDF0", "function": "score", "columns": ["amount"]}],
-            "lost_columns": said,
+            "lost_columns": found,
         },
         ObservationRecord,
     )
@@ -156,7 +156,7 @@ def test_the_recorded_functions_columns_have_their_sources_and_no_gap(recorded):
 
 
 def test_a_relation_that_is_no_dataset_leaves_the_column_incomplete(recorded):
-    fields, gaps = merged(recorded, relations=[{"path": "file:/elsewhere"}])
+    fields, gaps = merged(recorded, relations=[{"path": "file:/unknown"}])
     assert "score" not in fields
     assert set(gaps) == {"score", "shifted"}
     assert "score(amount)" in gaps["shifted"]
@@ -193,18 +193,18 @@ def test_an_index_without_a_relation_is_a_source_that_is_not_known(recorded):
         (["a reason of a later observer"], "the result of Python that ran then: score(amount)."),
     ],
 )
-def test_a_column_of_no_column_says_what_it_is_made_of(recorded, reasons, text):
+def test_a_column_of_no_column_is_reported_with_what_it_is_made_of(recorded, reasons, text):
     _, gaps = merged(recorded, columns=[], without_sources={"score": reasons})
     assert gaps["score"].endswith(text)
 
 
-def test_python_that_was_given_no_column_is_said(recorded):
+def test_python_that_was_given_no_column_is_reported(recorded):
     columns = [{"column": "score", "complete": True, "sources": []}]
     _, gaps = merged(recorded, columns=columns)
     assert gaps["score"].endswith("it is the result of Python that was given no column.")
 
 
-def test_what_the_observer_did_not_follow_to_its_end_is_said(recorded):
+def test_what_the_observer_did_not_follow_to_its_end_is_reported(recorded):
     [action] = recorded("python_udf").application.actions
     line = msgspec.json.encode(record(action, cut="a plan of more than 2000 nodes")) + b"\n"
     report = ObservationReport()
