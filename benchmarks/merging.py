@@ -74,7 +74,7 @@ def merging(actions: int, lakes: int | None = LAKES) -> Iterator[Result]:
     datasets = 3 * min(actions // ACTIONS, lakes or actions)
     what = f"merge {actions} actions on {datasets} datasets"
     figures = f"{size:.1f} MB in {merge_s:.3f} s, decoded in {decode_s:.3f} s"
-    # What merging costs whatever there is to merge shows in few actions; their goal is nobody's.
+    # With few actions the fixed costs of merging dominate; for them there is no goal.
     goal = 3.0 if actions == MANY else None
     yield Result(f"{what} / decode", merge_s / decode_s, goal, figures)
     figures = f"{merge_s:.3f} s, twice as many in {twice_s:.3f} s"

@@ -1,4 +1,4 @@
-"""The pins of every environment satisfy pyproject.toml; if not, `.ci/compile-pins` mends them."""
+"""The pins of every environment satisfy pyproject.toml; if not, `.ci/compile-pins` fixes them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_readme_names_the_versions_that_are_pinned():
         for line in (ROOT / "README.md").read_text().splitlines()
         if line.startswith("|") and line.count("|") == 4
     ]
-    said = {name.strip(): tested.strip() for name, tested in rows}
+    in_readme = {name.strip(): tested.strip() for name, tested in rows}
     of = {
         file.stem.removeprefix("requirements-"): pinned(file.read_text(), "3.11") for file in FILES
     }
@@ -109,7 +109,7 @@ def test_the_readme_names_the_versions_that_are_pinned():
         "… its tables of Iceberg": iceberg,
         "OpenLineage listener": [listener.VERSION],
     }
-    assert {name: said.get(name) for name in expected} == {
+    assert {name: in_readme.get(name) for name in expected} == {
         name: ", ".join(versions) for name, versions in expected.items()
     }
 
@@ -137,5 +137,5 @@ PIN = "    --hash=sha256:0\n    # via a\n"
     ],
     ids=["met", "at the limit", "too old", "missing", "comment", "another Python", "one for each"],
 )
-def test_what_is_unmet_is_told_with_both(pins, expected):
+def test_what_is_unmet_is_reported_with_both(pins, expected):
     assert list(unmet(pins, [Requirement("pendulum>=3.1")], "3.12")) == expected

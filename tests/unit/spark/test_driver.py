@@ -189,7 +189,7 @@ def test_a_column_whose_name_is_in_no_commit_makes_a_write_unknown(observer):
 
 
 def delta_table(*columns):
-    """Say in the log that a table is partitioned by columns, whose physical names are the same."""
+    """Write into the log that a table is partitioned by columns, whose physical names are the same."""
     fields = [{"name": c, "type": "string", "metadata": {}} for c in columns]
     schema = json.dumps({"fields": fields})
     return [{"metaData": {"schemaString": schema, "partitionColumns": [*columns]}}]
@@ -206,14 +206,14 @@ def delta_removal(observer, schema, *files, others=()):
     return write
 
 
-def told_removed(write):
+def removed_partitions(write):
     return [
         ([d["field"] for d in layout["dimensions"]], layout["partitions"])
         for layout in write["removed"]
     ]
 
 
-def test_nulls_that_a_removal_leaves_out_are_told_by_the_tables_columns(observer):
+def test_nulls_that_a_removal_leaves_out_are_known_from_the_tables_columns(observer):
     from sparklineage_observer.delta import _Schema
 
     schema = _Schema()
@@ -227,17 +227,17 @@ def test_nulls_that_a_removal_leaves_out_are_told_by_the_tables_columns(observer
     schema.learn(delta_table("older"))
     schema.describe(write)
     partitions = [[None, None], [None, "eu"], ["x", "eu"]]
-    assert told_removed(write) == [(["dt", "region"], partitions)]
+    assert removed_partitions(write) == [(["dt", "region"], partitions)]
 
 
-def test_a_removal_that_repartitions_its_table_is_told_by_the_columns_of_before(observer):
+def test_a_removal_that_repartitions_its_table_has_the_columns_of_before(observer):
     from sparklineage_observer.delta import _Schema
 
     schema, new = _Schema(), delta_table("day")
     schema.learn(new)
     write = delta_removal(observer, schema, ("ab/f", {}), others=new)
     schema.learn(delta_table("dt", "region"))
-    assert told_removed(write) == [(["dt", "region"], [[None, None]])]
+    assert removed_partitions(write) == [(["dt", "region"], [[None, None]])]
 
 
 def test_a_removal_whose_columns_are_in_no_commit_is_unknown(observer):
@@ -259,7 +259,7 @@ def test_a_removal_whose_columns_are_in_no_commit_is_unknown(observer):
     ],
     ids=["not partitioned", "named folders", "added files"],
 )
-def test_a_removal_that_tells_its_columns_itself_waits_for_no_older_commit(observer, files, others):
+def test_a_removal_with_columns_of_its_own_needs_no_older_commit(observer, files, others):
     from sparklineage_observer.delta import _Schema
 
     schema = _Schema()
