@@ -33,7 +33,7 @@ def test_two_names_have_two_paths(one, other):
 
 
 @given(st.text(min_size=50, max_size=300))
-def test_a_path_holds_no_name_that_a_file_system_refuses(name):
+def test_a_path_has_no_name_that_a_file_system_refuses(name):
     path = encoded(name)
     assert 0 < len(path) <= 200
     assert "/" not in path

@@ -26,7 +26,7 @@ HTML = (200, "<html>Sign in</html>")
 
 
 class _Handler(Handler):
-    """Answers as told, and remembers what it was asked."""
+    """Answers as configured, and remembers what it was asked."""
 
     def get(self):
         path = self.path.partition("?")[0]
@@ -37,8 +37,8 @@ class _Handler(Handler):
         code, content = self.server.answers.get(path, (404, {"code": 404}))
         text = content if isinstance(content, str) else json.dumps(content)
         kind = "text/html" if text.startswith("<") else "application/json"
-        elsewhere = {"Location": "https://login.example.org/?token=secret"}
-        self.answer(code, text, Content_Type=kind, **(elsewhere if 300 <= code < 400 else {}))
+        location = {"Location": "https://login.example.org/?token=secret"}
+        self.answer(code, text, Content_Type=kind, **(location if 300 <= code < 400 else {}))
 
     post = get
 
@@ -78,7 +78,7 @@ def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
         ({JOBS: (500, {})}, "answers 500 to its own lists", "remove its rows"),
     ],
 )
-def test_what_is_no_sound_marquez_is_told_with_the_mend(server, answers, message, fix):
+def test_what_is_no_sound_marquez_is_reported_with_the_fix(server, answers, message, fix):
     server.answers |= answers
     found = only(check(Endpoint(server.url)))
     assert found.status is Status.FAILED
@@ -89,7 +89,7 @@ def test_what_is_no_sound_marquez_is_told_with_the_mend(server, answers, message
 
 
 @pytest.mark.parametrize("code", [200, 405, 415])
-def test_a_way_for_events_that_is_shut_is_told(server, code):
+def test_a_way_for_events_that_is_shut_is_reported(server, code):
     server.answers[LINEAGE] = (code, {})
     read_path, write_path = check(Endpoint(server.url))
     assert read_path.status is Status.OK
@@ -106,7 +106,7 @@ def test_nothing_listens():
     assert "host and port" in found.fix
 
 
-def test_a_host_without_an_address():
+def test_a_host_without_an_ip_address():
     found = only(check(Endpoint("http://marquez.invalid:5000")))
     assert "has no address here" in found.message
 
@@ -179,7 +179,7 @@ def test_web_pages_are_looked_at_without_the_key(server):
     assert server.asked[-1] == ("GET", "/", "", None)
 
 
-def test_a_wrong_address_of_web_pages_is_a_warning(server):
+def test_a_wrong_url_of_web_pages_is_a_warning(server):
     pages = check(Endpoint(server.url, web_url=server.url))[-1]
     assert pages.status is Status.WARNING
     assert "web_url" in pages.fix
@@ -200,7 +200,7 @@ def connection(extra=None, **fields):
     return read("lineage", extra=json.dumps(extra or {}), **fields)
 
 
-def test_without_a_transport_the_mend_is_one_setting():
+def test_without_a_transport_the_fix_is_one_setting():
     found = compare(connection({"transport": HTTP}), None)
     assert found.status is Status.FAILED
     assert found.fix == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
@@ -225,17 +225,17 @@ def test_both_ends_are_compared(fields, transport, status):
     assert compare(connection(**fields), transport).status is status
 
 
-def test_a_transport_that_airflow_does_not_use_is_told():
-    told = connection({"transport": HTTP})
-    assert compare(told, HTTP, "lineage").status is Status.OK
-    unused = compare(told, HTTP)
+def test_a_transport_that_airflow_does_not_use_is_reported():
+    given = connection({"transport": HTTP})
+    assert compare(given, HTTP, "lineage").status is Status.OK
+    unused = compare(given, HTTP)
     assert unused.status is Status.WARNING
     assert unused.fix == "Set AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID=lineage."
 
 
 def test_certificates_are_checked_as_the_transport_checks_them():
-    told = connection({"transport": {**HTTP, "verify": False}})
-    assert endpoint_of(told, None) == Endpoint("http://marquez:5000", verify=False)
-    elsewhere = connection({"transport": {**HTTP, "verify": False}}, host="elsewhere")
-    assert endpoint_of(elsewhere, "http://web") == Endpoint("http://elsewhere", None, "http://web")
+    given = connection({"transport": {**HTTP, "verify": False}})
+    assert endpoint_of(given, None) == Endpoint("http://marquez:5000", verify=False)
+    another = connection({"transport": {**HTTP, "verify": False}}, host="another")
+    assert endpoint_of(another, "http://web") == Endpoint("http://another", None, "http://web")
     assert endpoint_of(connection(), None) is None

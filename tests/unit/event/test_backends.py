@@ -1,4 +1,4 @@
-"""Backends: which names Marquez can hold, what is mended on the way to it, where its pages are."""
+"""Backends: names that Marquez can store, what is repaired on the way there, where its pages are."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MARQUEZ, GENERIC = BACKENDS["marquez"], BACKENDS["generic"]
 NAMES = st.builds(DatasetName, st.text(max_size=30), st.text(max_size=300))
 
 
-def facet(**said):
-    return {"_producer": "p", "_schemaURL": "u", **said}
+def facet(**fields):
+    return {"_producer": "p", "_schemaURL": "u", **fields}
 
 
 def source(namespace="file"):
@@ -101,7 +101,7 @@ def repaired(**parts):
         pytest.param(("file", "\x00"), None, id="nothing but NUL"),
     ],
 )
-def test_marquez_holds_a_dataset_under_the_name(given, held):
+def test_marquez_stores_a_dataset_under_the_name(given, held):
     assert MARQUEZ.identity(DatasetName(*given)) == (held and DatasetName(*held))
 
 
@@ -113,7 +113,7 @@ def test_long_names_are_shortened_and_stay_apart():
 
 
 @given(NAMES)
-def test_a_name_that_marquez_holds_stays(name):
+def test_a_name_that_marquez_can_store_stays(name):
     held = MARQUEZ.identity(name)
     assert held is None or MARQUEZ.identity(held) == held
 
@@ -135,7 +135,7 @@ def test_a_backend_that_is_not_known_is_any():
 # --- repairs --------------------------------------------------------------------------------------
 
 
-def test_what_marquez_takes_is_not_touched():
+def test_what_marquez_takes_is_not_changed():
     schema = facet(fields=[{"name": "a", "type": "int"}])
     links = facet(identifiers=[{"namespace": "hive://h:9083", "name": "db.t", "type": "TABLE"}])
     given = event(
@@ -155,8 +155,8 @@ def test_what_marquez_takes_is_not_touched():
 
 
 def test_every_dataset_gets_a_source():
-    said, notes = repaired(inputs=[dataset("s3://lake", "in")], outputs=[dataset()])
-    found = [d["facets"]["dataSource"] for d in (*said["inputs"], *said["outputs"])]
+    fixed, notes = repaired(inputs=[dataset("s3://lake", "in")], outputs=[dataset()])
+    found = [d["facets"]["dataSource"] for d in (*fixed["inputs"], *fixed["outputs"])]
     assert [(f["name"], f["uri"]) for f in found] == [("s3://lake", "s3://lake"), ("file", "file")]
     assert all(f["_producer"] and f["_schemaURL"] for f in found)
     assert notes == []
@@ -251,44 +251,44 @@ def test_every_dataset_gets_a_source():
         ),
     ],
 )
-def test_a_facet_is_mended_and_it_is_said(key, before, after, note):
-    said, notes = repaired(outputs=[output({key: before})])
-    assert said["outputs"][0]["facets"].get(key) == after
+def test_a_facet_is_repaired_and_the_repair_is_reported(key, before, after, note):
+    fixed, notes = repaired(outputs=[output({key: before})])
+    assert fixed["outputs"][0]["facets"].get(key) == after
     assert notes == [f"{note}, because Marquez cannot take it."]
 
 
-def test_what_only_lacks_its_origin_gets_one():
-    said, notes = repaired(outputs=[output({"schema": {"fields": []}})])
-    made = said["outputs"][0]["facets"]["schema"]
+def test_what_is_only_without_its_origin_gets_one():
+    fixed, notes = repaired(outputs=[output({"schema": {"fields": []}})])
+    made = fixed["outputs"][0]["facets"]["schema"]
     assert made["_producer"].startswith("urn:airflow-provider-sparklineage:")
     assert made["_schemaURL"].startswith("https://openlineage.io/")
     assert notes == []
 
 
-def test_what_says_its_origin_by_no_uri_is_given_one():
-    said, notes = repaired(outputs=[output({"schema": facet(fields=[]) | {"_producer": "a b"}})])
-    assert said["outputs"][0]["facets"]["schema"]["_producer"].startswith("urn:airflow-provider-")
+def test_what_names_its_origin_by_no_uri_is_given_one():
+    fixed, notes = repaired(outputs=[output({"schema": facet(fields=[]) | {"_producer": "a b"}})])
+    assert fixed["outputs"][0]["facets"]["schema"]["_producer"].startswith("urn:airflow-provider-")
     assert notes == []
 
 
 def test_the_source_of_a_namespace_that_is_no_uri_has_one():
-    said, _ = repaired(outputs=[dataset("1:2"), dataset("file")])
-    assert [d["facets"]["dataSource"]["uri"] for d in said["outputs"]] == ["urn:1%3A2", "file"]
+    fixed, _ = repaired(outputs=[dataset("1:2"), dataset("file")])
+    assert [d["facets"]["dataSource"]["uri"] for d in fixed["outputs"]] == ["urn:1%3A2", "file"]
 
 
 def test_facets_of_sides_run_and_job_are_cleaned():
     dirty = facet(text="\x00")
-    said, notes = repaired(
+    fixed, notes = repaired(
         outputs=[output(outputFacets={"s": dirty})],
         run_facets={"r": dirty},
         job_facets={"j": dirty},
     )
-    assert "\\u0000" not in json.dumps(said)
+    assert "\\u0000" not in json.dumps(fixed)
     assert len(notes) == 3
 
 
 def test_column_lineage_that_points_nowhere_is_left_out():
-    whole = columns(
+    every = columns(
         {
             "a": field(
                 ("file", "/in", "a"), ("", "/in", "b"), ("file", "", "c"), ("file", "/in", "")
@@ -298,8 +298,8 @@ def test_column_lineage_that_points_nowhere_is_left_out():
         },
         dataset=[input_field("file", "/in", "x" * 256)],
     )
-    said, notes = repaired(outputs=[output({"columnLineage": whole})])
-    left = said["outputs"][0]["facets"]["columnLineage"]
+    fixed, notes = repaired(outputs=[output({"columnLineage": every})])
+    left = fixed["outputs"][0]["facets"]["columnLineage"]
     counts = {name: len(f["inputFields"]) for name, f in left["fields"].items()}
     assert counts == {"a": 1, "b": 1}
     assert left["fields"]["b"]["transformationType"] == "T" * 255
@@ -313,10 +313,10 @@ def test_column_lineage_that_points_nowhere_is_left_out():
 
 def test_an_output_whose_page_would_not_open_goes_without_detail():
     wide = columns({f"c{i}": field(("file", "/in", "d" * 200)) for i in range(3000)})
-    said, notes = repaired(outputs=[output({"columnLineage": wide}), output(name="/small")])
-    size = len(json.dumps(said["outputs"][0]))
+    fixed, notes = repaired(outputs=[output({"columnLineage": wide}), output(name="/small")])
+    size = len(json.dumps(fixed["outputs"][0]))
     assert size <= MAX_OUTPUT_BYTES
-    assert said["outputs"][1]["name"] == "/small"
+    assert fixed["outputs"][1]["name"] == "/small"
     assert len(notes) == 1
     assert notes[0].startswith("Detail of /lake/out was left out")
 
@@ -334,7 +334,7 @@ KEYS = st.sampled_from(["schema", "symlinks", "documentation", "dataSource", "mi
 @given(
     st.dictionaries(KEYS, st.dictionaries(st.sampled_from(["fields", "identifiers", "x"]), JSON))
 )
-def test_mending_ends_with_what_needs_none(facets):
+def test_repairing_ends_with_what_needs_none(facets):
     once = MARQUEZ.repaired(event(outputs=[dataset(facets=facets)]))
     assert MARQUEZ.repaired(once) is once
     text = json.dumps(once["outputs"][0]["facets"], allow_nan=False)
@@ -378,14 +378,14 @@ def test_pages_of_datasets_and_columns(namespace, name):
     page = urlsplit(MARQUEZ.dataset_page(WEB, dataset))
     assert list(map(unquote, page.path.split("/")[1:])) == ["lineage", "dataset", namespace, name]
     assert parse_qs(page.query) == {"tableLevelNode": [f"dataset:{namespace}:{name}"]}
-    whole = urlsplit(MARQUEZ.columns_page(WEB, dataset))
-    assert list(map(unquote, whole.path.split("/")[1:])) == [
+    page = urlsplit(MARQUEZ.columns_page(WEB, dataset))
+    assert list(map(unquote, page.path.split("/")[1:])) == [
         "datasets",
         "column-level",
         namespace,
         name,
     ]
-    assert whole.query == ""
+    assert page.query == ""
     one = urlsplit(MARQUEZ.columns_page(WEB, dataset, "a b"))
     node = f"datasetField:{namespace}:{name}:a b"
     assert parse_qs(one.query) == {"column": [node], "columnName": ["a b"], "depth": ["2"]}
@@ -395,7 +395,7 @@ def test_pages_of_datasets_and_columns(namespace, name):
     ("namespace", "name", "dataset_opens"),
     [
         pytest.param("s3://lake", "2024/orders", False, id="a digit after a namespace's colon"),
-        pytest.param("file", "/lake/100%", False, id="an address that is decoded twice"),
+        pytest.param("file", "/lake/100%", False, id="a URL that is decoded twice"),
         pytest.param("arn:aws:glue:eu:1", "table/db/t", False, id="colons in the namespace"),
         pytest.param("airflow:prod", "t", False, id="a colon that is no scheme's"),
         pytest.param("file", "/a\nb", False, id="a line break"),
@@ -410,7 +410,7 @@ def test_there_is_no_link_to_a_page_that_does_not_open(namespace, name, dataset_
 
 
 @pytest.mark.parametrize("column", ["a#b", "50%"])
-def test_columns_that_cannot_be_addressed_are_not_linked(column):
+def test_columns_that_can_be_in_no_url_are_not_linked(column):
     assert MARQUEZ.columns_page(WEB, DatasetName("file", "/o"), column) is None
     assert MARQUEZ.columns_page(WEB, DatasetName("file", "/o")) is not None
 

@@ -36,7 +36,7 @@ def fed_by(entry):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_facet_is_valid_and_names_no_dataset_that_the_event_lacks(case):
+def test_the_facet_is_valid_and_names_no_dataset_that_is_missing_from_the_event(case):
     document = event(case)
     validate_event(document)
     named = {d["name"] for side in ("inputs", "outputs") for d in document[side]}
@@ -46,40 +46,40 @@ def test_the_facet_is_valid_and_names_no_dataset_that_the_event_lacks(case):
         assert {i["name"] for i in columns} <= {i["name"] for i in entry["inputs"]}
 
 
-def test_it_is_only_said_where_asked_for():
+def test_it_is_only_there_where_asked_for():
     assert "lineage" not in event("staging_chain", lineage_facet=False)["job"].get("facets", {})
 
 
 def test_two_copies_in_one_task_have_nothing_to_do_with_each_other():
-    said = entries("two_sessions_threads")
-    assert fed_by(said["order_copy"]) == {"orders"}
-    assert fed_by(said["customer_copy"]) == {"customers"}
+    found = entries("two_sessions_threads")
+    assert fed_by(found["order_copy"]) == {"orders"}
+    assert fed_by(found["customer_copy"]) == {"customers"}
 
 
 def test_what_comes_through_an_intermediate_comes_from_its_sources():
-    said = entries("staging_chain")
-    assert fed_by(said["revenue"]) == {"orders", "rates", "customers"}
-    assert fed_by(said["staging/enriched_orders"]) == {"orders", "rates", "customers"}
+    found = entries("staging_chain")
+    assert fed_by(found["revenue"]) == {"orders", "rates", "customers"}
+    assert fed_by(found["staging/enriched_orders"]) == {"orders", "rates", "customers"}
     assert set(entries("staging_chain", intermediate_datasets="drop")) == {"revenue"}
 
 
 def test_without_column_lineage_the_datasets_are_known_all_the_same():
-    said = entries("rdd_jobs")
-    assert "fields" not in said["order_lines"]
-    assert fed_by(said["order_lines"]) == {"orders"}
+    found = entries("rdd_jobs")
+    assert "fields" not in found["order_lines"]
+    assert fed_by(found["order_lines"]) == {"orders"}
 
 
-def test_columns_are_said_as_column_lineage_says_them():
+def test_columns_are_the_same_as_in_column_lineage():
     document = event("staging_chain")
     output = next(o for o in document["outputs"] if o["name"] == "/lake/revenue")
     columns = output["facets"]["columnLineage"]
-    said = entries("staging_chain")["revenue"]
+    entry = entries("staging_chain")["revenue"]
 
     def without_types(inputs):
         return [{k: v for k, v in i.items() if k != "type"} for i in inputs]
 
-    assert without_types(i for i in said["inputs"] if "field" in i) == columns["dataset"]
-    assert {n: without_types(f["inputs"]) for n, f in said["fields"].items()} == {
+    assert without_types(i for i in entry["inputs"] if "field" in i) == columns["dataset"]
+    assert {n: without_types(f["inputs"]) for n, f in entry["fields"].items()} == {
         n: f["inputFields"] for n, f in columns["fields"].items()
     }
 

@@ -92,8 +92,8 @@ def test_versions_by_schema_and_only_complete_makes_them_current(marquez):
 
 
 def test_facets_are_of_a_version(marquez):
-    said = dataset("/out", "x", sparkLineage_partitions={"summary": "dt=1"})
-    marquez.receive(event("COMPLETE", IN, [said]))
+    output = dataset("/out", "x", sparkLineage_partitions={"summary": "dt=1"})
+    marquez.receive(event("COMPLETE", IN, [output]))
     assert marquez.dataset("file", "/out").partitions == "dt=1"
     marquez.receive(event("COMPLETE", IN, OUT, run="3"))
     assert marquez.dataset("file", "/out").partitions is None

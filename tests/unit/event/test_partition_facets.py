@@ -1,4 +1,4 @@
-"""Observed partitions in the merged event and on the screen: capped, and said so."""
+"""Observed partitions in the merged event and on the screen: capped, and reported as capped."""
 
 import io
 
@@ -58,7 +58,7 @@ def test_every_partition_is_named_on_both_sides(count):
         assert named == [f"{n:04}" for n in range(count)]
 
 
-def test_beyond_a_hundred_the_form_is_skipped_and_the_cut_declared():
+def test_beyond_a_hundred_the_form_is_skipped_and_the_truncation_declared():
     document = event(lineage(101))
     validate_event(document)
     [output] = document["outputs"]
@@ -70,14 +70,14 @@ def test_beyond_a_hundred_the_form_is_skipped_and_the_cut_declared():
     assert (facet["first"], facet["last"]) == ("dt=0000", "dt=0100")
 
 
-def test_a_cut_is_a_degradation_that_names_the_option():
+def test_a_truncation_is_a_degradation_that_names_the_option():
     report = SubsetReport((), DEFAULT_LOCATOR, Limits(partitions=1))
     subset = Subset(DT, frozenset({Partition.of([("dt", "a")]), Partition.of([("dt", "b")])}))
     report.of(LineageDataset(T, observed=True, subset=subset), Side.READ)
-    [cut] = report.degradations()
-    assert (cut.code, cut.dataset) == ("partitions_cut", T)
-    assert "2 partitions of /lake/t were read" in cut.message
-    assert "max_partitions" in cut.message
+    [degradation] = report.degradations()
+    assert (degradation.code, degradation.dataset) == ("partitions_cut", T)
+    assert "2 partitions of /lake/t were read" in degradation.message
+    assert "max_partitions" in degradation.message
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_a_cut_is_a_degradation_that_names_the_option():
                 "comparison": "EQUAL",
             },
             "name LIKE 'a%'",
-            id="what an AND can say is said",
+            id="the part of an AND that can be written",
         ),
         pytest.param(
             "country = 'PL' OR name LIKE 'a%'",
             None,
             "country=PL OR name LIKE 'a%'",
-            id="an OR is said whole or not at all",
+            id="an OR is written in full or not at all",
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_the_proposals_facet_has_the_proposals_body_on_request():
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "said"),
+    ("dimensions", "description"),
     [
         ((Dimension.of("dt"), Dimension.of("region")), "PARTITIONED BY (dt, region)"),
         ((Dimension.of("ts", "day", "ts_day"),), "PARTITIONED BY (day(ts))"),
@@ -176,14 +176,14 @@ def test_the_proposals_facet_has_the_proposals_body_on_request():
         ((Dimension(("a", "b"), "foo(a, b)", "ab"),), "PARTITIONED BY (foo(a, b))"),
     ],
 )
-def test_partitioning_is_described_as_in_the_proposal(dimensions, said):
+def test_partitioning_is_described_as_in_the_proposal(dimensions, description):
     partition = Partition.of([(d.label, "1") for d in dimensions])
     subset = Subset(dimensions, frozenset({partition}))
     task = TaskLineage(
         Outcome.COMPLETE, outputs=(reported(Side.WRITE, observed=True, subset=subset),)
     )
     [output] = event(task)["outputs"]
-    assert output["facets"]["sparkLineage_partitions"]["description"] == said
+    assert output["facets"]["sparkLineage_partitions"]["description"] == description
 
 
 def test_observed_partitions_go_before_locations():
@@ -193,11 +193,11 @@ def test_observed_partitions_go_before_locations():
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "text"),
     [(0, "no partition"), (2, "dt=0000, dt=0001"), (9, "dt=0000 … dt=0008 (9 partitions)")],
 )
-def test_show_names_a_few_partitions_and_sums_up_many(count, said):
+def test_show_names_a_few_partitions_and_sums_up_many(count, text):
     file = io.StringIO()
     print_event(event(lineage(count)), file)
     datasets, _, _ = file.getvalue().partition("Expected against observed")
-    assert datasets.count(said) == 2
+    assert datasets.count(text) == 2

@@ -112,7 +112,7 @@ def test_secrets_are_masked(dataset):
     assert SECRET not in text(event(task, mask=mask))
 
 
-def test_a_secret_is_masked_before_a_text_is_cut():
+def test_a_secret_is_masked_before_a_text_is_truncated():
     long = "x" * 250 + SECRET  # the deprecated description has 255 characters
     edges = {Column(ORDERS, "a"): (Transformation(DIRECT, "IDENTITY", long),)}
     task = TaskLineage(
@@ -142,7 +142,7 @@ def test_users_are_stripped_alike_from_datasets_and_columns():
     assert output["namespace"] == source["namespace"] == "s3a://lake"
 
 
-def test_users_are_stripped_from_what_spark_says():
+def test_users_are_stripped_from_what_spark_reports():
     facet = msgspec.Raw(b'{"name": "x", "uri": "s3a://AKIA:shh@lake", "list": [1, null, "a"]}')
     [output] = event(lineage(facets={"dataSource": facet}))["outputs"]
     source = output["facets"]["dataSource"]
@@ -151,9 +151,9 @@ def test_users_are_stripped_from_what_spark_says():
 
 def test_literals_are_hidden_on_request():
     task = lineage(selected=Selected(predicates.condition("a = 'PL' AND b LIKE 'x%'")))
-    said, hidden = event(task), event(task, representation=HIDDEN)
-    assert "PL" in text(said)
-    assert "x%" in text(said)
+    shown, hidden = event(task), event(task, representation=HIDDEN)
+    assert "PL" in text(shown)
+    assert "x%" in text(shown)
     assert "PL" not in text(hidden)
     assert "x%" not in text(hidden)
     assert SECRET not in text(hidden)
@@ -169,23 +169,23 @@ def test_partitions_are_no_literals():
         assert hidden["outputFacets"] == plain["outputFacets"]
 
 
-def test_what_holds_nothing_to_hide_is_given_back_as_it_is():
+def test_what_has_nothing_to_hide_is_given_back_as_it_is():
     given = event(lineage())
     assert without_credentials(given) is given
     assert masked(given, str) is given
     assert masked(given, str.strip) is given
 
 
-def test_of_a_long_template_only_what_stands_around_the_expression_is_told():
+def test_of_a_long_template_only_what_stands_around_the_expression_is_reported():
     template = f"{'a' * 900} {{{{ ds }}}} {'b' * 900} --password=x"
     source = Source(Kind.PATH, "conf", template, "2024-05-06", "dt", ("ds",))
     task = lineage(expected=Expected(Kind.PATH, sources=(source,)))
     [entry] = event(task)["run"]["facets"]["sparkLineage_partitionCheck"]["writes"]
-    told = entry["from"][0]["template"]
-    assert "{{ ds }}" in told
-    assert "password" not in told
-    assert len(told) == MAX_TEMPLATE + 2
-    assert (told[0], told[-1]) == ("…", "…")
+    template_shown = entry["from"][0]["template"]
+    assert "{{ ds }}" in template_shown
+    assert "password" not in template_shown
+    assert len(template_shown) == MAX_TEMPLATE + 2
+    assert (template_shown[0], template_shown[-1]) == ("…", "…")
 
 
 PLANTED = "planted"
@@ -252,9 +252,9 @@ def test_no_facet_of_a_dataset_has_a_password(place, url):
     dataset = LineageDataset(**{"name": ORDERS, **place(url)})
     message = Degradation(DegradationCode.ACTION_FAILED, f"It failed ({url}).", dataset.name)
     task = TaskLineage(Outcome.COMPLETE, (dataset,), (dataset,), degradations=(message,))
-    said = text(event(task))
-    assert PLANTED not in said
-    assert "It failed (" in said
+    written = text(event(task))
+    assert PLANTED not in written
+    assert "It failed (" in written
 
 
 def test_half_a_credential_is_not_left_by_a_text_that_is_truncated():
@@ -264,7 +264,7 @@ def test_half_a_credential_is_not_left_by_a_text_that_is_truncated():
     assert PLANTED not in text(event(lineage(expected=Expected(Kind.PATH, sources=(source,)))))
 
 
-def test_partitions_of_a_column_called_token_are_told():
+def test_partitions_of_a_column_called_token_are_reported():
     p = frozenset({Partition.of([("token", "5")])})
     [output] = event(lineage(selected=Selected(Partitions(p), p)))["outputs"]
     assert output["facets"]["sparkLineage_partitions"]["summary"] == "token=5"

@@ -44,11 +44,11 @@ arounds = st.tuples(*[st.text(st.sampled_from("ab '\"\\\n\N{TURTLE}"), max_size=
 
 
 def in_columns(text):
-    said = (
+    transformations = (
         Transformation(DIRECT, "TRANSFORMATION", text),
         Transformation(INDIRECT, "FILTER", text),
     )
-    return {"columns": ColumnLineage({n: {Column(ORDERS, n): said} for n in NAMES}, {})}
+    return {"columns": ColumnLineage({n: {Column(ORDERS, n): transformations} for n in NAMES}, {})}
 
 
 def in_condition(text):
@@ -70,7 +70,7 @@ def in_templates(text):
     return {"expected": Expected(Kind.PATH, sources=(source,))}
 
 
-def in_what_spark_says(text):
+def in_facets_of_spark(text):
     facet = {"sql": text, "list": [{"deep": [text, None]}], "_producer": "p", "_schemaURL": "s"}
     return {"facets": {"sql": msgspec.Raw(msgspec.json.encode(facet))}}
 
@@ -81,7 +81,7 @@ PLACES = (
     in_locations,
     in_partitions,
     in_templates,
-    in_what_spark_says,
+    in_facets_of_spark,
 )
 
 
@@ -116,9 +116,9 @@ def test_no_secret_is_left_anywhere(place, secret, around):
     def mask(text):
         return text.replace(secret, "***")
 
-    told = leaves(event_with(secret, around, place, mask))
-    assert not [text for text in told if secret in text]
-    assert [text for text in told if "***" in text]
+    texts = leaves(event_with(secret, around, place, mask))
+    assert not [text for text in texts if secret in text]
+    assert [text for text in texts if "***" in text]
 
 
 @few
@@ -127,21 +127,21 @@ def test_the_quick_look_decides_as_the_thorough_one(place, secret, around):
     def mask(text):
         return text.replace(secret, "***")
 
-    said = event_with(secret, around, place, str)
-    quick, thorough = masked(said, mask), masked(with_an_escape(said), mask)
+    event = event_with(secret, around, place, str)
+    quick, thorough = masked(event, mask), masked(with_an_escape(event), mask)
     assert leaves(quick) == leaves(thorough)[: len(leaves(quick))]
 
 
-def with_an_escape(said):
+def with_an_escape(event):
     """Add what makes the thorough look necessary, at the end of all."""
-    return {**said, "z": {"x": "\\"}}
+    return {**event, "z": {"x": "\\"}}
 
 
 @few
 @given(st.lists(st.sampled_from(NAMES), min_size=1, unique=True), st.text(max_size=20))
 def test_columns_are_never_eaten_whatever_they_are_called(names, text):
-    said = (Transformation(DIRECT, "IDENTITY", text),)
-    lineage = ColumnLineage({n: {Column(ORDERS, n): said} for n in names}, {})
+    transformations = (Transformation(DIRECT, "IDENTITY", text),)
+    lineage = ColumnLineage({n: {Column(ORDERS, n): transformations} for n in names}, {})
     outputs = (LineageDataset(ORDERS, columns=lineage),)
 
     def blind(_):

@@ -39,13 +39,13 @@ def an_event(**facets):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_events_are_prepared_in_their_order_and_whole(case):
+def test_events_are_prepared_in_their_order_and_in_full(case):
     prepared = relay.prepare(golden(case), no_mask)
     assert prepared.why == ""
     for line, original in zip(prepared.lines, lines_of(case), strict=True):
         event, recorded = json.loads(line), json.loads(original)
         exception = recorded["run"]["facets"].get("spark.exception")
-        if exception:  # told by its class, as in the merged event
+        if exception:  # reported by its class, as in the merged event
             recorded["run"]["facets"]["spark.exception"] = event["run"]["facets"]["spark.exception"]
         recorded["job"].setdefault("facets", {})
         assert event == recorded
@@ -63,7 +63,7 @@ def test_the_client_sends_what_the_listener_wrote(case):
         assert sent == Serde.remove_nulls_and_enums(recorded)
 
 
-def test_an_exception_is_told_by_its_class():
+def test_an_exception_is_reported_by_its_class():
     facet = {
         "_producer": "p",
         "message": "java.sql.SQLException: cannot log in with password hunter2",
@@ -183,17 +183,17 @@ def of_a_composite_transport(status):
     return error
 
 
-def said_by(client, lines, **going_on):
-    said = []
-    emitter.send_all(client, lines, lambda kind, value: said.append((kind, value)), **going_on)
-    return said
+def reported_by(client, lines, **going_on):
+    reported = []
+    emitter.send_all(client, lines, lambda kind, value: reported.append((kind, value)), **going_on)
+    return reported
 
 
 def test_events_are_sent_in_their_order():
     client, lines = Client(), lines_of("staging_chain")
-    said = said_by(client, lines)
+    reported = reported_by(client, lines)
     assert client.seen == [json.loads(line)["eventTime"] for line in lines]
-    assert said == [("sent", n) for n in range(1, len(lines) + 1)]
+    assert reported == [("sent", n) for n in range(1, len(lines) + 1)]
 
 
 @pytest.mark.parametrize(
@@ -207,51 +207,51 @@ def test_events_are_sent_in_their_order():
 )
 def test_a_transport_that_fails_is_not_asked_again(failure):
     client = Client({2: failure})
-    said = said_by(client, lines_of("staging_chain"))
+    reported = reported_by(client, lines_of("staging_chain"))
     assert len(client.seen) == 2
-    assert said[0] == ("sent", 1)
-    assert said[1][0] == "stopped"
-    assert str(failure) in said[1][1]
+    assert reported[0] == ("sent", 1)
+    assert reported[1][0] == "stopped"
+    assert str(failure) in reported[1][1]
 
 
 @pytest.mark.parametrize("failure", [http_error(422), of_a_composite_transport(400)])
 def test_one_event_that_is_refused_does_not_stop_the_others(failure):
     client, lines = Client({2: failure}), lines_of("staging_chain")
-    said = said_by(client, lines)
+    reported = reported_by(client, lines)
     assert len(client.seen) == len(lines)
-    assert [kind for kind, _ in said].count("refused") == 1
-    assert said[-1] == ("sent", len(lines) - 1)
+    assert [kind for kind, _ in reported].count("refused") == 1
+    assert reported[-1] == ("sent", len(lines) - 1)
 
 
 def test_an_event_that_the_client_cannot_make_is_refused():
     event = json.loads(lines_of("staging_chain")[0])
     event["run"]["runId"] = "no uuid"
     client = Client()
-    [(kind, _)] = said_by(client, [json.dumps(event).encode()])
+    [(kind, _)] = reported_by(client, [json.dumps(event).encode()])
     assert (kind, client.seen) == ("refused", [])
 
 
 def test_nothing_is_sent_once_the_worker_has_gone():
     client = Client()
-    assert said_by(client, lines_of("staging_chain"), going_on=lambda: False) == []
+    assert reported_by(client, lines_of("staging_chain"), going_on=lambda: False) == []
     assert client.seen == []
 
 
 @pytest.mark.parametrize(
-    ("done", "stats", "said"),
+    ("done", "stats", "expected"),
     [
         pytest.param(True, {"failed": 0, "pending": 0}, [], id="all arrived"),
         pytest.param(True, {"failed": 2, "pending": 0}, [("lost", 2)], id="some failed"),
         pytest.param(False, {"failed": 1, "pending": 3}, [("lost", 4)], id="time was up"),
     ],
 )
-def test_what_a_transport_took_and_did_not_deliver_is_told(mocker, done, stats, said):
+def test_what_a_transport_took_and_did_not_deliver_is_reported(mocker, done, stats, expected):
     transport = SimpleNamespace(close=lambda _: done, get_stats=lambda: stats)
     composite = SimpleNamespace(close=lambda _: done, transports=[transport, object()])
-    tell = mocker.stub()
-    emitter.close(Client(transport=transport), 1.0, tell)
-    emitter.close(Client(transport=composite), 1.0, tell)
-    assert tell.call_args_list == [mocker.call(*result) for result in said * 2]
+    report = mocker.stub()
+    emitter.close(Client(transport=transport), 1.0, report)
+    emitter.close(Client(transport=composite), 1.0, report)
+    assert report.call_args_list == [mocker.call(*result) for result in expected * 2]
 
 
 def test_a_process_that_is_ended_in_mid_word_is_still_heard():
@@ -261,13 +261,13 @@ def test_a_process_that_is_ended_in_mid_word_is_still_heard():
     assert sent == sending.Sent(2, ("no",), "time was up")
 
 
-def test_a_process_that_crashes_is_told_with_its_last_words():
+def test_a_process_that_crashes_is_reported_with_its_last_words():
     sent = sending._read(b"", b"Traceback\nImportError: nothing there\n", "", 1)
     assert sent.stopped == "the process that sends them ended with 1: ImportError: nothing there"
 
 
 @pytest.mark.parametrize(
-    ("sent", "why", "said"),
+    ("sent", "why", "sentence"),
     [
         (sending.Sent(3), "", ""),
         (
@@ -288,5 +288,5 @@ def test_a_process_that_crashes_is_told_with_its_last_words():
         ),
     ],
 )
-def test_what_was_not_sent_is_one_sentence(sent, why, said):
-    assert relay._missing(relay.Prepared([b"", b"", b""], why), sent) == said
+def test_what_was_not_sent_is_one_sentence(sent, why, sentence):
+    assert relay._missing(relay.Prepared([b"", b"", b""], why), sent) == sentence

@@ -120,7 +120,7 @@ def test_columns_that_become_one_have_the_sources_of_both():
     ] == [("x", ["DIRECT", "INDIRECT"]), ("y", ["INDIRECT"])]
 
 
-def test_what_is_called_otherwise_or_left_out_is_said():
+def test_what_is_called_otherwise_or_left_out_is_reported():
     found = {name_of(d["dataset"]): d["message"] for d in degradations(rename(made_of(LINEAGE)))}
     assert found == {
         NAMELESS: "The lineage backend cannot hold a dataset of the namespace 'file' and the name "

@@ -1,4 +1,4 @@
-"""The size policy: what an event goes without when it would be too large, and that it says so."""
+"""The size policy: what an event that would be too large goes without, and that it reports it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def size(document):
     return len(Serde.to_json(document))
 
 
-def said(document):
+def dropped_messages(document):
     """Messages of what was dropped, in the order of dropping."""
     capture = document["run"]["facets"]["sparkLineage_capture"]
     return [d["message"] for d in capture["degradations"] if d["code"] == "detail_dropped"]
@@ -104,7 +104,7 @@ def steps(lineage):
     found = [event(lineage, UNLIMITED)]
     while True:
         less = event(lineage, size(found[-1]) - 1)
-        if "Even the names" in said(less)[-1]:
+        if "Even the names" in dropped_messages(less)[-1]:
             return found
         found.append(less)
 
@@ -135,7 +135,7 @@ def transformations(document):
 
 
 def has(document):
-    """Tell which kinds of detail an event has, by looking at it."""
+    """Give the kinds of detail that an event has, by looking at it."""
     outputs = document["outputs"]
     columns = [c for n in range(2) if (c := lineage_of(document, n))]
     indirect = [t for t in transformations(document) if t["type"] == "INDIRECT"]
@@ -144,7 +144,7 @@ def has(document):
     return {
         "descriptions": any(t.get("description") for t in transformations(document)),
         "subtypes of INDIRECT": any("subtype" in t for t in indirect),
-        "transformations of the whole": any(
+        "transformations of datasets": any(
             e.get("transformations") for c in columns for e in c["dataset"]
         ),
         "statistics": "outputStatistics" in outputs[0]["outputFacets"],
@@ -159,7 +159,7 @@ def has(document):
 GOES = [
     set(),
     {"descriptions"},
-    {"subtypes of INDIRECT", "transformations of the whole"},
+    {"subtypes of INDIRECT", "transformations of datasets"},
     {"statistics"},
     {"comments"},
     {"INDIRECT"},
@@ -200,7 +200,7 @@ def test_every_step_says_what_went_and_how_much(step):
         "The column lineage of s3://lake/larger",
         "The column lineage of s3://lake/large",
     ][:step]
-    messages = said(STEPS[step])
+    messages = dropped_messages(STEPS[step])
     assert [m.partition(" was left")[0].partition(" were left")[0] for m in messages] == expected
     assert all("[sparklineage] max_event_bytes" in m for m in messages)
 
@@ -210,7 +210,7 @@ def test_what_is_left_is_valid_openlineage(step):
     validate_event(STEPS[step])
 
 
-def test_what_was_dropped_is_said_before_what_is_missing_otherwise():
+def test_what_was_dropped_is_reported_before_what_is_missing_otherwise():
     capture = STEPS[2]["run"]["facets"]["sparkLineage_capture"]
     codes = [d["code"] for d in capture["degradations"]]
     assert codes == ["detail_dropped", "detail_dropped", "column_incomplete"]
@@ -226,13 +226,13 @@ def test_an_indirect_edge_never_turns_into_a_direct_one():
 def test_after_column_lineage_other_facets_go_the_largest_first_and_names_stay():
     without_columns = STEPS[len(NAMES) - 1]
     document = event(LARGE, size(without_columns) - 1)
-    assert "schema of s3://lake/larger" in said(document)[-1]
+    assert "schema of s3://lake/larger" in dropped_messages(document)[-1]
     assert "schema" not in document["outputs"][1]["facets"]
     assert "schema" in document["outputs"][0]["facets"]
     least = event(LARGE, 0)
     assert [d["name"] for d in least["outputs"]] == ["large", "larger"]
     assert not any(d["facets"] for d in least["outputs"])
-    assert "Even the names" in said(least)[-1]
+    assert "Even the names" in dropped_messages(least)[-1]
 
 
 def test_the_lineage_that_is_fitted_is_not_changed():
@@ -257,8 +257,8 @@ def test_an_event_is_fitted_into_any_bound_and_names_the_option_that_set_it():
     full = full_event()
     less = fitted(full, 48 * 1024, "[sparklineage] xcom_max_bytes")
     assert size(less) <= 48 * 1024
-    assert said(less)
-    assert all("than [sparklineage] xcom_max_bytes allows" in m for m in said(less))
+    assert dropped_messages(less)
+    assert all("than [sparklineage] xcom_max_bytes allows" in m for m in dropped_messages(less))
     assert less["run"]["runId"] == full["run"]["runId"]
 
 
@@ -268,7 +268,7 @@ def test_an_event_that_fits_stays_the_object_that_it_was():
     assert fitted(full, size(full) + SLACK, "x") is full
 
 
-def test_what_was_dropped_is_told_where_no_facet_can_say_it():
+def test_what_was_dropped_is_returned_where_no_facet_can_have_it():
     bare = full_event()
     bare["run"]["facets"].clear()
     less, dropped = reduced(bare, 0, "x")
@@ -277,7 +277,7 @@ def test_what_was_dropped_is_told_where_no_facet_can_say_it():
     assert fitted(bare, 0, "x") is bare
 
 
-def test_what_was_dropped_is_counted_with_what_was_said_already():
+def test_what_was_dropped_is_counted_with_what_was_reported_already():
     entries = [Degradation(DegradationCode.COLUMN_INCOMPLETE, f"{n}") for n in range(150)]
     less, dropped = reduced(full_event(degradations=entries), 64 * 1024, "x")
     capture = less["run"]["facets"]["sparkLineage_capture"]
@@ -315,9 +315,9 @@ def test_an_event_is_never_larger_than_the_limit(lineage, limit):
 @few
 @given(lineages)
 def test_nothing_is_dropped_of_what_fits(lineage):
-    whole = event(lineage, UNLIMITED)
-    assert event(lineage, size(whole) + SLACK) == whole
-    assert said(whole) == []
+    full = event(lineage, UNLIMITED)
+    assert event(lineage, size(full) + SLACK) == full
+    assert dropped_messages(full) == []
 
 
 @few
@@ -341,10 +341,10 @@ def test_a_lower_limit_never_keeps_what_a_higher_one_drops(lineage, limits):
 
 @few
 @given(lineages, st.integers(0, 30_000))
-def test_whatever_is_missing_is_said(lineage, limit):
-    document, whole = event(lineage, limit), event(lineage, UNLIMITED)
-    is_whole = _leaves(document) == _leaves(whole)
-    assert is_whole == (not [m for m in said(document) if "Even the names" not in m])
+def test_whatever_is_missing_is_reported(lineage, limit):
+    document, full = event(lineage, limit), event(lineage, UNLIMITED)
+    is_full = _leaves(document) == _leaves(full)
+    assert is_full == (not [m for m in dropped_messages(document) if "Even the names" not in m])
 
 
 def _leaves(document):

@@ -78,7 +78,7 @@ def compressed(value):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         pytest.param(lambda _: None, "no lineage of a Spark job", id="nothing"),
         pytest.param(lambda _: [1], "no lineage of a Spark job", id="a list"),
@@ -106,12 +106,12 @@ def compressed(value):
         ),
     ],
 )
-def test_what_cannot_be_shown_is_refused_with_a_sentence(event, change, said):
+def test_what_cannot_be_shown_is_refused_with_a_sentence(event, change, message):
     value = change(copy.deepcopy(event))
-    if said is None:
+    if message is None:
         assert xcom.decode(value) == value
         return
-    with pytest.raises(DocumentError, match=said):
+    with pytest.raises(DocumentError, match=message):
         xcom.decode(value)
 
 
