@@ -189,7 +189,7 @@ def test_a_column_whose_name_is_in_no_commit_makes_a_write_unknown(observer):
 
 
 def delta_table(*columns):
-    """Write into the log that a table is partitioned by columns, whose physical names are the same."""
+    """Write the log of a table partitioned by columns, whose physical names are the same."""
     fields = [{"name": c, "type": "string", "metadata": {}} for c in columns]
     schema = json.dumps({"fields": fields})
     return [{"metaData": {"schemaString": schema, "partitionColumns": [*columns]}}]
