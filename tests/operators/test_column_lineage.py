@@ -65,7 +65,7 @@ def test_intermediates_can_be_left_out(run, monkeypatch):
     assert [d.name for d in run().outputs] == ["/lake/revenue"]
 
 
-def test_a_replay_says_the_same(run, monkeypatch, captures):
+def test_a_replay_gives_the_same(run, monkeypatch, captures):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__INTERMEDIATE_DATASETS", "drop")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__EMIT_LINEAGE_FACET", "True")

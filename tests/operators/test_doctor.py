@@ -30,13 +30,13 @@ class _Handler(Handler):
 
     def get(self):
         key = "jobs" if "/jobs" in self.path else "namespaces"
-        self._say(self.server.status, json.dumps({key: []}))
+        self._respond(self.server.status, json.dumps({key: []}))
 
     def post(self):
         self.server.posted.append(self.body())
-        self._say(422, '{"errors": ["run must not be null"]}')
+        self._respond(422, '{"errors": ["run must not be null"]}')
 
-    def _say(self, status, text):
+    def _respond(self, status, text):
         page = self.server.page
         self.answer(status, page or text, Content_Type="text/html" if page else "application/json")
 
@@ -88,7 +88,7 @@ def test_one_connection_and_one_setting_pass(marquez, connection, found, monkeyp
     assert marquez.posted == [b"{}"]  # the empty event that Marquez refuses
 
 
-def test_without_a_connection_the_transport_says_where_the_backend_is(marquez, transport, found):
+def test_without_a_connection_the_transport_shows_where_the_backend_is(marquez, transport, found):
     transport(type="composite", transports=[{"type": "http", "url": marquez.url}])
     checks = found()
     assert checks[READ].status is Status.OK

@@ -84,7 +84,7 @@ def test_a_jvm_application_gets_the_listener_only(spark_submit, execute):
     assert "observer_unavailable" in codes(task.get_openlineage_facets_on_complete(None))
 
 
-def test_an_observer_that_says_nothing_is_a_degradation(spark_submit, execute):
+def test_an_observer_that_reports_nothing_is_a_degradation(spark_submit, execute):
     spark_submit.does("staging_chain")
     task = operator()
     execute(task)

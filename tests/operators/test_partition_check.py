@@ -136,7 +136,7 @@ def test_the_task_fails_on_request_and_its_lineage_is_there(run):
     assert "/lake/revenue" in [d.name for d in lineage.outputs]
 
 
-def test_the_bundle_of_a_failed_check_is_kept_and_says_what_was_sent(run, captures, capsys):
+def test_the_bundle_of_a_failed_check_is_kept_and_has_what_was_sent(run, captures, capsys):
     task = run("2024-05-05", on_partition_mismatch="fail")
     [manifest] = captures()
     assert json.loads(manifest.read_text())["outcome"] == "FAIL"
@@ -168,7 +168,7 @@ def test_a_failed_check_reads_and_merges_the_bundle_once(run, monkeypatch):
     assert len(merged) == 1
 
 
-def test_the_bundle_of_a_check_that_went_well_says_so(run, captures, monkeypatch):
+def test_the_bundle_of_a_check_that_went_well_is_marked_as_complete(run, captures, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
     run("2024-05-06", on_partition_mismatch="fail")
     [manifest] = captures()

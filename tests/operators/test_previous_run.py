@@ -127,7 +127,7 @@ def test_no_more_is_asked_when_time_is_up(monkeypatch):
 
 
 @pytest.mark.parametrize("state", ["success", "failed", "skipped", "removed"])
-def test_airflow_says_how_it_has_ended_a_try(state):
+def test_airflow_reports_how_it_has_ended_a_try(state):
     assert ended_as(state_of(state)) == state
 
 
@@ -136,7 +136,7 @@ def test_a_try_that_airflow_waits_for_has_not_ended(state):
     assert ended_as(state_of(state)) is None
 
 
-def test_a_try_of_which_airflow_does_not_say_has_not_ended():
+def test_a_try_of_which_airflow_reports_nothing_has_not_ended():
     assert ended_as(SimpleNamespace(map_index=3)) is None
 
 

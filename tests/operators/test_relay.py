@@ -103,7 +103,7 @@ def test_the_events_of_a_failed_job_are_sent_too(spark_submit, execute, backend,
     assert kinds(backend.events) == kinds(recorded())
 
 
-def test_a_backend_that_breaks_is_not_asked_again_and_the_event_says_so(
+def test_a_backend_that_breaks_is_not_asked_again_and_the_event_reports_it(
     spark_submit, execute, backend, transport
 ):
     transport(type="http", url=backend.url, retry={"total": 0})

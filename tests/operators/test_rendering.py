@@ -396,24 +396,24 @@ def test_nested_objects_with_templates_of_their_own_are_rendered_as_ever():
 
 @pytest.fixture(scope="module")
 def loaded():
-    """Tell our modules that are loaded with a DAG, and those until a job is submitted."""
+    """List our modules that are loaded with a DAG, and those until a job is submitted."""
     # In one process: importing Airflow takes seconds.
     code = (
         "import sys\n"
-        "def tell():\n"
+        "def report():\n"
         "    ours = (m for m in sys.modules if m.startswith('airflow_provider_sparklineage.'))\n"
         "    print('LOADED', *(m.partition('.')[2] for m in ours), *{'sqlglot'} & {*sys.modules})\n"
         "from airflow_provider_sparklineage.operators import spark_submit\n"
         "spark_submit.SparkLineageSubmitOperator(task_id='t', application='a')\n"
-        "tell()\n"
+        "report()\n"
         "from airflow_provider_sparklineage.links import pages\n"
         "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
         "from airflow_provider_sparklineage.operators import reporting, try_capture\n"
-        "tell()\n"
+        "report()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    said = [line.split() for line in done.stdout.splitlines() if line.startswith("LOADED")]
-    with_dag, with_submission = ({*modules} for _, *modules in said)
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("LOADED")]
+    with_dag, with_submission = ({*modules} for _, *modules in lines)
     return with_dag, with_submission
 
 

@@ -121,7 +121,7 @@ def test_a_defect_in_making_facets_costs_the_lineage(spark_submit, execute, monk
 
 
 def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch, mocker):
-    """Airflow gives it seconds, in which it has to say what it knows."""
+    """Airflow gives it seconds, in which it has to report what it knows."""
     sweep = mocker.patch.object(retention, "sweep_at_times")
     run()
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda *_: tasks[-1].on_kill())

@@ -56,7 +56,7 @@ def test_everything_that_was_observed_is_bound(bundle):
     lineage = task_lineage(bundle)
     assert DegradationCode.OBSERVATION_UNTIED not in [d.code for d in lineage.degradations]
     unknown = {d.name.name.rpartition("/")[2] for d in lineage.inputs if not d.observed}
-    assert unknown <= {"nested"}  # which partition a date is, only a rule can say
+    assert unknown <= {"nested"}  # which partition a date is, only a rule can decide
 
 
 def test_the_columns_of_python_functions_have_sources(bundle):

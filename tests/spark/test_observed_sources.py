@@ -63,7 +63,7 @@ def test_hive_tables_are_read_by_hive(lake):
     assert nodes["v2_filtered"] == {"BatchScanExec"}
 
 
-def test_beyond_its_size_the_file_says_so_and_ends(lake):
+def test_beyond_its_size_the_file_reports_it_and_ends(lake):
     assert lake.records[-1] == {"kind": "cut", "cut": [f"observations exceed {BYTES} bytes"]}
     assert len([r for r in lake.records if r.get("kind") == "cut"]) == 1
     assert lake.size <= BYTES + 100

@@ -101,7 +101,7 @@ def test_predicates_are_reported_as_sql(lake):
     assert "(amount > 0)" in read["data_filters"]
 
 
-def test_predicates_that_iceberg_took_are_told_as_sql(spark, lake):
+def test_predicates_that_iceberg_took_are_reported_as_sql(spark, lake):
     submissions.require(spark, "iceberg")
     [record] = [r for r in lake.during(lake.cases["iceberg_read"]) if r["reads"]]
     assert any("ts >= " in text for text in record["reads"][0]["pushed_filters"])
@@ -229,7 +229,7 @@ def test_what_came_from_outside_stays_an_input_with_exactly_that(chain):
 
 
 @pytest.mark.smoke
-def test_outputs_say_their_partitions_by_the_schema(chain):
+def test_outputs_name_their_partitions_by_the_schema(chain):
     _, event = chain()
     schema = json.loads((SCHEMAS / "SparkLineagePartitionsDatasetFacet.json").read_text())
     for output in event["outputs"]:

@@ -97,7 +97,7 @@ def reads(draw, types, pools, kind, transforms):
         "junction": draw(st.sampled_from(["and", "and", "or"])),
         "grouped": draw(st.booleans()),
     }
-    # Whether Spark sees a use in pruning by a transform, the plan does not say.
+    # Whether Spark sees a use in pruning by a transform, the plan does not show.
     joins = [] if transforms[0] else ["join", "join"]
     how = draw(st.sampled_from(["plain", "plain", "copy", *joins]))
     if how == "join":
@@ -266,7 +266,7 @@ def plans(kinds):
 class Model:
     """The partitions of a relation, as the plan's writes make them.
 
-    :param images: of each column the partition of each value, as Iceberg's own functions say it;
+    :param images: of each column the partition of each value, as Iceberg's own functions give it;
         None where the values are the partitions
     """
 

@@ -1,4 +1,4 @@
-"""Backends: names that Marquez can store, what is repaired on the way there, where its pages are."""
+"""Backends: names that Marquez can store, repairs on the way there, and where its pages are."""
 
 from __future__ import annotations
 

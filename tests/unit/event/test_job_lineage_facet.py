@@ -31,7 +31,7 @@ def entries(case, **manifest):
 
 
 def fed_by(entry):
-    """Name the datasets that feed an output; those with a field say how, not whether."""
+    """Name the datasets that feed an output; those with a field show how, not whether."""
     return {i["name"].removeprefix("/lake/") for i in entry["inputs"] if "field" not in i}
 
 
@@ -84,7 +84,7 @@ def test_columns_are_the_same_as_in_column_lineage():
     }
 
 
-def test_an_output_of_nothing_says_so_and_one_that_nobody_knows_of_says_nothing():
+def test_an_output_of_nothing_has_an_empty_entry_and_one_of_unknown_origin_has_none():
     made_up = LineageDataset(DatasetName("file", "/a"), sources=frozenset())
     declared = LineageDataset(DatasetName("file", "/b"))
     [entry] = lineage_facet([made_up, declared])["entries"]

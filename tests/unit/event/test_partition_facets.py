@@ -102,7 +102,7 @@ def test_a_truncation_is_a_degradation_that_names_the_option():
         ),
     ],
 )
-def test_what_the_specification_cannot_say_is_a_description(where, subset, description):
+def test_what_the_specification_cannot_express_is_a_description(where, subset, description):
     task = TaskLineage(
         Outcome.COMPLETE,
         (
@@ -118,7 +118,7 @@ def test_what_the_specification_cannot_say_is_a_description(where, subset, descr
     assert sides["sparkLineage_subsetDescription"]["description"] == description
 
 
-def test_the_check_facet_says_where_a_value_comes_from():
+def test_the_check_facet_names_where_a_value_comes_from():
     source = Source(
         Kind.PATH, "application_args[5]", "/lake/t/dt={{ ds }}", "1", "dt", ("ds",), ("ds",)
     )

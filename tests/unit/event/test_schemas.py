@@ -1,4 +1,4 @@
-"""The shipped JSON Schemas say what the code does."""
+"""The shipped JSON Schemas agree with the code."""
 
 from __future__ import annotations
 

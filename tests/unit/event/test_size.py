@@ -190,7 +190,7 @@ def test_a_step_is_taken_only_when_the_one_before_it_is_not_enough(step, limit, 
 
 
 @pytest.mark.parametrize("step", range(len(NAMES)), ids=NAMES)
-def test_every_step_says_what_went_and_how_much(step):
+def test_every_step_reports_what_went_and_how_much(step):
     expected = [
         "724 descriptions of column lineage",
         "324 transformations of INDIRECT lineage",
@@ -241,7 +241,7 @@ def test_the_lineage_that_is_fitted_is_not_changed():
     assert event(LARGE, UNLIMITED) == before
 
 
-def test_a_start_event_has_no_facet_to_say_it_and_so_loses_nothing():
+def test_a_start_event_has_no_facet_to_report_it_and_so_loses_nothing():
     start = event_of(LARGE, representation=Representation(max_event_bytes=0))
     assert [sorted(d["facets"]) for d in start["outputs"]] == [["columnLineage", "schema"]] * 2
 
