@@ -20,7 +20,7 @@ COLUMNS = "amount int, dt string, ts timestamp"
 
 
 def has(spark: SparkSession, connector: str) -> bool:
-    """Say whether Spark was given a connector."""
+    """Return whether Spark was given a connector."""
     return connector in spark.conf.get("spark.sql.extensions", "")
 
 
