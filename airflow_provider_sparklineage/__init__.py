@@ -1,14 +1,14 @@
 """OpenLineage of Spark jobs run by Airflow, merged into one event per task.
 
 The folders are the stations of the flow, in its order. What comes later may import what comes
-before, never the other way round (``setup.cfg``); ``docs/architecture.md`` tells the story.
+before, never the other way round (``setup.cfg``); see ``docs/architecture.md``.
 
 ==================  ================================================================================
 ``model/``          the values that all stations speak of: names, partitions, conditions, timestamps
 ``templates/``      template + context → text, and which characters came from which date
-``expectations/``   traced texts and declarations → the partitions that a task should touch
+``expectations/``   traced texts and declarations → the partitions that a task should access
 ``spark/submit/``   a submission → the same with listener, observer and capture bundle in it
-``spark/driver/``   the observer: runs in the PySpark driver, writes down what each query touched
+``spark/driver/``   the observer: runs in the PySpark driver, notes what each query accessed
 ``spark/capture/``  the bundle of one try on disk → typed events and observations
 ``lineage/``        events + observations → one ``TaskLineage``: what was read, written, from what
 ``settings/``       options and connections → the settings of one try

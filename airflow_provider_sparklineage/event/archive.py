@@ -88,7 +88,7 @@ class Archive:
         return validate(event)
 
     def tries(self, task: TaskIdentity) -> list[int]:
-        """Tell of which tries of a task instance there is an event, the earliest first.
+        """List the tries of a task instance that have an event, the earliest first.
 
         :raise ArchiveError: if the store did not say so in time
         """

@@ -158,7 +158,7 @@ def _observation_troubles(
         (
             observations.unmatched,
             DegradationCode.OBSERVATION_UNTIED,
-            "Touched, but no dataset in the listener's events: {}.",
+            "Read or written, but no dataset in the listener's events: {}.",
         ),
     )
     return [Degradation(code, text.format(some(met))) for met, code, text in problems if met]
@@ -217,7 +217,7 @@ def _incomplete(application: SparkApplication) -> list[Degradation]:
         return [
             Degradation(
                 DegradationCode.APPLICATION_UNFINISHED,
-                "The application never said that it ended: its driver was killed, so its last "
+                "The application never reported its end: its driver was killed, so its last "
                 "actions may be missing.",
             )
         ]

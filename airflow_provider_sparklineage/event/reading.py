@@ -15,7 +15,7 @@ def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def unlisted_degradations(event: Mapping[str, Any]) -> int:
-    """Count what is missing besides, where that is more than the facet lists."""
+    """Count what is also missing, where that is more than the facet lists."""
     counts: dict[str, int] = _capture(event).get("degradationCounts") or {}
     return max(0, sum(counts.values()) - len(degradations(event)))
 

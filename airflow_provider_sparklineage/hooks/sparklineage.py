@@ -70,9 +70,9 @@ class SparkLineageHook(BaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """
-        Tell whether the backend can be read and takes events; Airflow's test of connections.
+        Check whether the backend can be read and takes events; Airflow's test of connections.
 
-        Airflow tests what is in the form under an id of the moment, in its API server: whether
+        Airflow tests what is in the form under a temporary id, in its API server: whether
         workers send by this connection cannot be seen there, and is the doctor's to say.
         """
         try:

@@ -82,8 +82,9 @@ class Completion:
             outputs = self._with_facets(last)
         note = Degradation(
             DegradationCode.LAST_KNOWN,
-            f"Spark told no {' and no '.join(filled)} of this try. Those of the last successful "
-            f"run ({last.run_id}) are in the event, so that backends keep showing them.",
+            f"Spark reported no {' and no '.join(filled)} of this try. Those of the "
+            f"last successful run ({last.run_id}) are in the event, so that backends keep "
+            "showing them.",
         )
         return replace(
             lineage,

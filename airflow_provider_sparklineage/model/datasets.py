@@ -38,7 +38,7 @@ class Naming:
     """The user's own configuration of the listener's names; as it comes, the listener's defaults.
 
     :param disabled_trimmers: class names of trimmers that are off
-    :param extra_trimmers: class names of trimmers that are on besides the default ones
+    :param extra_trimmers: class names of trimmers that are on, next to the default ones
     :param remove_path: Java regex; what its group ``remove`` matches goes out of trimmed names
     """
 

@@ -84,7 +84,7 @@ class DegradationCode(StrEnum):
     PARTITIONS_INEXACT = "partitions_inexact"
     """The partitions of a dataset are those of a listing or of reported locations, not certain."""
     PARTITIONS_CUT = "partitions_cut"
-    """More partitions or locations were touched than the event may name."""
+    """More partitions or locations were read or written than the event may name."""
     DETAIL_DROPPED = "detail_dropped"
     """The event would have been larger than it may be; detail was left out of it."""
     BACKEND_REPAIRED = "backend_repaired"

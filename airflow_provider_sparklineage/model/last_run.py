@@ -1,8 +1,8 @@
-"""What the last successful run of a task read and wrote, as far as the next one may be told of it.
+"""What the last successful run of a task read and wrote, as far as the next one may know of it.
 
-Before a run has ended nobody knows what it touches, and backends that show the latest run would
-show nothing meanwhile. The datasets of the run before stand in for it, with what tells them apart:
-the facets that :data:`KEPT` names.
+Before a run has ended nobody knows what it reads and writes, and backends that show the latest
+run would show nothing meanwhile. The datasets of the run before stand in for it, with what
+distinguishes them: the facets that :data:`KEPT` names.
 """
 
 from __future__ import annotations

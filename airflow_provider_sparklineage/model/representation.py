@@ -1,4 +1,4 @@
-"""How lineage is said: what of it, and how much. Settings and manifests have these values apart."""
+"""How lineage is written: which parts of it, and how much. Part of settings and of manifests."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Representation:
-    """What facets say besides what they always say, and what they do not.
+    """What facets have next to what they always have, and what they leave out.
 
     :param bare_partitions: an output's partitioning as the proposal's own facet as well
     :param explicit_lineage: which inputs feed which output, in the job facet ``lineage``
-    :param max_event_bytes: what would make the event larger is dropped, and said to be
+    :param max_event_bytes: what would make the event larger is dropped, and a degradation says so
     :param redact_literals: hide the literals of filters and descriptions
     :param backend: what the event is for; ``generic`` is anything that takes OpenLineage
     """

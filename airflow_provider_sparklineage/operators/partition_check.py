@@ -277,7 +277,7 @@ def _add(event: Any, keys: list[str]) -> None:
 
 
 def partition_key(partition: Partition, key_format: str | bool) -> str:
-    """Spell a partition as the key of an asset's partition.
+    """Write a partition as the key of an asset's partition.
 
     :raise DeclarationError: if the format names what is no dimension, or the key is too long
     """

@@ -47,7 +47,7 @@ class Span:
     """Characters ``[start, end)`` of :attr:`TracedText.value`, given by one output expression.
 
     :param expression: its text in the template, e.g. ``macros.ds_add(ds, -6)``; of several that
-        cannot be told apart, joined with ``~``
+        cannot be separated, joined with ``~``
     :param variables: all context variables that it uses, also by way of ``set``, ``for`` and
         macros, sorted; those of ``dag_run`` with the attribute: ``dag_run.logical_date``
     """

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Expression(NamedTuple):
-    """An output expression of a template, or several that cannot be told apart in its text.
+    """An output expression of a template, or several that cannot be separated in its text.
 
     :param text: as it is in the template, e.g. ``macros.ds_add(ds, -6)``
     :param variables: the context variables that it uses, sorted

@@ -182,7 +182,7 @@ class TemplateFlow:
             self._resolve(tree, sources)
 
     def of(self, node: nodes.Node) -> Flow:
-        """Tell what flows into an expression, or into any of the expressions of a statement."""
+        """Give what flows into an expression, or into any of the expressions of a statement."""
         if isinstance(node, nodes.Name):
             return self._of_name(node.name) if node.ctx == "load" else _NOTHING
         if isinstance(node, nodes.NSRef):
@@ -278,7 +278,7 @@ class TemplateFlow:
         return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
-        """Tell whether a filter or test is Jinja's or Airflow's, and a function of its input."""
+        """Whether a filter or test is Jinja's or Airflow's, and a function of its input."""
         if isinstance(node, nodes.Test):
             return self._is_known_test(node.name)
         position = _APPLYING.get(node.name)

@@ -76,11 +76,11 @@ def _columns(
     made = []
     for number in range(count):
         of = tuple(choose.sample(there, choose.choice((1, 1, 2)) if len(there) > 1 else 1))
-        said = ", ".join(f"{dataset}.{column}" for dataset, column in of)
+        sources = ", ".join(f"{dataset}.{column}" for dataset, column in of)
         if len(of) == 1 and choose.random() < 0.5:
-            made.append(Made(f"c{number}", said, of, "IDENTITY"))
+            made.append(Made(f"c{number}", sources, of, "IDENTITY"))
         else:
-            made.append(Made(f"c{number}", f"concat({said}, '.')", of, "TRANSFORMATION"))
+            made.append(Made(f"c{number}", f"concat({sources}, '.')", of, "TRANSFORMATION"))
     return tuple(made)
 
 

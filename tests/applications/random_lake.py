@@ -74,8 +74,8 @@ class Relation:
         ]
 
     def _image(self, transform, value, kind):
-        said = f"cast({_literal(value, 'string')} as {kind})"
-        image = spark.sql(f"select lakehouse.system.{transform.format(said)}").first()[0]
+        literal = f"cast({_literal(value, 'string')} as {kind})"
+        image = spark.sql(f"select lakehouse.system.{transform.format(literal)}").first()[0]
         return image.isoformat() if hasattr(image, "isoformat") else image
 
     def frame(self, rows, repartition=0):
@@ -114,15 +114,15 @@ class Relation:
         writer = frame.write.format("delta")
         if mode == "static":
             value = _literal(static[0], self.types[0])
-            said = f"{self.columns[0]} is null" if static[0] is None else f"p0 = {value}"
-            writer = writer.option("replaceWhere", said)
+            condition = f"{self.columns[0]} is null" if static[0] is None else f"p0 = {value}"
+            writer = writer.option("replaceWhere", condition)
         self._save(writer, mode)
 
     def _save(self, writer, mode):
         if mode == "dynamic option":
             writer = writer.option("partitionOverwriteMode", "dynamic")
-        said = "append" if mode == "append" else "overwrite"
-        writer.mode(said).partitionBy(*self.columns).save(self.path)
+        save_mode = "append" if mode == "append" else "overwrite"
+        writer.mode(save_mode).partitionBy(*self.columns).save(self.path)
 
     def _write_table(self, frame, mode, static):
         if mode == "recreate":

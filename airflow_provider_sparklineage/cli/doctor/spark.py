@@ -111,7 +111,7 @@ def _spark(spark: SparkDistribution) -> Check:
 
 
 def _mixed(spark: SparkDistribution) -> Check | None:
-    """Tell of two versions of PySpark in one folder: the Spark provider brings ``pyspark-client``.
+    """Find two versions of PySpark in one folder: the Spark provider brings ``pyspark-client``.
 
     pip writes both packages to the same place, and asks nobody whether they are the same.
     """

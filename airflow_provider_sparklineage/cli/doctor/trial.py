@@ -63,7 +63,7 @@ _CAUSES = (
         "spark-defaults.conf.",
     ),
     (r"Cannot run program \"python3?\".*", "Set PYSPARK_PYTHON to a Python on this machine."),
-    (r"UnknownHostException.*", "Set SPARK_LOCAL_IP to an address of this machine."),
+    (r"UnknownHostException.*", "Set SPARK_LOCAL_IP to an IP address of this machine."),
     (r"Connection refused.*|Failed to connect.*", "Check what spark-defaults.conf connects to."),
     (
         r"ClassNotFoundException.*",
@@ -226,7 +226,7 @@ def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) ->
 
 
 def _missing(event: Mapping[str, Any]) -> list[str]:
-    """Tell what the event ought to say and does not."""
+    """List what the event ought to have and does not."""
     missing = []
     read = [d for d in event["inputs"] if d["name"].endswith("/orders")]
     written = [d for d in event["outputs"] if d["name"].endswith("/totals")]

@@ -1,6 +1,6 @@
 """Ask a backend whether lineage can be sent to it and looked at, without storing anything.
 
-Marquez has no address for that. A list that it gives shows that it is one, and an empty event,
+Marquez has no URL for that. A list that it gives shows that it is one, and an empty event,
 which it refuses in its own words before it stores anything, that the way for events is open.
 """
 
@@ -31,7 +31,7 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
     Events are not tried where reading has shown that this is no Marquez: others might store one.
 
-    :param is_marquez: False if it is said to be another backend, of which only an answer is asked
+    :param is_marquez: False if it is configured as another backend; then any answer is enough
     """
     read = _checked_read(endpoint) if is_marquez else _checked_answer(endpoint)
     checks = [read]
@@ -47,8 +47,8 @@ def _checked_answer(endpoint: Endpoint) -> Check:
     problem = answer if isinstance(answer, Problem) else _unusable(answer, endpoint.url)
     if problem:
         return _failed(problem, READ)
-    said = f"There is a server at {endpoint.url}; whether it takes events is not tried."
-    return Check(READ, Status.OK, said)
+    message = f"There is a server at {endpoint.url}; whether it takes events is not tried."
+    return Check(READ, Status.OK, message)
 
 
 def _checked_read(endpoint: Endpoint) -> Check:
@@ -88,12 +88,12 @@ def _checked_web(endpoint: Endpoint) -> Check:
     url = str(endpoint.web_url).rstrip("/")
     # Another host than the API's, so it is not given the API's key.
     answer = ask(replace(endpoint, url=url, api_key=None), "GET", "/")
-    fix = "Mend web_url: it is the address at which you open the backend's pages in a browser."
+    fix = "Correct web_url: it is the URL at which you open the backend's pages in a browser."
     if isinstance(answer, Problem):
         return Check(WEB, Status.WARNING, answer.message, fix)
     if answer.status_code >= 400 or not _is_html(answer):
-        said = f"{url} gives no web page (it answers {answer.status_code})."
-        return Check(WEB, Status.WARNING, said, fix)
+        message = f"{url} gives no web page (it answers {answer.status_code})."
+        return Check(WEB, Status.WARNING, message, fix)
     return Check(WEB, Status.OK, f"There are web pages at {url}.")
 
 
@@ -113,7 +113,7 @@ _POISONED = Problem(
 
 
 def _unusable(answer: Response, url: str) -> Problem | None:
-    """Tell what any backend's answer may be that says nothing of the backend."""
+    """Recognise answers that do not come from the backend itself."""
     code = answer.status_code
     if 300 <= code < 400:
         return Problem(
@@ -187,17 +187,19 @@ def compare(
         )
     urls = sorted({api_url(str(t.get("url") or "")) for t in http_transports(transport)})
     if not urls or connection.backend_url is None:
-        said = f"Airflow sends lineage by its {kind} transport, which is not compared with a URL."
-        return Check(TRANSPORT, Status.OK, said)
+        message = (
+            f"Airflow sends lineage by its {kind} transport, which is not compared with a URL."
+        )
+        return Check(TRANSPORT, Status.OK, message)
     if connection.backend_url in urls:
-        said = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
-        return Check(TRANSPORT, Status.OK, said)
+        message = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
+        return Check(TRANSPORT, Status.OK, message)
     return Check(
         TRANSPORT,
         Status.WARNING,
         f"Airflow sends lineage to {', '.join(urls)}, and connection {connection.conn_id} looks at "
         f"it at {connection.backend_url}.",
-        "If these are not two addresses of one backend, mend the connection's host, port and "
+        "If these are not two URLs of one backend, correct the connection's host, port and "
         "schema, or Airflow's [openlineage] transport.",
     )
 

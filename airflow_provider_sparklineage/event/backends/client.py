@@ -67,7 +67,7 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Response | Problem:
     except requests.exceptions.ProxyError:
         return Problem(
             f"The proxy on the way to {url} does not answer.",
-            "Mend HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
+            "Correct HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
         )
     except requests.exceptions.Timeout:
         return Problem(
@@ -79,7 +79,7 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Response | Problem:
     except (requests.exceptions.RequestException, ValueError) as error:
         return Problem(
             f"{url} cannot be asked ({type(error).__name__}).",
-            "Mend host, port and schema of the connection.",
+            "Correct host, port and schema of the connection.",
         )
 
 
@@ -97,14 +97,14 @@ def _tls_problem(url: str, error: str) -> Problem:
 
 def _connection_problem(url: str, error: str) -> Problem:
     if re.search("NameResolution|Name or service not known|getaddrinfo", error):
-        return Problem(f"The host of {url} has no address here.", "Mend the connection's host.")
+        return Problem(f"The host of {url} has no IP address.", "Correct the connection's host.")
     if "refused" in error:
         return Problem(
             f"Nothing listens at {url}.",
-            "Start the backend, or mend the connection's host and port (Marquez has its API at "
+            "Start the backend, or correct the connection's host and port (Marquez has its API at "
             "5000).",
         )
     return Problem(
         f"What answers at {url} breaks the connection off.",
-        "Use https as the connection's schema if the backend wants TLS, else mend host and port.",
+        "Use https as the connection's schema if the backend wants TLS, else check host and port.",
     )

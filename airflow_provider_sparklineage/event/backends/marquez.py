@@ -1,4 +1,4 @@
-"""Marquez 0.51: names that it can hold, and the addresses of its pages.
+"""Marquez 0.51: names that it can hold, and the URLs of its pages.
 
 Marquez checks little of what it is sent and has no transactions. A dataset's namespace with a
 character outside of those of its own ``NamespaceName`` is answered with an error after the name has
@@ -115,7 +115,7 @@ def _opens(kind: str, *names: str) -> bool:
     """Whether Marquez finds these names again in the node id that it makes of them.
 
     It splits an id at its colons (and at ``#``); if that gives too many pieces, at the first colons
-    that have neither ``//`` nor a digit after them. The web application decodes addresses twice.
+    that have neither ``//`` nor a digit after them. The web application decodes URLs twice.
     """
     node = ":".join((kind, *names))
     if "%" in node or _LINE_BREAK.search(node) or not all(map(str.strip, names)):

@@ -47,7 +47,7 @@ def prepare(
 ) -> Prepared:
     """Read the listener's events as they shall be sent: whole, in order, without secrets.
 
-    Lines that are no events are left out; merging has said so.
+    Lines that are no events are left out; merging has reported them.
 
     :param mask: hides the secrets in a text
     :param literals: whether literals of expressions are hidden
@@ -86,7 +86,7 @@ def relay(
     literals: bool = False,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Sent]:
-    """Send the events in a file on; tell what was not sent ("" if all was), and what was.
+    """Send the events in a file on; describe what was not sent ("" if all was), and what was.
 
     :param path: of the listener's events
     :param configuration: of OpenLineage's client; None: as it finds it in its environment
@@ -112,16 +112,16 @@ def relay(
 def _missing(prepared: Prepared, sent: Sent) -> str:
     total = len(prepared.lines)
     arrived = sent.events - sent.lost
-    said = []
+    losses = []
     if sent.stopped:
-        said.append(sent.stopped.rstrip("."))
+        losses.append(sent.stopped.rstrip("."))
     if sent.refused:
         some = "one was" if len(sent.refused) == 1 else f"{len(sent.refused)} were"
-        said.append(f"{some} refused ({sent.refused[0].rstrip('.')})")
+        losses.append(f"{some} refused ({sent.refused[0].rstrip('.')})")
     if sent.lost:
-        said.append(f"{sent.lost} did not arrive (Airflow's transport sends later and logs why)")
+        losses.append(f"{sent.lost} did not arrive (Airflow's transport sends later and logs why)")
     if prepared.why:
-        said.append(f"further ones were not read, because {prepared.why}")
-    if not said:
+        losses.append(f"further ones were not read, because {prepared.why}")
+    if not losses:
         return ""
-    return f"Of {total} Spark events {arrived} were sent on: {'; '.join(said)}."
+    return f"Of {total} Spark events {arrived} were sent on: {'; '.join(losses)}."

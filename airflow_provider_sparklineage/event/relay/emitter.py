@@ -70,10 +70,10 @@ def run_event(event: dict[str, Any]) -> RunEvent:
 
 
 def _parent(facet: dict[str, Any], parent_run: Any) -> Any:
-    def of(said: dict[str, Any], run: Any, job: Any) -> dict[str, Any]:
-        namespace, name = said["job"]["namespace"], said["job"]["name"]
+    def of(event: dict[str, Any], run: Any, job: Any) -> dict[str, Any]:
+        namespace, name = event["job"]["namespace"], event["job"]["name"]
         return {
-            "run": run(said["run"]["runId"], facets=None),
+            "run": run(event["run"]["runId"], facets=None),
             "job": job(namespace, name, facets=None),
         }
 
@@ -111,15 +111,15 @@ def send_all(
         try:
             event = run_event(json.loads(line))
         except Exception as error:
-            say("refused", _told(error))
+            say("refused", _reason(error))
             continue
         try:
             client.emit(event)
         except Exception as error:
             if _status(error) in _REFUSALS:
-                say("refused", _told(error))
+                say("refused", _reason(error))
                 continue
-            say("stopped", _told(error))
+            say("stopped", _reason(error))
             return
         sent += 1
         say("sent", sent)
@@ -135,7 +135,7 @@ def _status(error: BaseException | None) -> int | None:
     return None
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     cause = error.__cause__
     under = f" ({type(cause).__name__}: {cause})" if cause is not None else ""
     return f"{type(error).__name__}: {error}{under}"[:1000]
@@ -146,7 +146,7 @@ def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], N
     try:
         done = client.close(seconds)
     except Exception as error:
-        say("stopped", _told(error))
+        say("stopped", _reason(error))
         return
     lost = sum(
         stats.get("failed", 0) + (0 if done else stats.get("pending", 0))
@@ -186,7 +186,7 @@ def main() -> None:
         configuration = header["configuration"]
         client = OpenLineageClient(config=configuration) if configuration else OpenLineageClient()
     except Exception as error:
-        say("stopped", _told(error))
+        say("stopped", _reason(error))
         return
     send_all(client, sys.stdin.buffer, say, lambda: os.getppid() == header["parent"])
     close(client, max(0.1, header["seconds"] - (time.monotonic() - begun)), say)

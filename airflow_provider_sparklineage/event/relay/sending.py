@@ -86,8 +86,8 @@ def send(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             writer.join()
-        said, printed = _content(out), _content(err)
-    return _read(said, printed, "time was up" if late else "", process.returncode)
+        answers, printed = _content(out), _content(err)
+    return _read(answers, printed, "time was up" if late else "", process.returncode)
 
 
 def _write(stdin: IO[bytes], given: Iterable[bytes]) -> None:
@@ -123,6 +123,6 @@ def _read(out: bytes, err: bytes, stopped: str, code: int) -> Sent:
             refused.append(result["refused"])
     printed = err.decode(errors="replace")
     if code and not stopped:
-        last = printed.strip().splitlines()[-1:] or ["it said nothing"]
+        last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
         stopped = f"the process that sends them ended with {code}: {last[0]}"
     return Sent(events, tuple(refused), stopped, lost, printed)

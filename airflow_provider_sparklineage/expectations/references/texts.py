@@ -61,7 +61,7 @@ _DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 class WrittenPath(NamedTuple):
     """A URI or path in a text.
 
-    :param uri: with escapes undone
+    :param uri: without escapes
     :param at: the place in the text of each character of the URI, and of the end
     """
 

@@ -118,7 +118,7 @@ class ObservedAccesses:
         accesses = self._of[side]
         for access in accesses:
             if access.scope.partitions is None:
-                raise UnknownPartitionsError(access.why_unknown or "it could not be told which")
+                raise UnknownPartitionsError(access.why_unknown or "nobody knows which")
         if side is Side.WRITE:
             written = (access.scope.partitions or () for access in accesses)
             return _subset(accesses, {p for partitions in written for p in partitions})

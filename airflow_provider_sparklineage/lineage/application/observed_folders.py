@@ -25,7 +25,7 @@ def partitions_of(
 ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
     """Unite the layouts of one dataset, with the partitions that their bases are themselves.
 
-    :return: dimensions and partitions; None where only a rule could tell which partition a base is
+    :return: dimensions and partitions; None where only a rule could name the partition of a base
     """
     known = locator.rules.dimensions(dataset)
     dimensions: dict[Dimension, None] = {}

@@ -124,7 +124,7 @@ class Expectations:
 
 
 def _is_table(wanted: str, known: Collection[str]) -> bool:
-    """Whether a table goes by a name; each may have a catalog that the other lacks.
+    """Whether a table goes by a name; each may have a catalog that the other has not.
 
     The listener leaves catalogs out, and the observer does not: where the catalog of a table is
     known, another one is another table.

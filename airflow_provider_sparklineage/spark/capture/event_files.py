@@ -28,7 +28,7 @@ class EventFiles(CaptureBundle):
 
     files: tuple[Path, ...] = ()
     applications: set[str] = field(default_factory=set)
-    """Run ids that said of themselves, while being read, that they are applications."""
+    """Run ids that turned out to be applications while they were read."""
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""

@@ -215,7 +215,7 @@ _T = TypeVar("_T")
 def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
     """Decode a facet that was kept raw; None where there is none, or it is not of that shape.
 
-    Facets are other people's text: one of another shape costs what it would have told, and not
+    Facets are other people's text: one of another shape costs what it would have had, and not
     the event.
     """
     if facet is None:
@@ -234,9 +234,9 @@ def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
 
 
 def as_lines(stream: IO[bytes]) -> Iterable[bytes]:
-    """Give the lines of an NDJSON stream; a JSON document (event or array) is brought to lines.
+    """Give the lines of an NDJSON stream; a JSON document (event or array) is split into lines.
 
-    A document is told by its first line: an array, or an object that does not end on that line.
+    A document is recognised by its first line: an array, or an object that does not end there.
     """
     first = stream.readline()
     start = first.lstrip()[:1]

@@ -1,7 +1,7 @@
 """The observer's NDJSON, decoded; one line is one record of ``schemas/observation.json``.
 
 Nothing in the file is trusted: a killed driver leaves half a line, and lines that are no records
-are noted and left out. :mod:`.touches` ties the records to datasets.
+are noted and left out. ``lineage/application/binding.py`` binds the records to datasets.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class UntracedColumnRecord(msgspec.Struct, frozen=True):
 
 
 class UntracedColumnsRecord(msgspec.Struct, frozen=True):
-    """Columns of a write whose sources the listener does not tell."""
+    """Columns of a write whose sources the listener does not report."""
 
     target: RelationRecord
     relations: list[RelationRecord] = []

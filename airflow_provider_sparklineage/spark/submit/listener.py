@@ -63,14 +63,14 @@ def coordinate(scala: str, version: str = VERSION) -> str:
 
 
 def of_coordinate(text: str) -> Identity | None:
-    """Tell which listener a Maven coordinate names; None if it names something else."""
+    """Find which listener a Maven coordinate names; None if it names something else."""
     match = _COORDINATE.fullmatch(text.strip())
     # Up to 1.8.0 there was one artifact without a suffix, for Scala 2.12.
     return Identity(match["version"], match["scala"] or "2.12") if match else None
 
 
 def of_name(name: str) -> Identity | None:
-    """Tell which listener a jar's file name claims; None if it claims to be something else."""
+    """Find which listener a jar's file name claims; None if it claims to be something else."""
     match = JAR_NAME.fullmatch(name)
     return Identity(match["version"], match["scala"]) if match else None
 

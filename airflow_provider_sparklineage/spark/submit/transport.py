@@ -164,7 +164,7 @@ def _url(text: str) -> SplitResult | None:
 
 
 def _redacting(submission: Submission) -> Submission:
-    """Tell Spark to redact secrets of a transport: its event log and its UI show all properties."""
+    """Make Spark redact secrets of a transport: its event log and its UI show all properties."""
     if not _secret_keys(submission):
         return submission
     regex = submission.value(REDACTION) or REDACTED_BY_DEFAULT

@@ -108,7 +108,7 @@ def test_nothing_listens():
 
 def test_a_host_without_an_ip_address():
     found = only(check(Endpoint("http://marquez.invalid:5000")))
-    assert "has no address here" in found.message
+    assert "has no IP address" in found.message
 
 
 def test_no_answer_in_time(server):

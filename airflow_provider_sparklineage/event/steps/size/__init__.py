@@ -94,7 +94,7 @@ class _Fitting:
                 return
             drop()
         if not self._fits():
-            what = "Even the names of the datasets, and what is said to be missing, are more"
+            what = "Even the names of the datasets, and the list of what is missing, are more"
             self.dropped.append(self._degradation(what))
             self._declare()
 

@@ -112,7 +112,7 @@ class _Schema:
             self._incomplete = []
 
     def expect(self, write, actions):
-        """Note a write if only an older commit can tell the columns of the files that it removed.
+        """Note a write if only an older commit has the columns of the files that it removed.
 
         Their values have none for those that are null, and the folders are no help where they are
         random, as Delta 4.4 makes them for tables with column mapping.
