@@ -101,8 +101,10 @@ def test_no_metadata_column_is_left(recorded, spark, case):
 
 
 def test_there_are_metadata_columns_to_leave_out():
-    said = {spark for spark, case in CASES if '"field":"_file"' in golden(case, spark).read_text()}
-    assert "4.0" in said
+    sparks = {
+        spark for spark, case in CASES if '"field":"_file"' in golden(case, spark).read_text()
+    }
+    assert "4.0" in sparks
 
 
 # --- one case each --------------------------------------------------------------------------------
