@@ -59,7 +59,8 @@ class Archive:
     def read(self, task):
         assert (task.dag_id, task.task_id, task.try_number) == ("shop", "revenue", 2)
         if task.run_id not in self._kept:
-            raise ArchiveError
+            msg = "There is no event of this run."
+            raise ArchiveError(msg)
         return self._kept[task.run_id]
 
 

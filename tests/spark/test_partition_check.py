@@ -39,7 +39,7 @@ def checked(spark, prepared):
         identity = subset.dataset
         if identity.startswith("/"):
             identity = DatasetName("file", str(work / "lake") + identity)
-        expectation = derivation.declared(side, identity, subset, [], NO_RULES)
+        expectation = derivation.from_declaration(side, identity, subset, [], NO_RULES)
         manifest = Manifest(
             application_run_id=run_id, injected=("py_files",), expectations=(expectation,)
         )
