@@ -73,8 +73,10 @@ def _outputs(operator: Any) -> Iterator[DatasetName]:
     Until a try has any, and if it fails without, they are those of the last successful run.
     """
     current = operator.lineage_try
-    written = current.collected.outputs if current.collected is not None else ()
-    names = [(d.name, d.namespace) for d in written if "columnLineage" in (d.facets or {})]
+    written = current.collected["outputs"] if current.collected is not None else ()
+    names = [
+        (d["name"], d["namespace"]) for d in written if "columnLineage" in (d.get("facets") or {})
+    ]
     if not names and current.prepared is not None:
         known = current.prepared.known.outputs
         names = [(d.name, d.namespace) for d in known if "schema" in d.facets]

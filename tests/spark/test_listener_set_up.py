@@ -161,8 +161,8 @@ def test_the_java_of_this_machine_will_do_and_an_old_one_will_not(spark, tmp_pat
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
     old.chmod(0o755)
-    problem = java.refusal({"JAVA_HOME": str(tmp_path)}, SparkDistribution(None, "4.0.1", "2.13"))
-    assert "is Java 8, but Spark 4.0.1 needs 17 or later; set JAVA_HOME" in problem
+    refusal = java.refusal({"JAVA_HOME": str(tmp_path)}, SparkDistribution(None, "4.0.1", "2.13"))
+    assert "is Java 8, but Spark 4.0.1 needs 17 or later. Set JAVA_HOME" in str(refusal)
 
 
 def test_without_a_network_and_a_cache_the_error_names_the_fix(spark, tmp_path):

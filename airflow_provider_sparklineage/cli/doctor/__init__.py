@@ -2,5 +2,5 @@
 
 :mod:`.spark` looks at this machine's Spark, listener and capture location, :mod:`.trial` runs a
 small application, and :mod:`.report` says what was found. Airflow's half, and the lineage backend,
-are in ``operators/airflow_checks.py``.
+are in :mod:`.airflow`.
 """

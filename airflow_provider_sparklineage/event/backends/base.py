@@ -8,8 +8,9 @@ To add one:
 
 1. a module of its own in this package with a class that extends :class:`Backend`; a method that is
    left out does what is right for a backend that takes whatever the specification allows,
-2. an instance of it in :data:`~airflow_provider_sparklineage.event.backends.BACKENDS`, by which
-   ``[sparklineage] backend`` may name it,
+2. an instance of it in :data:`~airflow_provider_sparklineage.event.backends.BACKENDS`, and its name
+   in :class:`~airflow_provider_sparklineage.settings.option_kinds.BackendName` in the same order,
+   so that ``[sparklineage] backend`` may name it,
 3. its row in ``docs/backends.md``, with what was measured: a repair needs a reason that can be
    tried again.
 
