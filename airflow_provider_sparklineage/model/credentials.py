@@ -62,7 +62,7 @@ class _Scrubbing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         try:
             text = record.getMessage()
-        except (TypeError, ValueError):  # the handler reports arguments that do not fit
+        except Exception:  # the handler reports arguments that do not fit; here it would raise
             return True
         record.msg, record.args = scrub(text), ()
         if record.exc_info:

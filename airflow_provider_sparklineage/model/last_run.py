@@ -48,7 +48,7 @@ NO_LAST_RUN = LastRun()
 def of_event(event: Mapping[str, Any]) -> LastRun:
     """Take the datasets out of a merged event that was kept.
 
-    :param event: as :func:`airflow_provider_sparklineage.event.validation.checked` gives it
+    :param event: as :func:`airflow_provider_sparklineage.event.validation.validate` gives it
     """
     return LastRun(
         str(event["run"].get("runId", "")),

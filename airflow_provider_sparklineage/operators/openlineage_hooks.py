@@ -25,6 +25,7 @@ class OpenLineageHooks:
         """
         if self._try is None:
             self._try = Try(self)
+        self._try.take_arguments(self)
         return self._try
 
     # Airflow takes its default extractor for every operator that has one of these as a callable.

@@ -47,9 +47,7 @@ class Try:
     """
 
     def __init__(self, operator: Any) -> None:
-        self._is_wanted = bool(operator.lineage)
-        self._conn_id: str = operator.lineage_conn_id
-        self._arguments = {o.name: getattr(operator, o.name) for o in OPTIONS if o.in_operator}
+        self.take_arguments(operator)
         self._asked: tuple[resolution.Source, resolution.Source] | None = None
         self.prepared: Prepared | None = None
         """What was asked of Airflow during rendering; None before."""
@@ -66,6 +64,15 @@ class Try:
         """The state in which Airflow has ended the try while its job ran."""
 
     # --- settings ---------------------------------------------------------------------------------
+
+    def take_arguments(self, operator: Any) -> None:
+        """Take the arguments as they are by now.
+
+        A subclass may have made template fields of them, or set them when it executes.
+        """
+        self._is_wanted = bool(operator.lineage)
+        self._conn_id: str = operator.lineage_conn_id
+        self._arguments = {o.name: getattr(operator, o.name) for o in OPTIONS if o.in_operator}
 
     @property
     def is_on(self) -> bool:

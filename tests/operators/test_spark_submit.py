@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import time
+import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -150,6 +151,49 @@ def test_a_shops_own_operator_gets_lineage_by_the_mixin(spark_submit, execute):
         "/lake/orders",
         "/lake/rates",
     ]
+
+
+def test_a_subclass_may_set_arguments_when_it_executes(spark_submit, execute, context):
+    class Unobserved(SparkLineageSubmitOperator):
+        def execute(self, context):
+            self.observe = False
+            return super().execute(context)
+
+    context["task"] = task = Unobserved(task_id="revenue", application="job.py")
+    task.render_template_fields(context)
+    execute(task)
+    assert "spark.extraListeners" in spark_submit.given.conf
+    assert "--py-files" not in spark_submit.given.argv
+
+
+def test_a_subclass_may_switch_lineage_off_when_it_executes(spark_submit, execute, context):
+    class WithoutLineage(SparkLineageSubmitOperator):
+        def execute(self, context):
+            self.lineage = False
+            return super().execute(context)
+
+    context["task"] = task = WithoutLineage(task_id="revenue", application="job.py")
+    task.render_template_fields(context)
+    execute(task)
+    assert "spark.extraListeners" not in spark_submit.given.conf
+    assert task.get_openlineage_facets_on_complete is None
+
+
+def test_a_subclass_may_make_template_fields_of_arguments(spark_submit, execute, context, tmp_path):
+    class Templated(SparkLineageSubmitOperator):
+        template_fields = (*SparkLineageSubmitOperator.template_fields, "listener_extensions")
+
+    with zipfile.ZipFile(tmp_path / "revenue.jar", "w") as jar:
+        jar.writestr("shop/Facets.class", b"")
+    context["task"] = task = Templated(
+        task_id="revenue",
+        application="job.py",
+        listener_extensions=[f"{tmp_path}/{{{{ ti.task_id }}}}.jar"],
+    )
+    task.render_template_fields(context)
+    execute(task)
+    jars = spark_submit.given.argv[spark_submit.given.argv.index("--jars") + 1]
+    assert f"{tmp_path}/revenue.jar" in jars
 
 
 def test_arguments_of_the_mixin_take_default_args(spark_submit, execute):

@@ -17,15 +17,15 @@ Statuses, in the order in which they are asked:
   missing.
 - Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
   partition that was accessed, they matched.
-- Values are compared in canonical form (:mod:`.values`). A time with a zone and one without are not
-  compared, because which zone the data are in is not known; as texts they are two.
+- Values are compared in canonical form (:mod:`.model.values`). A time with a zone and one without
+  are not compared, because which zone the data are in is not known; as texts they are two.
 - An expected partition that names some of the dimensions only covers all that have them; so does a
   day where the table is partitioned by the hours of a column.
 - A predicate matches if all rows of all accessed partitions fulfil it; a partition of which no row
   does is unexpected; a partition with some such rows, or columns of the data in the predicate,
-  leave it unobserved (:mod:`.evaluation`). It never gives ``missing``, for nobody knows which
-  partitions there are. Partitions that are declared next to a predicate are compared as such, and
-  the predicate may only make more of them unexpected.
+  leave it unobserved (:mod:`.subset.evaluation`). It never gives ``missing``, for nobody knows
+  which partitions there are. Partitions that are declared next to a predicate are compared as such,
+  and the predicate may only make more of them unexpected.
 - All partitions are compared, however few of them the event names.
 """
 
@@ -217,7 +217,7 @@ _Values = dict[str, str]
 
 
 class _CanonicalForms:
-    """Partitions in canonical form: labels as observed, values as in :mod:`.values`.
+    """Partitions in canonical form: labels as observed, values as in :mod:`.model.values`.
 
     :ivar texts: labels of the dimensions that are columns of texts
     """

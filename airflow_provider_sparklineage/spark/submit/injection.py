@@ -48,7 +48,7 @@ DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 class Observation:
     """What makes the driver observe the partitions that are read and written.
 
-    :param zip: the observer (:mod:`.driver_zip`)
+    :param zip: the observer (:mod:`.observer_zip`)
     :param path: file that it shall write
     :param tag: text that marks Delta commits as this application's
     """

@@ -248,7 +248,17 @@ def test_neither_messages_nor_tracebacks_in_the_log_show_credentials(caplog):
     assert "OSError: https://mirror is away" in caplog.text
 
 
-def test_a_message_whose_arguments_do_not_fit_is_left_to_the_handler():
-    record = logging.LogRecord("x", logging.INFO, "", 1, "%d", ("x",), None)
+class UnprintableError(Exception):
+    def __str__(self):
+        raise AttributeError
+
+
+@pytest.mark.parametrize(
+    ("message", "argument"),
+    [("%d", "x"), ("It failed (%s).", UnprintableError())],
+    ids=["not of the kind", "an exception without a text"],
+)
+def test_a_message_that_cannot_be_formatted_is_left_to_the_handler(message, argument):
+    record = logging.LogRecord("x", logging.INFO, "", 1, message, (argument,), None)
     assert logger("airflow_provider_sparklineage.tried").filters[0].filter(record)
-    assert record.args == ("x",)
+    assert record.args == (argument,)
