@@ -68,21 +68,27 @@ def _run_facets(facets: dict[str, Any]) -> dict[str, Any]:
             **{name: value for name, value in exception.items() if name.startswith("_")},
             "message": message.partition(":")[0].partition("\n")[0],  # the class, as Java prints it
         }
-    for name in (*_PROPERTIES, *_PLANS):
-        if name in kept:
-            kept[name] = _without_secret_keys(kept[name])
+    # What has such a name in a plan may also be a node, with much below it.
+    for names, kind in ((_PROPERTIES, object), (_PLANS, str)):
+        for name in names:
+            if name in kept:
+                kept[name] = _without_secret_keys(kept[name], kind)
     return kept
 
 
-def _without_secret_keys(value: Any) -> Any:
+def _without_secret_keys(value: Any, kind: type) -> Any:
+    """Hide what stands under keys of secrets.
+
+    :param kind: of the values that are hidden; in others further keys are looked for
+    """
     if isinstance(value, list):
-        return [_without_secret_keys(item) for item in value]
+        return [_without_secret_keys(item, kind) for item in value]
     if not isinstance(value, dict):
         return value
     return {
         key: HIDDEN_VALUE
-        if isinstance(entry, str) and (is_secret(key) or _REDACTED_BY_SPARK.search(key))
-        else _without_secret_keys(entry)
+        if isinstance(entry, kind) and (is_secret(key) or _REDACTED_BY_SPARK.search(key))
+        else _without_secret_keys(entry, kind)
         for key, entry in value.items()
     }
 

@@ -191,7 +191,8 @@ def _download(url: str, target: Path, progress: Progress) -> None:
             "Check the URL and HTTPS_PROXY, or download the jar on another machine and give its "
             "path to --from."
         )
-        problem = f"{url} could not be fetched ({_reason(error)})."
+        shown = urlunsplit((*urlsplit(bare)[:3], "", ""))  # of a query nobody knows what is secret
+        problem = f"{shown} could not be fetched ({_reason(error)})."
         raise ListenerError(problem, fix) from error
 
 

@@ -85,6 +85,16 @@ def test_properties_that_spark_would_redact_are_hidden_and_others_are_not():
     }
 
 
+@pytest.mark.parametrize("value", [5, ["hunter2"], {"value": "hunter2"}, True], ids=str)
+def test_properties_that_spark_would_redact_are_hidden_whatever_their_values_are(value):
+    facet = {"environment-properties": {"db.password": value, "clusters": [{"token": value}]}}
+    event = fit_to_pass_on(an_event(**{"environment-properties": facet}), no_mask, literals=False)
+    assert event["run"]["facets"]["environment-properties"]["environment-properties"] == {
+        "db.password": "***",
+        "clusters": [{"token": "***"}],
+    }
+
+
 def test_secrets_of_airflow_and_users_of_uris_are_hidden_and_names_stay():
     event = an_event(spark_jobDetails={"jobDescription": "token hunter2"})
     event["inputs"] = [
