@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -146,4 +147,9 @@ def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
 
 
 def _size(place: Place, facet: Any) -> int:
-    return size_of(place.key) + _SEPARATORS + size_of(facet)
+    return _size_of_key(place.key) + _SEPARATORS + size_of(facet)
+
+
+@lru_cache(maxsize=1024)  # the same few keys stand in each dataset
+def _size_of_key(key: str) -> int:
+    return size_of(key)
