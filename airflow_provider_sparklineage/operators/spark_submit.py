@@ -152,7 +152,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     ) -> None:
         """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
         render = super()._do_render_template_fields  # type: ignore[misc]
-        if parent is not self:
+        is_over = self._try is not None and self._try.is_over(context)
+        if parent is not self or is_over:  # by a callback, before Airflow asks for the event
             render(parent, template_fields, context, jinja_env, seen_oids)
             return
         ours = [name for name in template_fields if name in _TEMPLATED]

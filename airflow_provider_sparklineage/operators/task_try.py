@@ -62,6 +62,7 @@ class Try:
         """What goes into the event; None until the job has ended."""
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
+        self._finished: tuple[Any, int] | None = None
 
     # --- settings ---------------------------------------------------------------------------------
 
@@ -213,6 +214,13 @@ class Try:
 
     # --- after it ---------------------------------------------------------------------------------
 
+    def is_over(self, context: Mapping[str, Any]) -> bool:
+        """Whether this is the try of a context, and its job has ended."""
+        if self._finished is None:
+            return False
+        ti, number = self._finished
+        return context.get("ti") is ti and getattr(ti, "try_number", 0) == number
+
     def finish(
         self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool], context: Context
     ) -> None:
@@ -225,6 +233,8 @@ class Try:
             return
         from airflow_provider_sparklineage.operators import collecting, reporting
 
+        ti = context.get("ti")
+        self._finished = (ti, getattr(ti, "try_number", 0))
         known = self.prepared.known if self.prepared else NO_LAST_RUN
         self.collected = collecting.collect(
             self.capture, self.deadline, outcome, has_failed, known, context.get("task")

@@ -243,6 +243,22 @@ def test_complete_carries_the_merged_lineage(spark_submit, execute, captures):
     assert captures() == []  # nothing is wrong, so nothing is kept
 
 
+def test_a_callback_that_renders_the_fields_again_leaves_the_lineage(
+    spark_submit, execute, context
+):
+    spark_submit.does("staging_chain")
+    context["task"] = task = operator(application_args=["{{ ti.task_id }}"])
+    task.render_template_fields(context)
+    execute(task)
+    before = names(task.get_openlineage_facets_on_complete(None).outputs)
+    task.render_template_fields(context)
+    assert before
+    assert names(task.get_openlineage_facets_on_complete(None).outputs) == before
+    context["ti"].try_number = 2
+    task.render_template_fields(context)
+    assert codes(task.get_openlineage_facets_on_failure(None)) == ["not_submitted"]
+
+
 def test_a_failed_job_reports_what_it_had_done(spark_submit, execute, captures):
     spark_submit.does("failing_action", exit=1)
     task = operator()
