@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     class_path,
     deploy_mode,
@@ -114,7 +114,7 @@ def injected(
     jars += extensions
     missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
     if errors and settings.strict:
-        raise errors[0]
+        raise ListenerError(" ".join(map(str, errors)))
     observation, problem = _observation(submission, bundle, settings)
     if problem is not None:
         missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))

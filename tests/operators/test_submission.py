@@ -250,6 +250,12 @@ def test_an_extension_that_would_end_the_job_is_left_out(
         execute(operator(listener_extensions=[str(extension)], strict=True))
 
 
+def test_a_strict_task_names_every_extension_that_is_wrong(spark_submit, execute, tmp_path):
+    extensions = [str(tmp_path / "one.jar"), str(tmp_path / "two.jar")]
+    with pytest.raises(Exception, match=r"one\.jar.*two\.jar"):
+        execute(operator(listener_extensions=extensions, strict=True))
+
+
 def test_next_to_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, execute, tmp_path):
     own = listener_jar(spark_submit.home / "jars" / "openlineage-spark_2.13-1.53.0.jar")
     extension = other_jar(tmp_path / "shop.jar")
