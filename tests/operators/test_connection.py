@@ -64,7 +64,8 @@ def test_it_is_looked_up_once_a_try(spark_submit, execute, context, connection, 
     connection({"web_url": "http://marquez:3000"})
     look_up = mocker.spy(BaseHook, "get_connection")
     task = operator()
-    for _ in range(2):
+    for number in (1, 2):
+        context["ti"].try_number = number
         task.render_template_fields(context)
         execute(task)
     assert look_up.call_args_list.count(mocker.call("sparklineage_default")) == 2
