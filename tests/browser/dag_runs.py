@@ -28,7 +28,7 @@ DAY = datetime(2024, 5, 6, tzinfo=UTC)
 def main(folder: Path) -> None:
     """Run the operator itself, around a spark-submit that replays a recorded job."""
     given = dict(os.environ)
-    from tests.operators.conftest import FakeSparkSubmit
+    from tests.spark_submit_double import FakeSparkSubmit
 
     os.environ.update(given)  # the tests' own Airflow home is the one that was given
     from airflow.utils.db import initdb

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.browser.api import Api
-from tests.operators.conftest import FakeSparkSubmit
+from tests.spark_submit_double import FakeSparkSubmit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 
 from tests.loopback import Handler, serving
 from tests.openlineage_spec import validate_event
-from tests.operators.conftest import FakeSparkSubmit
+from tests.spark_submit_double import FakeSparkSubmit
 
 pytestmark = [
     pytest.mark.airflow,

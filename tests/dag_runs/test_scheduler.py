@@ -17,7 +17,7 @@ import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
 from tests.observed_writes import written
-from tests.operators.conftest import FakeSparkSubmit
+from tests.spark_submit_double import FakeSparkSubmit
 
 pytestmark = [
     pytest.mark.airflow,
