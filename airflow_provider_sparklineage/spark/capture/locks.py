@@ -41,7 +41,8 @@ def acquire(folder: Path, wait_s: float = 0.0) -> Lock | None:
     :raise OSError: if the file cannot be made, or the file system knows no locks
     """
     ends = time.monotonic() + wait_s
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    # Whoever else may write to the folder must not choose, by a link, what is made or locked.
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     lock = Lock(handle)
     try:
         # Asked again and again: waiting in flock() itself has no limit.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +18,7 @@ from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import locks
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from airflow_provider_sparklineage.spark.capture.bundle import (
         CaptureBundle,
@@ -29,9 +33,18 @@ PROPERTIES_PREFIX = ".sparklineage-properties-"
 _PROPERTIES_AGE = timedelta(hours=1)
 # A bundle is locked as soon as it is made, but not in the same instant.
 _YOUNG = timedelta(hours=1)
-# Of the tasks on a worker not each has to look through all bundles.
+# Of the tasks on a worker not each has to look through all bundles. Users have one file each.
 _SWEPT = ".swept"
 _INTERVAL = timedelta(hours=1)
+
+
+def folders_of_properties(location: Path) -> tuple[Path, ...]:
+    """Give the folders in which a properties file may lie, in the order in which they are tried.
+
+    :param location: of the bundles
+    """
+    folders = (location, Path(tempfile.gettempdir()), Path("/dev/shm"))  # noqa: S108  (files in it are 0600)
+    return tuple(dict.fromkeys(folders))
 
 
 def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
@@ -40,29 +53,49 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     A bundle goes only if nobody holds it (:mod:`.locks`), so never that of a try that runs, on
     this machine or on another one that has the same mount. One that its worker never ended counts
     from its last write. Properties files that a killed worker left go after an hour. Whatever else
-    is there is not ours: the location may be a folder that others use.
+    is there is not ours, nor is what another user owns: the location may be a folder of many.
     """
     removed = 0
-    for folder in (f.parent for f in location.glob(f"*/{locks.LOCK}")):
-        if capture.is_name(folder.name) and not folder.is_symlink():
-            with suppress(OSError):
-                removed += _removed(folder, older_than, now)
-    for file in location.glob(f"{PROPERTIES_PREFIX}*"):
+    for folder in _own_bundles(location, locks.LOCK):
         with suppress(OSError):
-            if now - _modified(file) > _PROPERTIES_AGE:
-                file.unlink()
+            removed += _removed(folder, older_than, now)
+    for place in folders_of_properties(location):
+        for file in place.glob(f"{PROPERTIES_PREFIX}*"):
+            with suppress(OSError):
+                status = file.lstat()
+                if _is_own(status, stat.S_IFREG) and now - _modified(status) > _PROPERTIES_AGE:
+                    file.unlink()
     return removed
 
 
 def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
-    """Sweep, unless another try has done so within the hour."""
-    last = location / _SWEPT
+    """Sweep, unless another try of this user has done so within the hour."""
+    if _is_due(location / f"{_SWEPT}-{os.getuid()}", min(_INTERVAL, older_than), now):
+        return sweep(location, older_than=older_than, now=now)
+    return 0
+
+
+def _is_due(last: Path, interval: timedelta, now: datetime) -> bool:
+    """Whether the last sweep is an interval ago; notes this one in a file if it can.
+
+    A clock that was ahead does not keep anybody from sweeping. What others have put in the place
+    of the file is neither followed nor waited for, nor believed.
+    """
+    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     with suppress(OSError):
-        if now - _modified(last) < min(_INTERVAL, older_than):
-            return 0
-    with suppress(OSError):
-        last.touch(mode=0o600)
-    return sweep(location, older_than=older_than, now=now)
+        with suppress(FileExistsError):
+            os.close(os.open(last, flags | os.O_CREAT | os.O_EXCL, 0o600))
+            return True
+        handle = os.open(last, flags)
+        try:
+            status = os.fstat(handle)
+            if _is_own(status, stat.S_IFREG) and status.st_nlink == 1:
+                if timedelta() <= now - _modified(status) < interval:
+                    return False
+                os.utime(handle)
+        finally:
+            os.close(handle)
+    return True
 
 
 def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
@@ -71,15 +104,23 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     :return: None if there is none, or if that try is still at work
     """
     found: list[CaptureBundle] = []
-    for file in location.glob(f"*/{capture.MANIFEST}"):
+    for folder in _own_bundles(location, capture.MANIFEST):
         with suppress(CaptureError):
-            bundle = capture.load(file.parent)
+            bundle = capture.load(folder)
             if _is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=_try_number, reverse=True):
         lock = locks.acquire(bundle.path) if bundle.path else None
         return replace(bundle, lock=lock) if lock else None
     return None
+
+
+def _own_bundles(location: Path, name: str) -> Iterator[Path]:
+    """Yield the folders with a file of that name that are bundles, and this user's."""
+    for folder in (file.parent for file in location.glob(f"*/{name}")):
+        with suppress(OSError):
+            if capture.is_name(folder.name) and _is_own(folder.lstat(), stat.S_IFDIR):
+                yield folder
 
 
 def _try_number(bundle: CaptureBundle) -> int:
@@ -98,7 +139,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
         return False
     try:
         ended = _ended(folder)
-        since = ended or max(_modified(path) for path in folder.iterdir())
+        since = ended or max(_modified(path.lstat()) for path in folder.iterdir())
         if now - since <= (older_than if ended else max(older_than, _YOUNG)):
             return False
         capture.remove(folder)
@@ -113,5 +154,10 @@ def _ended(folder: Path) -> datetime | None:
     return None
 
 
-def _modified(file: Path) -> datetime:
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+def _modified(status: os.stat_result) -> datetime:
+    return datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+def _is_own(status: os.stat_result, kind: int) -> bool:
+    """Whether something is of this user, and of a kind; a link is neither file nor folder."""
+    return status.st_uid == os.getuid() and stat.S_IFMT(status.st_mode) == kind

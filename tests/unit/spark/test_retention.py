@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,16 @@ from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIde
 
 NOW = datetime(2024, 5, 6, tzinfo=UTC)
 WEEK = timedelta(days=7)
+SWEPT = f".swept-{os.getuid()}"
+only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture(autouse=True)
+def temp(tmp_path_factory, monkeypatch):
+    """Stand in for the temporary folder, which is swept, too."""
+    folder = tmp_path_factory.mktemp("temp")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
 
 
 def bundle(location, ended=None, written=None):
@@ -111,13 +122,103 @@ def test_a_properties_file_that_a_killed_worker_left_goes_after_an_hour(tmp_path
     assert (old.exists(), new.exists(), others.exists()) == (False, True, True)
 
 
-@pytest.mark.parametrize(("minutes", "expected"), [(5, 0), (65, 1)])
+def old_properties(folder, name="x"):
+    file = folder / f"{retention.PROPERTIES_PREFIX}{name}"
+    file.write_text("secret")
+    os.utime(file, ((NOW - timedelta(hours=2)).timestamp(),) * 2)
+    return file
+
+
+def test_a_properties_file_that_fell_back_to_the_temporary_folder_goes_as_well(tmp_path, temp):
+    file = old_properties(temp)
+    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert not file.exists()
+
+
+def test_what_only_leads_to_an_old_file_is_no_properties_file(tmp_path, temp):
+    precious = old_properties(tmp_path.parent, "precious")
+    link, folder = (temp / f"{retention.PROPERTIES_PREFIX}{name}" for name in ("link", "folder"))
+    link.symlink_to(precious)
+    folder.mkdir()
+    os.utime(folder, (0, 0))
+    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert (precious.exists(), link.is_symlink(), folder.is_dir()) == (True, True, True)
+
+
+@only_root
+def test_the_properties_files_of_other_users_stay(tmp_path, temp):
+    file = old_properties(temp)
+    os.chown(file, 12345, -1)
+    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert file.exists()
+
+
+@only_root
+def test_the_bundles_of_other_users_stay(tmp_path):
+    made = bundle(tmp_path, ended=NOW - timedelta(days=8))
+    made.release()
+    os.chown(made.path, 12345, -1)
+    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
+    assert (made.path / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(-5, 1), (5, 0), (65, 1)])
 def test_of_many_tries_one_an_hour_sweeps(tmp_path, minutes, expected):
     retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW)
-    os.utime(tmp_path / ".swept", (NOW.timestamp(),) * 2)
+    os.utime(tmp_path / SWEPT, (NOW.timestamp(),) * 2)
     bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
     later = NOW + timedelta(minutes=minutes)
     assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=later) == expected
+
+
+def planted_link(last, outside):
+    last.symlink_to(outside)
+
+
+def planted_hard_link(last, outside):
+    last.hardlink_to(outside)
+
+
+def planted_pipe(last, outside):
+    os.mkfifo(last)
+
+
+def planted_folder(last, outside):
+    last.mkdir()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [planted_link, planted_hard_link, planted_pipe, planted_folder],
+    ids=lambda plant: plant.__name__,
+)
+def test_what_somebody_puts_where_the_last_sweep_is_noted_is_neither_followed_nor_believed(
+    tmp_path, planted
+):
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.touch()
+    os.utime(outside, (0, 0))
+    planted(tmp_path / SWEPT, outside)
+    bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
+    assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert outside.stat().st_mtime == 0
+
+
+@only_root
+def test_another_user_cannot_keep_the_folder_from_being_swept(tmp_path):
+    (tmp_path / SWEPT).touch()
+    os.utime(tmp_path / SWEPT, (NOW.timestamp(),) * 2)
+    os.chown(tmp_path / SWEPT, 12345, -1)
+    bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
+    assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW) == 1
+
+
+def test_a_lock_that_is_a_link_is_not_taken_and_makes_nothing(tmp_path):
+    outside = tmp_path / "outside"
+    (tmp_path / locks.LOCK).symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic links"):
+        locks.acquire(tmp_path)
+    assert not outside.exists()
 
 
 def test_a_location_that_is_not_there_has_nothing_to_sweep(tmp_path):
@@ -150,3 +251,11 @@ def test_a_try_that_still_runs_is_not_taken_over(tmp_path):
 
 def test_a_first_try_has_none_before_it(tmp_path):
     assert retention.earlier_try(tmp_path, of_try(1)) is None
+
+
+@only_root
+def test_a_bundle_that_another_user_made_is_no_earlier_try(tmp_path):
+    made = capture.create(tmp_path, of_try(1))
+    made.release()
+    os.chown(made.path, 12345, -1)
+    assert retention.earlier_try(tmp_path, of_try(2)) is None
