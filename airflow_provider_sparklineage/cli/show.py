@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import IO, TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from airflow_provider_sparklineage.event.reading import degradations, partition_check
+from airflow_provider_sparklineage.model import control_characters
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.subset import Comparison
 
@@ -71,13 +71,9 @@ def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
     out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
 
 
-# Names are other people's text: no control character of theirs reaches the terminal.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
 def printable(text: str) -> str:
     """Make a text safe for a terminal: no control character is left in it."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    return control_characters.PATTERN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def escape(text: str) -> str:

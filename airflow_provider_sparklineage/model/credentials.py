@@ -17,10 +17,13 @@ a setting in words, SQL or JSON    ``--password=s``            ``--password=***`
 ..                                 ``password 's'``            ``password '***'``
 =================================  ==========================  ====================================
 
+and the forms that :mod:`.credential_forms` lists.
+
 The user goes until the last ``@`` before the host, for people do not escape an ``@`` in a password.
 What stands there in Azure's schemes is a container, and stays: ``abfss://container@account/path``.
-Not recognised: a password that is all digits before a ``/`` (``//host:80/a@b`` is a path), and one
-with a blank in it that is in no quotes.
+Not recognised: a password that is all digits before a ``/`` (``//host:80/a@b`` is a path), one
+with a blank in it that is in no quotes, and what a filter compares a column with
+(``token#1 = abc``), which is data.
 
 Both take time in proportion to the length of the text, are idempotent, and raise nothing.
 """
@@ -30,14 +33,20 @@ from __future__ import annotations
 import logging
 import re
 import string
-from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.model.control_characters import escaped
+from airflow_provider_sparklineage.model.credential_forms import (
+    HIDDEN,
+    decoded,
+    entry_values,
+    following_values,
+    without_tokens,
+)
+from airflow_provider_sparklineage.model.secret_keys import is_credential, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-HIDDEN = "***"
-"""Stands for a value that cannot be left out without a trace."""
 
 
 def scrub(text: str) -> str:
@@ -51,7 +60,11 @@ def scrub_name(text: str) -> str:
 
 
 def logger(name: str) -> logging.Logger:
-    """Give the logger of a module; neither its messages nor its tracebacks show credentials."""
+    """Give the logger of a module.
+
+    Neither its messages nor its tracebacks show credentials, and a message is one line, whatever
+    names are in it.
+    """
     found = logging.getLogger(name)
     if not any(isinstance(known, _Scrubbing) for known in found.filters):
         found.addFilter(_Scrubbing())
@@ -64,11 +77,12 @@ class _Scrubbing(logging.Filter):
             text = record.getMessage()
         except Exception:  # the handler reports arguments that do not fit; here it would raise
             return True
-        record.msg, record.args = scrub(text), ()
+        record.msg, record.args = escaped(scrub(text)), ()
         if record.exc_info:
             # A handler would format the traceback itself, with the texts of all exceptions in it.
             trace = logging.Formatter().formatException(record.exc_info)
-            record.msg, record.exc_info = f"{record.msg}\n{scrub(trace)}", None
+            lines = (escaped(line) for line in scrub(trace).split("\n"))
+            record.msg, record.exc_info = "\n".join([record.msg, *lines]), None
         return True
 
 
@@ -89,6 +103,14 @@ def _settled(text: str, once: Callable[[str], str]) -> str:
 
 
 def _scrub_urls(text: str) -> str:
+    return decoded(_scrub_plain_urls(text), _scrub_plain_urls)
+
+
+def _scrub_text(text: str) -> str:
+    return decoded(_scrub_plain_text(text), _scrub_plain_text)
+
+
+def _scrub_plain_urls(text: str) -> str:
     if "@" in text:
         text = _ORACLE.sub(r"\1@", _without_users(text))
     if "=" in text:
@@ -97,11 +119,13 @@ def _scrub_urls(text: str) -> str:
     return text
 
 
-def _scrub_text(text: str) -> str:
-    text = _scrub_urls(text)
+def _scrub_plain_text(text: str) -> str:
+    text = without_tokens(_scrub_plain_urls(text))
     if "'" in text or '"' in text:
         text = _without_settings(text, _quoted_values(text))
-    return _without_settings(text, _values(text))
+    for values in (following_values, entry_values, _values):
+        text = _without_settings(text, values(text))
+    return text
 
 
 # --- users of URLs --------------------------------------------------------------------------------
@@ -141,6 +165,8 @@ def _without_users(text: str) -> str:
 
 def _end_of_user(text: str, start: int, word_end: int) -> int:
     """Give where the host of a URL begins, whose authority begins at ``start``."""
+    if text.startswith("arn:", start):  # an access point of S3, whose name has colons
+        return start
     while True:
         found = _END_OF_AUTHORITY.search(text, start, word_end)
         end = found.start() if found else word_end
@@ -155,45 +181,15 @@ def _end_of_user(text: str, start: int, word_end: int) -> int:
 _ORACLE = re.compile(r"(oracle:(?:thin|oci8?|kprb):)[^\s?;<>]*@", re.IGNORECASE | re.ASCII)
 
 
-# --- keys -----------------------------------------------------------------------------------------
-
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_USERS = frozenset({"user", "username"})
-_SECRET_WORDS = frozenset({"pwd", "pass", "passphrase", "sas"})
-_SECRET_LAST_WORDS = frozenset({"auth", "authorization", "signature", "sig"})
-_SECRET_PARTS = (
-    *("password", "passwd", "secret", "sharedaccess", "apikey", "accesskey", "accountkey"),
-    *("privatekey", "storagekey", "encryptionkey", "masterkey"),
-)
-_SECRET_ENDS = ("token", "credential", "credentials")
-
-
-@lru_cache(maxsize=4096)  # the same few keys come again with each text
-def is_secret(key: str) -> bool:
-    """Whether the name of a parameter, property or setting says that its value is a secret.
-
-    :param key: alone or in words: ``password``, ``fs.s3a.secret.key``, ``X-Amz-Security-Token``
-    """
-    words = [word.lower() for word in _WORDS.findall(key)]
-    flat = "".join(words)
-    return (
-        any(part in flat for part in _SECRET_PARTS)
-        or flat.endswith(_SECRET_ENDS)
-        or not _SECRET_WORDS.isdisjoint(words)
-        or (bool(words) and words[-1] in _SECRET_LAST_WORDS)
-    )
-
-
-def _is_credential(key: str) -> bool:
-    return is_secret(key) or key.lower().replace("_", "") in _USERS
-
-
 # --- parameters and properties --------------------------------------------------------------------
 
 _JDBC = re.compile(rf"jdbc:(?:{_IN_WORD})*", re.IGNORECASE | re.ASCII)
 _KEY = r"([\w.%-]{1,100})"
 _PARAMETER = re.compile(rf"[?&;#] ?{_KEY}=", re.ASCII)
 _PROPERTY = re.compile(rf"[?&;#,(:/] ?{_KEY}=", re.ASCII)
+
+# What Google and others have as ?key=; a shorter one may be that of an object.
+_API_KEY = re.compile(r"[\w-]{20,}", re.ASCII)
 
 # A value begins with what stands in braces or quotes, if it does, and ends at the next separator.
 _IN_BRACES = r"\{\{[^{}]*\}\}|\{[^{}]*\}"
@@ -217,9 +213,11 @@ def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
     first = ""  # separator before the properties that were left out last
     while found := pattern.search(text, at):
         at = found.end() - 1  # the value of another one may be a URL
-        if not _is_credential(found[1]):
-            continue
         separator = text[found.start()]
+        if not is_credential(found[1]) and not (
+            found[1] == "key" and separator in "?&" and _API_KEY.match(text, found.end())
+        ):
+            continue
         if found.start() > done or not first:
             kept.append(_after(first, text[done : found.start()]))
             first = separator
@@ -245,8 +243,12 @@ def _after(first: str, rest: str) -> str:
 
 # --- settings in words, SQL and JSON --------------------------------------------------------------
 
+# JSON in JSON.
+_ESCAPED = r"\\{1,8}[\"']"
+_IN_ESCAPED_QUOTES = rf"{_ESCAPED}(?:(?!{_ESCAPED}).)*(?:{_ESCAPED}|\Z)"
+_OPENING = re.compile(r"\\{0,8}[\"']")
 _SET_VALUE = re.compile(
-    rf"{_IN_QUOTES}|(?:{_IN_BRACES})?(?:(?:{_IN_WORD})*(?:[^\s\"'`<>.,;:)\]}}]|[\"'`](?=\w)))?",
+    rf"{_IN_ESCAPED_QUOTES}|{_IN_QUOTES}|(?:{_IN_BRACES})?(?:(?:{_IN_WORD})*(?:[^\s\"'`<>.,;:)\]}}]|[\"'`](?=\w)))?",
     re.ASCII | re.DOTALL,
 )
 
@@ -257,7 +259,8 @@ def _without_settings(text: str, values: Iterator[int]) -> str:
     for at in values:
         value = _SET_VALUE.match(text, at) if at >= done else None
         if value and value[0]:
-            quote = value[0][0] if value[0][0] in "'\"" else ""
+            opening = _OPENING.match(value[0])
+            quote = opening[0] if opening else ""
             kept.append(f"{text[done:at]}{quote}{HIDDEN}{quote}")
             done = value.end()
     return "".join(kept) + text[done:]
@@ -282,7 +285,8 @@ def _values(text: str) -> Iterator[int]:
 _QUOTED_SETTING = re.compile(
     r"[pPsStTaA](?i:(?P<plain>(?<=p)(?:assword|asswd|wd)|(?<=s)ecret)|(?<=t)oken"
     r"|(?:(?<=a)(?:pi|ccess|ccount)|(?<=p)rivate)[-_.]?key)"
-    r"[\w.-]{0,60}(?P<quote>[\"'`]?)(?P<between>\s{0,3}(?P<sign>=>?|:)?\s{0,3})(?=[\"'])",
+    r"[\w.-]{0,60}(?:\\{0,8}(?P<quote>[\"'`]))?(?P<between>\s{0,3}(?P<sign>=>?|:)?\s{0,3})"
+    r"(?=\\{0,8}[\"'])",
     re.ASCII,
 )
 _OPENED = re.compile(r"([\"'`])[\w.-]{0,60}\Z", re.ASCII)

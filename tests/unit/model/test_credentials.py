@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.model.credentials import is_secret, logger, scrub, scrub_name
+from airflow_provider_sparklineage.model.credentials import logger, scrub, scrub_name
+from airflow_provider_sparklineage.model.secret_keys import is_secret
 
 IN_URLS = {
     "an @ in the password": ("https://user:p@ss-w0rd@mirror", "https://mirror"),
@@ -61,6 +62,11 @@ IN_URLS = {
         "jdbc:snowflake://h/?db=x&authenticator=a",
     ),
     "at the end of a sentence": ("Is (https://h/x?token=s) away?", "Is (https://h/x) away?"),
+    "an API key": ("https://h/x?key=AIzaSyA-1234567890abcdef&a=1", "https://h/x?a=1"),
+    "percent-encoded": (
+        "https://h/?to=https%3A%2F%2Fu%3As3cr%40x%2F1",
+        "https://h/?to=https%3A%2F%2Fx%2F1",
+    ),
     "a parameter that is a URL": ("https://h?to=s3a://k:s@b&password=q", "https://h?to=s3a://b"),
 }
 IN_WORDS = {
@@ -77,6 +83,35 @@ IN_WORDS = {
     ),
     "options with =": ("OPTIONS (password = \"s\")", 'OPTIONS (password = "***")'),
     "options with quoted keys": ("OPTIONS (\"password\" 'a')", "OPTIONS (\"password\" '***')"),
+    "JSON in JSON": (
+        r'{"conf": "{\"password\": \"s\", \"a\": 1}"}',
+        r'{"conf": "{\"password\": \"***\", \"a\": 1}"}',
+    ),
+    "two arguments": ("job.py --password s --day x", "job.py --password *** --day x"),
+    "two arguments in a list": (
+        "['job.py', '--api-token', 's', '--day']",
+        "['job.py', '--api-token', '***', '--day']",
+    ),
+    "two arguments in JSON": ('["--password", "s"]', '["--password", "***"]'),
+    "YAML": ("user: u\n  password: s\nx: y", "user: u\n  password: ***\nx: y"),
+    "YAML in one line": ("{user: u, dbPassword: s}", "{user: u, dbPassword: ***}"),
+    "a header": ("GET /x Authorization: Bearer s.t-u Host: h", "GET /x Authorization: *** Host: h"),
+    "a header in a dict": ("{'Authorization': 'Basic bWU6cw=='}", "{'Authorization': '***'}"),
+    "a token by itself": (
+        "refused: Bearer eyJhbGciOi.eyJzdWIi.c2ln",
+        "refused: Bearer ***",
+    ),
+    "a private key": (
+        "-----BEGIN RSA PRIVATE KEY-----\ns\n-----END RSA PRIVATE KEY-----\nx",
+        "***\nx",
+    ),
+    "half a private key": ("-----BEGIN PRIVATE KEY-----\ns", "***"),
+    "Oracle's login": ("sqlplus scott/tiger@//h:1521/s", "sqlplus @//h:1521/s"),
+    "percent-encoded": ("a=password%3Ds%26b", "a=password%3D***"),
+    "Kafka": (
+        'PlainLoginModule required username="u" password="s";',
+        'PlainLoginModule required username="u" password="***";',
+    ),
     "truncated": ("OPTIONS (password 'hunt", "OPTIONS (password '***'"),
 }  # fmt: skip
 WITHOUT = (
@@ -104,6 +139,13 @@ WITHOUT = (
     "concat('password', 'x')",
     "the password: see the connection",
     "fs.s3a.aws.credentials.provider=org.apache.X",
+    "s3://arn:aws:s3:eu-west-1:1:accesspoint/u@c",
+    "https://h/x?key=orders&page=2",
+    "file:///lake/token%3D5/part-0.parquet",
+    "file:///lake/at=a%40b",
+    "Password: see the connection",
+    "Bearer authentication is wanted",
+    "com.example.InvalidTokenError: expired",
 )
 
 
@@ -171,7 +213,10 @@ URLS = (
     "https://h/p?sig={}&se=2",
     "Server=h;AccountKey={};x=1",
 )
-SETTINGS = ("token={}", "--password={} -v", "'secret': '{}'", "OPTIONS (password '{}')")
+SETTINGS = (
+    *("token={}", "--password={} -v", "'secret': '{}'", "OPTIONS (password '{}')"),
+    *("--password {} -v", "Authorization: Bearer {} x", "['--token', '{}']"),
+)
 
 
 @pytest.mark.parametrize("form", URLS)
@@ -201,7 +246,9 @@ FRAGMENTS = st.lists(
         [
             *"ab:/@?&;=#'\"{}()[], \\.<`",
             *("://", "password=", "token", "jdbc:", "user=", "secret"),
-            *("oracle:thin:", "abfss", ";a=", "password '"),
+            *("oracle:thin:", "abfss", ";a=", "password '", "--password", "--", "%3D", "%40"),
+            *("Authorization: ", "Bearer ", "PRIVATE KEY-----", "-----BEGIN ", "\n", "@//"),
+            *('\\"', "key=", "%3A%2F%2F", "arn:", ": "),
         ]
     ),
     max_size=40,
@@ -224,7 +271,9 @@ def test_a_text_without_any_of_the_signs_is_unchanged(text):
     "fragment",
     ["://a:b", "://a:b@", "@", "password=", "?password=", "; token=", "a=", "token ", "'", "{",
      "password '", "\\", "jdbc:", "jdbc:x/", "://[", '"secret"', "password'\\", "://h;", "((pwd=",
-     "oracle:thin:", ";a b", "a.", "://u:/"],
+     "oracle:thin:", ";a b", "a.", "://u:/", "--password ", "--a", "'--token','", "\npassword: ",
+     "password: x", "authorization: basic ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "a/",
+     "a@//", "a/b@//", "%3D", "a%3d", "%3A%2F%2F", "%25", '\\"password\\": \\"', "?key=", "\\'"],
 )  # fmt: skip
 def test_hostile_texts_take_time_in_proportion_to_their_length(fragment, last):
     text = fragment * (200_000 // len(fragment)) + last
@@ -246,6 +295,22 @@ def test_neither_messages_nor_tracebacks_in_the_log_show_credentials(caplog):
     assert "ss-w0rd" not in caplog.text
     assert "It failed (https://mirror is away)." in caplog.text
     assert "OSError: https://mirror is away" in caplog.text
+
+
+def test_a_message_is_one_line_whatever_names_are_in_it(caplog):
+    log = logger("airflow_provider_sparklineage.tried")
+    log.warning("No dataset is known for %s.", "a\nERROR it failed\r\x1b[2J\u202eb\u2028c\ud800")
+    [record] = caplog.records
+    assert record.getMessage() == (
+        r"No dataset is known for a\nERROR it failed\r\x1b[2J\u202eb\u2028c\ud800."
+    )
+
+
+def test_a_traceback_keeps_its_lines_and_no_other_control_character(caplog):
+    log = logger("airflow_provider_sparklineage.tried")
+    log.warning("It failed.", exc_info=OSError("\x1b]0;title\x07"))
+    [record] = caplog.records
+    assert record.getMessage().splitlines() == ["It failed.", r"OSError: \x1b]0;title\x07"]
 
 
 class UnprintableError(Exception):
