@@ -58,7 +58,8 @@ os.environ.update(
 )
 
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
-collect_ignore = [] if find_spec("airflow") else ["operators", "dag_runs", "integration", "browser"]
+_OF_AIRFLOW = ("operators", "faults", "dag_runs", "integration", "browser")
+collect_ignore = [] if find_spec("airflow") else list(_OF_AIRFLOW)
 
 GOLDEN = Path(__file__).parent / "golden"
 HEADER = Header(
@@ -143,7 +144,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     is_browser = collection_path.name == "browser"
     if is_browser and "not browser" in deselected:
         return True
-    is_airflow = is_browser or collection_path.name in ("operators", "dag_runs", "integration")
+    is_airflow = collection_path.name in _OF_AIRFLOW
     return True if is_airflow and "not airflow" in deselected else None
 
 

@@ -34,13 +34,16 @@ pathlib.Path({dump!r}).write_text(json.dumps({{
 prefix = "spark.openlineage.transport."
 location = conf.get(prefix + "location") or conf.get(prefix + "transports.sparklineage.location")
 if location and script.get("events"):
-    text = pathlib.Path(script["events"]).read_text()
-    text = text.replace(script["recorded_as"], conf["spark.openlineage.applicationRunId"])
-    pathlib.Path(location).write_text(text[: script.get("bytes")])
+    text = pathlib.Path(script["events"]).read_bytes()
+    run_id = conf["spark.openlineage.applicationRunId"]
+    text = text.replace(script["recorded_as"].encode(), run_id.encode())
+    pathlib.Path(location).write_bytes(text[: script.get("bytes")])
 observations = conf.get("spark.sparklineage.observations")
 if observations and "observations" in script:
     pathlib.Path(observations).write_text(
         "".join(json.dumps(o) + chr(10) for o in script["observations"]))
+if observations and script.get("observed"):
+    pathlib.Path(observations).write_bytes(pathlib.Path(script["observed"]).read_bytes())
 exec(script.get("code", ""))
 print("the job's own output")
 time.sleep(script.get("sleep", 0))

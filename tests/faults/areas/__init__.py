@@ -1,0 +1,16 @@
+"""The faults, one module for each area."""
+
+from __future__ import annotations
+
+from tests.faults.areas import capture_location, listener_jar, listener_output, settings
+
+ALL = tuple(
+    module.AREA
+    for module in (
+        settings,
+        listener_jar,
+        capture_location,
+        listener_output,
+    )
+)
+"""In the order of a task's life."""

@@ -1,0 +1,260 @@
+"""The worker on which a fault happens: its folders, its Airflow, and a spark-submit of ours."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
+from airflow_provider_sparklineage.spark.capture import bundle
+from tests.conftest import golden
+from tests.faults.rows import BUNDLE, Run
+from tests.spark_submit_double import FakeSparkSubmit, execute, task_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pytest
+
+CASE = "append_then_read"
+"""What the job does: recorded, with what the observer saw, and nothing of it is degraded."""
+HANGS_S = 90.0
+"""When a run is cut; the longest that is allowed is the deadline of half a minute."""
+
+
+class HungError(BaseException):
+    """Raised in a run that does not end; nothing catches it by chance."""
+
+
+class Bench:
+    """A worker in a folder of its own, on which a task is run twice: stock, and with lineage.
+
+    :param folder: for all that is on its disk
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.monkeypatch = monkeypatch
+        self.resources = ExitStack()
+        """What a fault opens; closed at its end."""
+        self.spark = FakeSparkSubmit(self._made("worker"))
+        self.spark.install(monkeypatch)
+        self.captures = self.spark.home.parent / "captures"
+        self.tmp, self.home, self.cwd = (self._made(name) for name in ("tmp", "home", "cwd"))
+        monkeypatch.setattr(tempfile, "tempdir", str(self.tmp))
+        self._default_captures = default_capture_location()
+        monkeypatch.chdir(self.cwd)
+        for name, value in (("TMPDIR", self.tmp), ("HOME", self.home)):
+            monkeypatch.setenv(name, str(value))
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        self.events = golden(CASE).read_bytes()
+        """What the listener writes."""
+        observed = golden(CASE).parent / "observed" / f"{CASE}.ndjson"
+        self.observations = observed.read_bytes()
+        """What the observer writes."""
+        self.job: dict[str, Any] = {}
+        """The script of the double: ``exit``, ``code``, ``bytes`` …"""
+        self.arguments: dict[str, Any] = {"application_args": ["--date", "{{ ds }}"]}
+        """Of both operators."""
+        self.lineage: dict[str, Any] = {}
+        """Arguments of ours."""
+        self.context = task_context()
+        self.context |= {"ds": "2024-05-06", "logical_date": datetime(2024, 5, 6, tzinfo=UTC)}
+        self.between: Callable[[], object] = lambda: None
+        """Called between the rendering of the fields and ``execute()``."""
+
+    def _made(self, name: str) -> Path:
+        made = self.folder / name
+        made.mkdir()
+        return made
+
+    # --- what faults use --------------------------------------------------------------------------
+
+    @property
+    def ti(self) -> Any:
+        """The task instance."""
+        return self.context["ti"]
+
+    def set(self, option: str, value: object) -> None:
+        """Set an option by the environment."""
+        self.monkeypatch.setenv(f"AIRFLOW__SPARKLINEAGE__{option.upper()}", str(value))
+
+    def configure(self, option: str, line: str) -> None:
+        """Set an option by a line of airflow.cfg."""
+        from airflow.providers.common.compat.sdk import conf
+
+        conf.read_string(f"[sparklineage]\n{option} = {line}\n")
+        self.resources.callback(conf.remove_option, "sparklineage", option)
+
+    def unset(self, option: str) -> None:
+        """Leave an option at its default."""
+        self.monkeypatch.delenv(f"AIRFLOW__SPARKLINEAGE__{option.upper()}", raising=False)
+
+    def connect(self, conn_id: str = "sparklineage_default", **fields: Any) -> None:
+        """Add a connection; of type sparklineage, if nothing else is asked for."""
+        fields = {"conn_type": "sparklineage", **fields}
+        self.monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(fields))
+
+    def patch(self, name: str, value: object) -> None:
+        """Replace something by its dotted name; below our package if it begins with a dot."""
+        prefix = "airflow_provider_sparklineage" if name.startswith(".") else ""
+        self.monkeypatch.setattr(prefix + name, value)
+
+    def breaks(self, name: str, error: BaseException | None = None) -> None:
+        """Let a function raise."""
+        self.patch(name, raising(error or ZeroDivisionError("a defect")))
+
+    def meanwhile(self, code: str) -> None:
+        """Let the job run code: it knows ``location``, ``observations``, ``conf`` and ``pathlib``.
+
+        ``bundle`` is the folder of the capture bundle.
+        """
+        self.job["code"] = f"if location:\n bundle = pathlib.Path(location).parent\n {code}"
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def stock(self) -> Run:
+        """Run the task by Airflow's operator."""
+        from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+        outcome, seconds, _ = self._timed(lambda: SparkSubmitOperator(**self._given()))
+        return Run(outcome, seconds)
+
+    def ours(self) -> Run:
+        """Run it by ours, and ask for its events as Airflow's OpenLineage provider does."""
+        from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+        before = self._present()
+        with _warnings() as log:
+            outcome, seconds, task = self._timed(
+                lambda: SparkLineageSubmitOperator(**self._given(), **self.lineage)
+            )
+        left = tuple(sorted(self._present() - before))
+        event = task.lineage_try.collected if task else None
+        declared = None if event is None else _codes(event)
+        datasets = None if event is None else (event["inputs"], event["outputs"])
+        return Run(outcome, seconds, declared, datasets, "\n".join(log), left)
+
+    def _given(self) -> dict[str, Any]:
+        return {"task_id": "revenue", "application": "job.py", **self.arguments}
+
+    def _timed(self, operator: Callable[[], Any]) -> tuple[str, float, Any]:
+        """Run a task from its rendering to the hooks at its end."""
+        self._write_script()
+        start, task, outcome = time.perf_counter(), None, "succeeds"
+        with _cut():
+            try:
+                task = operator()
+                self.context["task"] = task
+                task.render_template_fields(self.context)
+                _ask(task, "on_start")
+                self.between()
+                execute(task, self.context)
+            except (HungError, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                outcome = _named(error)
+            if task is not None:
+                _ask(task, "on_complete" if outcome == "succeeds" else "on_failure", self.ti)
+        return outcome, time.perf_counter() - start, task
+
+    def _write_script(self) -> None:
+        events = self.folder / "events.ndjson"
+        events.write_bytes(self.events)
+        recorded_as = json.loads(golden(CASE).read_text().splitlines()[0])["run"]["runId"]
+        observations = self.folder / "observations.ndjson"
+        observations.write_bytes(self.observations)
+        script = {"events": str(events), "recorded_as": recorded_as, "observed": str(observations)}
+        self.spark.script.write_text(json.dumps({**script, **self.job}))
+
+    def _present(self) -> set[str]:
+        """List what is there that a task could leave."""
+        files = (
+            path.relative_to(place).as_posix()
+            for place in (self.captures, self.tmp, self.cwd, self.home)
+            for path in place.rglob("*")
+            if path.name != ".swept" and path.name != self._default_captures.name
+        )
+        named = {self._described(name) for name in files}
+        threads = {f"thread {t.name}" for t in threading.enumerate()}
+        return named | threads | {f"process {child}" for child in _children()}
+
+    def _described(self, name: str) -> str:
+        name = name.removeprefix(f"{self._default_captures.name}/")
+        return BUNDLE if bundle.is_name(name.split("/")[0]) else name
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """Make a function that raises, whatever it is given."""
+
+    def raises(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return raises
+
+
+def _ask(task: Any, when: str, *args: Any) -> None:
+    hook = getattr(task, f"get_openlineage_facets_{when}", None)
+    if hook is not None:
+        hook(*args)
+
+
+def _codes(event: Any) -> tuple[str, ...]:
+    facet = event["run"]["facets"].get("sparkLineage_capture", {})
+    return tuple(sorted({d["code"] for d in facet.get("degradations", ())}))
+
+
+def _named(error: BaseException) -> str:
+    code = re.search(r"Error code is: (\d+)", str(error))
+    return f"fails with {type(error).__name__}" + (f" (exit code {code[1]})" if code else "")
+
+
+def _children() -> list[str]:
+    return [
+        child
+        for file in Path("/proc/self/task").glob("*/children")
+        for child in file.read_text().split()
+    ]
+
+
+@contextmanager
+def _cut() -> Iterator[None]:
+    """End what hangs."""
+
+    def end(*_: object) -> None:
+        msg = f"the task has not ended within {HANGS_S:.0f} s"
+        raise HungError(msg)
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, HANGS_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Collect what our package warns of."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, handler = logging.getLogger("airflow_provider_sparklineage"), Collector(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
