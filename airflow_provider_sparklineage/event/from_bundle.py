@@ -20,13 +20,14 @@ from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageForm
-from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
+from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
@@ -49,7 +50,7 @@ def task_lineage(
     locator = manifest.locator
     application = accumulate(bundle.events(past_deadline), manifest.application_run_id)
     application = with_canonical_names(application, locator)
-    observations, met_observing = _observed(bundle, application, locator)
+    observations, met_observing = _observed(bundle, application, locator, past_deadline)
     lineage = merge(
         application,
         outcome_of(bundle, application),
@@ -116,12 +117,18 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
 
 
 def _observed(
-    bundle: CaptureBundle, application: SparkApplication, locator: Locator
+    bundle: CaptureBundle,
+    application: SparkApplication,
+    locator: Locator,
+    past_deadline: Callable[[], bool],
 ) -> tuple[Observations | None, list[Degradation]]:
     """Read what the observer wrote; None if there was no observer that did."""
     report = ObservationReport()
-    records = list(bundle.observations(report))
-    if not records:
+    try:
+        records = list(bundle.observations(report, past_deadline))
+    except CaptureError as error:  # the events are as good as they are without
+        return None, [Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))]
+    if not records and not report.malformed_lines and not report.cut:
         # A job that dies before it makes a session is recognised by the lack of events already.
         if "py_files" in bundle.manifest.injected and application.events:
             return None, [
@@ -143,25 +150,31 @@ def _observed(
 def _observation_troubles(
     report: ObservationReport, observations: Observations
 ) -> list[Degradation]:
-    def some(texts: Collection[str]) -> str:
-        more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
-        return "; ".join(list(texts)[:3]) + more
-
+    malformed = Messages(report.malformed)
+    malformed.count = report.malformed_lines
     problems = (
         (report.errors, DegradationCode.OBSERVER_FAILED, "The observer failed at times: {}."),
         (
-            report.malformed,
+            malformed,
             DegradationCode.MALFORMED_OBSERVATIONS,
-            "Lines of observations.ndjson cannot be read: {}.",
+            "Lines of the observer's file cannot be read and were left out: {}.",
         ),
-        (report.cut, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
+        (report.stopped, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
         (
-            observations.unmatched,
+            Messages(observations.unmatched),
             DegradationCode.OBSERVATION_UNTIED,
             "Read or written, but no dataset in the listener's events: {}.",
         ),
     )
-    return [Degradation(code, text.format(some(met))) for met, code, text in problems if met]
+    troubles = [Degradation(code, text.format(met)) for met, code, text in problems if met.count]
+    if report.cut:
+        troubles.append(
+            Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"Collecting took too long, and not all that was observed was read; {_MORE_TIME}.",
+            )
+        )
+    return troubles
 
 
 def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
@@ -224,6 +237,12 @@ def _incomplete(application: SparkApplication) -> list[Degradation]:
     return []
 
 
+_MORE_TIME = (
+    "raise [sparklineage] collect_timeout, or see the whole with `sparklineage show` on the "
+    "capture bundle"
+)
+
+
 def _read_troubles(report: ReadReport, application: SparkApplication) -> list[Degradation]:
     troubles = []
     if application.foreign_events:
@@ -247,17 +266,15 @@ def _read_troubles(report: ReadReport, application: SparkApplication) -> list[De
         troubles.append(
             Degradation(
                 DegradationCode.MALFORMED_EVENTS,
-                f"{report.malformed_lines} line(s) are not OpenLineage run events and were left "
-                f"out: {named}.",
+                f"{report.malformed_lines} line(s) cannot be read as OpenLineage run events and "
+                f"were left out: {named}.",
             )
         )
     if report.cut:
         troubles.append(
             Degradation(
                 DegradationCode.COLLECTION_CUT,
-                f"Collecting took too long and ended after {report.events} events; raise "
-                "[sparklineage] collect_timeout, or see the whole with `sparklineage show` on "
-                "the capture bundle.",
+                f"Collecting took too long and ended after {report.events} events; {_MORE_TIME}.",
             )
         )
     return troubles

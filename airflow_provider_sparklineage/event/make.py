@@ -7,15 +7,19 @@ is done by the steps that follow (:mod:`.pipeline`).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, capture_facet
+from airflow_provider_sparklineage.event.capture_facet import (
+    CAPTURE_KEY,
+    capture_facet,
+    declared,
+)
 from airflow_provider_sparklineage.event.column_lineage_facet import (
     COLUMNS_KEY,
     column_lineage_facet,
 )
 from airflow_provider_sparklineage.event.document import empty, replaced
+from airflow_provider_sparklineage.event.forwarded_facets import forwarded
 from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY, lineage_facet
 from airflow_provider_sparklineage.event.partition_facets import (
     CHECK_KEY,
@@ -24,20 +28,15 @@ from airflow_provider_sparklineage.event.partition_facets import (
     output_facets,
     partitioning_facets,
 )
-from airflow_provider_sparklineage.event.walk import without_nulls
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
 )
-from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import msgspec
-
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 
@@ -66,47 +65,36 @@ def made(
         run_facets[CAPTURE_KEY] = capture_facet(lineage, report)
     if representation.explicit_lineage and (explicit := lineage_facet(outputs)):
         job_facets[LINEAGE_KEY] = explicit
-    return replaced(
+    lost: list[Degradation] = []
+    bare = representation.bare_partitions
+    event = replaced(
         empty(header, lineage.outcome),
-        inputs=[_input(d) for d in inputs],
-        outputs=[_output(d, bare_partitions=representation.bare_partitions) for d in outputs],
+        inputs=[_input(d, lost) for d in inputs],
+        outputs=[_output(d, lost, bare_partitions=bare) for d in outputs],
         run_facets=run_facets,
         job_facets=job_facets,
     )
+    return declared(event, lost)
 
 
-def _input(dataset: LineageDataset) -> dict[str, Any]:
+def _input(dataset: LineageDataset, lost: list[Degradation]) -> dict[str, Any]:
     return {
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
-        "facets": _forwarded(dataset.facets),
-        "inputFacets": _forwarded(dataset.side_facets) | input_facets(dataset),
+        "facets": forwarded(dataset.facets, dataset.name, lost),
+        "inputFacets": forwarded(dataset.side_facets, dataset.name, lost) | input_facets(dataset),
     }
 
 
-def _output(dataset: LineageDataset, *, bare_partitions: bool) -> dict[str, Any]:
-    facets = _forwarded(dataset.facets)
+def _output(
+    dataset: LineageDataset, lost: list[Degradation], *, bare_partitions: bool
+) -> dict[str, Any]:
+    facets = forwarded(dataset.facets, dataset.name, lost)
     if dataset.columns:
         facets[COLUMNS_KEY] = column_lineage_facet(dataset.columns)
     return {
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
         "facets": facets | partitioning_facets(dataset, bare=bare_partitions),
-        "outputFacets": _forwarded(dataset.side_facets) | output_facets(dataset),
+        "outputFacets": forwarded(dataset.side_facets, dataset.name, lost) | output_facets(dataset),
     }
-
-
-def _forwarded(facets: Mapping[str, msgspec.Raw]) -> Facets:
-    decoded = {name: _decoded(facets[name]) for name in sorted(facets)}
-    return {name: facet for name, facet in decoded.items() if facet is not None}
-
-
-_ABSENT = re.compile(rb"null|\{\s*\}")
-
-
-def _decoded(facet: msgspec.Raw) -> dict[str, Any] | None:
-    decoded = decode_facet(facet, dict[str, Any])
-    if decoded is None or not _ABSENT.search(facet):
-        return decoded
-    kept: dict[str, Any] = without_nulls(decoded)
-    return kept

@@ -8,6 +8,7 @@ import msgspec
 
 # The manifest is read by this annotation.
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.truncation import truncated
 
 
 class DegradationCode(StrEnum):
@@ -29,7 +30,7 @@ class DegradationCode(StrEnum):
     NO_EVENTS = "no_events"
     """The listener wrote nothing."""
     MALFORMED_EVENTS = "malformed_events"
-    """Lines in the event file are not OpenLineage run events."""
+    """Lines in the event file are not OpenLineage run events, or facets of them no such facets."""
     TORN_EVENT = "torn_event"
     """The last line of the event file is incomplete: the driver died while writing it."""
     FOREIGN_EVENTS = "foreign_events"
@@ -131,6 +132,10 @@ _NOTES = frozenset(
 )
 
 
+MAX_MESSAGE = 2000
+"""Characters of a message: it quotes names and reasons that are other people's text."""
+
+
 class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that is missing: a code for programs and a sentence for people.
 
@@ -144,3 +149,7 @@ class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     dataset: DatasetName | None = None
     column: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.message) > MAX_MESSAGE:
+            msgspec.structs.force_setattr(self, "message", truncated(self.message, MAX_MESSAGE))

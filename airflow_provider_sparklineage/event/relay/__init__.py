@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.event.relay.privacy import fit_to_pass_on
 from airflow_provider_sparklineage.event.relay.sending import Sent, send
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture.events import whole_event
+from airflow_provider_sparklineage.spark.capture.lines import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ def prepare(
     prepared = Prepared()
     read = 0
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             while line := stream.readline(max_bytes - read + 1):
                 read += len(line)
                 if read > max_bytes:

@@ -26,6 +26,8 @@ from airflow_provider_sparklineage.lineage.application.untraced_columns import (
     call,
 )
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
+from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
 from airflow_provider_sparklineage.spark.capture.observations import Layout
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ class _Binding:
                             ended,
                             grade=Grade.OBSERVED,
                             filters=filters,
-                            why_unknown=read.cut,
+                            why_unknown=truncated(read.cut, MAX_TEXT),
                         )
                     )
             return
@@ -188,7 +190,7 @@ class _Binding:
                     Scope(full, owned),
                     Grade.OBSERVED,
                     dimensions=dimensions or removed,
-                    why_unknown=write.cut,
+                    why_unknown=truncated(write.cut, MAX_TEXT),
                     exact=write.how != "listing",
                 )
             )

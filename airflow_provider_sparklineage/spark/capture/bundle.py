@@ -19,7 +19,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation
-from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, SettingsError
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun
 from airflow_provider_sparklineage.model.locations import Locator
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sparklineage.spark.capture.events import ReadReport, SparkEvent
+    from airflow_provider_sparklineage.spark.capture.lines import LongLine
     from airflow_provider_sparklineage.spark.capture.locks import Lock
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
@@ -179,33 +180,36 @@ class CaptureBundle:
         """
         from airflow_provider_sparklineage.spark.capture.events import read_events
 
-        path = self.events_path
-        if path is None or not path.exists():
-            return
-        try:
-            with path.open("rb") as lines:
-                yield from read_events(
-                    lines, self.report, source=path.name, past_deadline=past_deadline
-                )
-        except OSError as error:
-            msg = f"{path} cannot be read: {error}"
-            raise CaptureError(msg) from error
+        with self._lines(self.events_path, past_deadline) as lines:
+            yield from read_events(lines, self.report, source=EVENTS, past_deadline=past_deadline)
 
-    def observations(self, report: ObservationReport) -> Iterator[ObservationRecord]:
+    def observations(
+        self, report: ObservationReport, past_deadline: Callable[[], bool] = lambda: False
+    ) -> Iterator[ObservationRecord]:
         """Read the observer's records, if there are any; troubles go to the report.
 
         :raise CaptureError: if the file is there but cannot be read
         """
         from airflow_provider_sparklineage.spark.capture.observations import read_observations
 
-        path = self.observations_path
-        if path is None or not path.exists():
+        with self._lines(self.observations_path, past_deadline) as lines:
+            yield from read_observations(lines, report, past_deadline)
+
+    @contextmanager
+    def _lines(
+        self, path: Path | None, past_deadline: Callable[[], bool]
+    ) -> Iterator[Iterator[bytes | LongLine]]:
+        """Open a file of the bundle; one that is not there has no lines."""
+        from airflow_provider_sparklineage.spark.capture.lines import lines_of, open_regular
+
+        if path is None or not os.path.lexists(path):
+            yield iter(())
             return
         try:
-            with path.open("rb") as lines:
-                yield from read_observations(lines, report)
+            with open_regular(path) as stream:
+                yield lines_of(stream, past_deadline)
         except OSError as error:
-            msg = f"{path} cannot be read: {error}"
+            msg = f"{path} cannot be read: {error.strerror or error}."
             raise CaptureError(msg) from error
 
     def save(self) -> None:
@@ -318,13 +322,20 @@ def load(path: Path) -> CaptureBundle:
 
     :raise CaptureError: if there is no readable manifest in it
     """
+    from airflow_provider_sparklineage.spark.capture.lines import (
+        UnreadableError,
+        content_of,
+        decoded,
+    )
+
     file = path / MANIFEST
     try:
-        manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
+        manifest = decoded(content_of(file), msgspec.json.Decoder(Manifest))
+        manifest.locator  # noqa: B018  (its rules are read only now)
     except OSError as error:
         msg = f"{path} is no capture bundle: {file.name} cannot be read ({error.strerror})."
         raise CaptureError(msg) from error
-    except msgspec.MsgspecError as error:
-        msg = f"{file} is no manifest of a capture bundle: {error}."
+    except (UnreadableError, SettingsError) as error:
+        msg = f"{file} is no manifest of a capture bundle: {str(error).rstrip('.')}."
         raise CaptureError(msg) from error
     return CaptureBundle(path, manifest)

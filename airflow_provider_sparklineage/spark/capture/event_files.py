@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from airflow_provider_sparklineage.spark.capture.events import SparkEvent, as_lines, read_events
+from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ class EventFiles(CaptureBundle):
         """Read the events of all files, one file after the other."""
         for file in self.files:
             try:
-                with file.open("rb") as stream:
+                with open_regular(file) as stream:
                     lines = as_lines(stream)
                     for event in read_events(
                         lines, self.report, source=str(file), past_deadline=past_deadline
@@ -146,8 +147,8 @@ def merged_events(paths: Sequence[str]) -> list[dict[str, Any]]:
         with Path(path).open("rb") as stream:
             for line in as_lines(stream):
                 try:
-                    event = _MERGED.decode(line)
-                except msgspec.MsgspecError:
+                    event = decoded(line, _MERGED)
+                except UnreadableError:
                     continue
                 if bytes(event.run.facets.capture):
                     job = event.job

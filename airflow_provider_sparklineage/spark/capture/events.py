@@ -8,7 +8,7 @@ never fatal. Facets stay undecoded (:class:`msgspec.Raw`), because most of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
@@ -17,6 +17,16 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.spark.capture.lines import (
+    BYTE_ORDER_MARK,
+    MAX_LINE_BYTES,
+    LinesReport,
+    LongLine,
+    UnreadableError,
+    decoded,
+    lines_of,
+    read,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -130,6 +140,12 @@ class SparkEvent(msgspec.Struct):
     def __post_init__(self) -> None:
         if self.event_time.tzinfo is None:
             self.event_time = self.event_time.replace(tzinfo=UTC)
+        elif self.event_time.utcoffset():
+            try:
+                self.event_time = self.event_time.astimezone(UTC)
+            except OverflowError as error:  # the year 1 in one zone is none in another
+                msg = "eventTime is no time of UTC"
+                raise ValueError(msg) from error
 
     @property
     def parent_run_id(self) -> str | None:
@@ -148,65 +164,57 @@ _DECODER = msgspec.json.Decoder(SparkEvent)
 
 
 @dataclass
-class ReadReport:
-    """What reading met on the way; filled while :func:`read_events` is consumed."""
+class ReadReport(LinesReport):
+    """What reading events met on the way; filled while :func:`read_events` is consumed."""
 
     events: int = 0
-    bytes: int = 0
-    malformed: list[str] = field(default_factory=list)
-    """``file:line: why`` of the first lines that are not run events."""
-    malformed_lines: int = 0
-    torn: bool = False
-    cut: bool = False
-
-    MALFORMED_NAMED = 5  # enough to find the cause; the rest is counted
 
 
 def read_events(
-    lines: Iterable[bytes],
+    lines: Iterable[bytes | LongLine],
     report: ReadReport,
     *,
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
-    """Decode NDJSON lines, skipping and reporting what is not a run event.
-
-    :param lines: the lines of one file with their line ends, so that a torn last line is recognised
-    :param report: counts are added to it
-    :param source: the file's name for messages
-    :param past_deadline: asked before each event; if it says True, reading ends and
-        ``report.cut`` is set
-    """
-    for number, line in enumerate(lines, start=1):
-        if past_deadline():
-            report.cut = True
-            return
-        report.bytes += len(line)
-        if line.isspace():
-            continue
-        try:
-            event = _DECODER.decode(line.decode())  # raw facets must be UTF-8 as well
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            if not line.endswith(b"\n"):
-                report.torn = True
-                continue
-            report.malformed_lines += 1
-            if len(report.malformed) < report.MALFORMED_NAMED:
-                report.malformed.append(f"{source}:{number}: {error}")
-            continue
+    """Decode lines; what is no run event is reported and left out (:func:`.lines.read`)."""
+    for event in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         report.events += 1
         yield event
+
+
+_ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def whole_event(line: bytes) -> dict[str, Any] | None:
     """Decode a line with all that is in it; None if it is not a run event."""
     try:
-        text = line.decode()
-        _DECODER.decode(text)
-        event: dict[str, Any] = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        decoded(line, _DECODER)
+        event = decoded(line, _ANY)
+    except UnreadableError:
         return None
-    return event
+    return None if is_too_deep(line, event) else event
+
+
+MAX_DEPTH = 200
+"""Of what is passed on as it is: a schema takes two for each level of its structs. What is deeper
+would end in Python's recursion limit, somewhere on the way to the backend, or in the backend."""
+
+
+def is_too_deep(text: bytes, value: Any) -> bool:
+    """Whether an object or array has more levels than :data:`MAX_DEPTH`.
+
+    :param text: its JSON: mostly it has not even so many brackets
+    """
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = chain.from_iterable(v.values() if isinstance(v, dict) else v for v in level)
+        level = [v for v in inner if isinstance(v, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 _T = TypeVar("_T")
@@ -222,10 +230,10 @@ def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
         return None
     try:
         of: Any = shape
-        decoded: _T = _decoder(of).decode(facet)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        known: _T = _decoder(of).decode(facet)
+    except (ValueError, RecursionError):
         return None
-    return decoded
+    return known
 
 
 @cache  # of the few shapes in this package; to make one takes longer than decoding a facet
@@ -233,27 +241,35 @@ def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(shape)
 
 
-def as_lines(stream: IO[bytes]) -> Iterable[bytes]:
+def as_lines(stream: IO[bytes]) -> Iterable[bytes | LongLine]:
     """Give the lines of an NDJSON stream; a JSON document (event or array) is split into lines.
 
     A document is recognised by its first line: an array, or an object that does not end there.
     """
-    first = stream.readline()
+    lines = lines_of(stream)
+    first = next(lines, b"")
+    if isinstance(first, LongLine):
+        return chain([first], lines)
     start = first.lstrip()[:1]
-    if start == b"[" or (start == b"{" and not _is_json(first)):
-        content = first + stream.read()
-        if start == b"[" and _is_json(content):
-            events = msgspec.json.decode(content, type=list[msgspec.Raw])
-            return [msgspec.json.format(bytes(event), indent=-1) + b"\n" for event in events]
-        if _is_json(content):
-            return [msgspec.json.format(content, indent=-1) + b"\n"]
-        return content.splitlines(keepends=True)
-    return chain([first] if first else [], stream)
+    if start != b"[" and (start != b"{" or _is_json(first)):
+        return chain([first], lines) if first else ()
+    stream.seek(0)
+    content = stream.read(MAX_DOCUMENT_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
+    try:
+        events = _ARRAY.decode(content) if start == b"[" else [content]
+        return [msgspec.json.format(bytes(event), indent=-1) + b"\n" for event in events]
+    except (ValueError, RecursionError):
+        return lines_of(stream)
+
+
+MAX_DOCUMENT_BYTES = 4 * MAX_LINE_BYTES
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_RAW = msgspec.json.Decoder(msgspec.Raw)
 
 
 def _is_json(text: bytes) -> bool:
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except msgspec.MsgspecError:
+        decoded(text, _RAW)
+    except UnreadableError:
         return False
     return True

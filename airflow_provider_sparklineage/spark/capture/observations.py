@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.model.partitioning import IDENTITY
+from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, LinesReport, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from airflow_provider_sparklineage.spark.capture.lines import LongLine
 
 
 class RecordDimension(msgspec.Struct, frozen=True):
@@ -124,35 +128,52 @@ class ObservationRecord(msgspec.Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(ObservationRecord)
 
 
+class Messages:
+    """Messages that are not ours: the first of them, each truncated, and how many there are."""
+
+    NAMED = 3
+
+    def __init__(self, messages: Iterable[str] = ()) -> None:
+        self.first: list[str] = []
+        self.count = 0
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: str) -> None:
+        """Add a message; an empty one is none."""
+        if not message:
+            return
+        self.count += 1
+        if len(self.first) < self.NAMED:
+            self.first.append(truncated(message, MAX_TEXT))
+
+    def __str__(self) -> str:
+        more = self.count - len(self.first)
+        return "; ".join(self.first) + (f" and {more} more" if more else "")
+
+
 @dataclass
-class ObservationReport:
+class ObservationReport(LinesReport):
     """What reading the observer's file met on the way."""
 
-    records: int = 0
-    malformed: list[str] = field(default_factory=list)
-    torn: bool = False
-    errors: list[str] = field(default_factory=list)
-    cut: list[str] = field(default_factory=list)
+    errors: Messages = field(default_factory=Messages)
+    """What went wrong in the observer."""
+    stopped: Messages = field(default_factory=Messages)
+    """What the observer did not look at."""
 
 
 def read_observations(
-    lines: Iterable[bytes], report: ObservationReport
+    lines: Iterable[bytes | LongLine],
+    report: ObservationReport,
+    past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
     """Decode the observer's lines; what is not a record is noted and left out."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = _DECODER.decode(line)
-        except msgspec.MsgspecError as error:
-            if line.endswith(b"\n"):
-                report.malformed.append(f"{number}: {error}")
-            else:
-                report.torn = True
-            continue
-        report.records += 1
-        report.errors.extend([e for e in (record.error, *record.errors) if e])
-        report.cut.extend(record.cut)
-        if record.lost_columns and record.lost_columns.cut:
-            report.cut.append(record.lost_columns.cut)
+    source = "observations.ndjson"
+    for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
+        for error in (record.error, *record.errors):
+            report.errors.add(error)
+        for reason in record.cut:
+            report.stopped.add(reason)
+        if record.lost_columns:
+            report.stopped.add(record.lost_columns.cut)
         yield record

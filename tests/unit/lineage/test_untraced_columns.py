@@ -209,4 +209,4 @@ def test_what_the_observer_did_not_follow_to_its_end_is_reported(recorded):
     line = msgspec.json.encode(record(action, cut="a plan of more than 2000 nodes")) + b"\n"
     report = ObservationReport()
     list(read_observations([line], report))
-    assert report.cut == ["a plan of more than 2000 nodes"]
+    assert report.stopped.first == ["a plan of more than 2000 nodes"]

@@ -76,6 +76,24 @@ def test_a_file_that_reaches_its_limit_ends_with_a_line_that_reports_it(observer
     assert oct(file.stat().st_mode & 0o777) == "0o600"
 
 
+def test_what_went_wrong_is_described_in_a_few_words(observer):
+    from sparklineage_observer.records import MAX_MESSAGE, message_of
+
+    assert message_of("query", ValueError("no")) == "query: ValueError: no"
+    for plan in ("Project [a] " * 1_000_000, "x" * 12_000_000):
+        message = message_of("query", ValueError(plan))
+        assert len(message) <= MAX_MESSAGE
+        assert message.endswith("…")
+
+
+def test_a_failure_of_the_observer_is_recorded_in_a_few_words(observer, tmp_path):
+    from sparklineage_observer.observer import Observer
+
+    file = tmp_path / "observations.ndjson"
+    Observer(str(file), "tag").failed("query", ValueError("x" * 12_000_000))
+    assert file.stat().st_size < 1000
+
+
 def test_limits_are_set_by_name_and_others_ignored(observer):
     from sparklineage_observer.records import Limits
 

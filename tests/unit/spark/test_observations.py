@@ -19,8 +19,8 @@ def test_torn_and_broken_lines_leave_the_others():
     kinds = [r.kind for r in read_observations(lines, report)]
     assert kinds == ["start", ""]
     assert report.torn
-    assert [m.split(":")[0] for m in report.malformed] == ["2", "5"]
-    assert report.errors == ["drain: gone"]
+    assert [m.split(":")[1] for m in report.malformed] == ["2", "5"]
+    assert report.errors.first == ["drain: gone"]
 
 
 def test_unknown_fields_are_no_reason_to_stop():

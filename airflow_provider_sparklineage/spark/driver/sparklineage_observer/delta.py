@@ -10,7 +10,7 @@ import re
 from urllib.parse import unquote
 
 from sparklineage_observer.jvm import key_of, sorted_partitions, statuses
-from sparklineage_observer.records import OverBudgetError
+from sparklineage_observer.records import OverBudgetError, message_of
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
 _PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # as Delta makes them
@@ -41,7 +41,7 @@ class DeltaTables:
             try:
                 commits = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
-                yield {"error": f"Delta log of {path}: {str(error)[:300]}"}
+                yield {"error": message_of(f"Delta log of {path}", error)}
                 continue
             if commits:
                 yield {"kind": "commits", "writes": commits}

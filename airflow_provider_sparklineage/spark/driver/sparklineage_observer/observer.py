@@ -13,7 +13,14 @@ from sparklineage_observer.iceberg import (
     written_table,
 )
 from sparklineage_observer.jvm import Classes
-from sparklineage_observer.records import Budget, Limits, OverBudgetError, Records
+from sparklineage_observer.records import (
+    Budget,
+    Limits,
+    OverBudgetError,
+    Records,
+    message_of,
+    shortened,
+)
 from sparklineage_observer.untraced_columns import lost_columns
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.
@@ -61,7 +68,7 @@ class Observer:
     def failed(self, where, error):
         """Record a failure of the observer itself."""
         try:
-            self._records.write({"error": f"{where}: {type(error).__name__}: {str(error)[:500]}"})
+            self._records.write({"error": message_of(where, error)})
         except Exception:  # the job must never notice
             return
 
@@ -127,10 +134,9 @@ class Observer:
         try:
             act()
         except OverBudgetError as error:
-            record.setdefault("cut", []).append(str(error))
+            record.setdefault("cut", []).append(shortened(str(error)))
         except Exception as error:
-            message = f"{what}: {type(error).__name__}: {str(error)[:300]}"
-            record.setdefault("errors", []).append(message)
+            record.setdefault("errors", []).append(message_of(what, error))
 
     def _read(self, record, kind, scan, left, budget):
         read = scans.observe(kind, scan, self._classes, budget)

@@ -28,6 +28,24 @@ class Limits:
                 setattr(self, name.strip(), kind(value))
 
 
+MAX_MESSAGE = 500
+"""Characters of what went wrong: an exception of the JVM can have a plan of megabytes in it."""
+
+
+def message_of(where, error):
+    """Describe an exception in a few words."""
+    return shortened(f"{where}: {type(error).__name__}: {error}")
+
+
+def shortened(text):
+    """Truncate a message, between words where it can be: half a secret would not be recognised."""
+    if len(text) <= MAX_MESSAGE:
+        return text
+    kept = text[: MAX_MESSAGE - 1]
+    words = kept.rpartition(" ")[0]
+    return (words if len(words) > MAX_MESSAGE // 2 else kept) + "…"
+
+
 class OverBudgetError(Exception):
     """Raised when a limit is reached; the message names it."""
 

@@ -1,0 +1,194 @@
+"""Lines of JSON in a file that others wrote: events, and what was observed.
+
+What is read here ends. A pipe or a device in the place of a file is refused, and not waited for. A
+file is read as far as it went when it was opened, because its writer may live on. A line that is
+too long is skipped, and never in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
+
+from airflow_provider_sparklineage.model.truncation import truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    import msgspec
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Of one event or observation; those of the largest plans have a few MB."""
+MAX_TEXT = 500
+"""Characters of a message that is not ours: why a line cannot be read, what failed in Spark."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1024 * 1024
+_T = TypeVar("_T")
+
+
+class LongLine(NamedTuple):
+    """Stands for a line that was skipped because it is too long.
+
+    :param size: bytes of the file that were passed
+    """
+
+    size: int
+
+
+class UnreadableError(ValueError):
+    """Raised when JSON is not what it should be; the message is no sentence, but the reason."""
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading.
+
+    :raise OSError: also if it is no regular file; ``strerror`` is the reason
+    """
+    # Nobody may ever write to a named pipe: to open it must not wait for that.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return os.fdopen(handle, "rb", _CHUNK)
+
+
+def content_of(path: Path) -> bytes:
+    """Read a file that is one document.
+
+    :raise OSError: also if it is no regular file, or larger than a line may be
+    """
+    with open_regular(path) as stream:
+        content = stream.read(MAX_LINE_BYTES + 1)
+    if len(content) > MAX_LINE_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {_in_mb(MAX_LINE_BYTES)}", str(path))
+    return content
+
+
+def lines_of(
+    stream: IO[bytes], past_deadline: Callable[[], bool] = lambda: False
+) -> Iterator[bytes | LongLine]:
+    """Give the lines of a file from its start, with their line ends, as far as it goes now.
+
+    :param past_deadline: asked while a line is skipped; whoever reads asks it for each line
+    """
+    left = stream.seek(0, os.SEEK_END)
+    left -= stream.seek(0)
+    is_first = True
+    while left > 0 and (line := stream.readline(min(left, MAX_LINE_BYTES + 1))):
+        left -= len(line)
+        if len(line) <= MAX_LINE_BYTES:
+            yield line.removeprefix(BYTE_ORDER_MARK) if is_first else line
+        else:
+            ended, size = line.endswith(b"\n"), len(line)
+            del line  # it is as long as a line may be
+            skipped = 0 if ended else _skip_line(stream, left, past_deadline)
+            left -= skipped
+            yield LongLine(size + skipped)
+        is_first = False
+
+
+def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) -> int:
+    """Read to the end of a line; give how many bytes that were."""
+    skipped = 0
+    while skipped < left and not past_deadline():
+        skipped += _skip_hole(stream, left - skipped)
+        chunk = stream.readline(min(left - skipped, _CHUNK))
+        skipped += len(chunk)
+        if not chunk or chunk.endswith(b"\n"):
+            break
+    return skipped
+
+
+def _skip_hole(stream: IO[bytes], left: int) -> int:
+    """Pass what nobody ever wrote in a sparse file: terabytes of it take no place."""
+    here = stream.tell()
+    try:
+        return min(stream.seek(here, os.SEEK_DATA) - here, left)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # that there are no data any more
+            return 0
+        stream.seek(here + left)
+        return left
+    except ValueError:  # a stream in memory has no holes
+        return 0
+
+
+@dataclass
+class LinesReport:
+    """What reading the lines of one file met; filled while they are consumed."""
+
+    bytes: int = 0
+    malformed: list[str] = field(default_factory=list)
+    """``file:line: why`` of the first lines that are not what they should be."""
+    malformed_lines: int = 0
+    torn: bool = False
+    cut: bool = False
+    """Whether reading ended because time was up."""
+
+    MALFORMED_NAMED = 5  # enough to find the cause; the rest is counted
+
+    def add_malformed(self, where: str, why: object) -> None:
+        """Count a line that was left out."""
+        self.malformed_lines += 1
+        if len(self.malformed) < self.MALFORMED_NAMED:
+            self.malformed.append(f"{where}: {why}")
+
+
+def read(
+    lines: Iterable[bytes | LongLine],
+    decoder: msgspec.json.Decoder[_T],
+    report: LinesReport,
+    *,
+    source: str,
+    past_deadline: Callable[[], bool] = lambda: False,
+) -> Iterator[_T]:
+    """Decode lines; what cannot be decoded is reported and left out, and costs nothing else.
+
+    :param lines: the lines of one file with their line ends, so that a torn last line is recognised
+    :param report: counts are added to it
+    :param source: the file's name for messages
+    :param past_deadline: asked before each line; if it says True, reading ends and
+        ``report.cut`` is set
+    """
+    for number, line in enumerate(lines, start=1):
+        if past_deadline():
+            report.cut = True
+            return
+        report.bytes += line.size if isinstance(line, LongLine) else len(line)
+        if isinstance(line, bytes) and line.isspace():
+            continue
+        try:
+            value = decoded(line, decoder)
+        except UnreadableError as error:
+            if isinstance(line, bytes) and not line.endswith(b"\n"):
+                report.torn = True
+            else:
+                report.add_malformed(f"{source}:{number}", error)
+            continue
+        yield value
+
+
+def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
+    """Decode a line, or a document.
+
+    :raise UnreadableError: whatever is wrong with it
+    """
+    if isinstance(text, LongLine):
+        msg = f"it has more than {_in_mb(MAX_LINE_BYTES)}"
+        raise UnreadableError(msg)
+    try:
+        return decoder.decode(text.decode())  # what stays undecoded must be UTF-8 as well
+    except RecursionError as error:
+        msg = "it is nested too deeply"
+        raise UnreadableError(msg) from error
+    except ValueError as error:  # all that msgspec raises, and what is no UTF-8
+        raise UnreadableError(truncated(str(error), MAX_TEXT)) from error
+
+
+def _in_mb(size: int) -> str:
+    return f"{size // 1024 // 1024} MB"
