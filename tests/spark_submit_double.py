@@ -27,7 +27,7 @@ files = {{}}
 for flag, value in zip(sys.argv, sys.argv[1:]):
     if flag == "--properties-file":
         path = pathlib.Path(value)
-        files[value] = [oct(path.stat().st_mode & 0o777), path.read_text()]
+        files[value] = [oct(path.stat().st_mode & 0o777), path.read_text(errors="replace")]
 script = json.loads(pathlib.Path({script!r}).read_text())
 pathlib.Path({dump!r}).write_text(json.dumps({{
     "argv": sys.argv[1:], "conf": conf, "env": dict(os.environ), "files": files}}))

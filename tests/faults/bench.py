@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
+import os
 import re
 import signal
 import tempfile
@@ -29,6 +31,9 @@ CASE = "append_then_read"
 """What the job does: recorded, with what the observer saw, and nothing of it is degraded."""
 HANGS_S = 90.0
 """When a run is cut; the longest that is allowed is the deadline of half a minute."""
+
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class HungError(BaseException):
@@ -120,6 +125,46 @@ class Bench:
         """
         self.job["code"] = f"if location:\n bundle = pathlib.Path(location).parent\n {code}"
 
+    def disk(self, code: int, what: str = "*", at: int = 1) -> None:
+        """Let the disk give an error from the n-th time on that a file of this name is written.
+
+        :param code: ``errno.ENOSPC`` …; files that are opened all the same cannot be filled
+        :param what: glob of the names of files and folders that are made, moved to or written
+        """
+        done = 0
+
+        def asked(path: Any) -> None:
+            nonlocal done
+            if isinstance(path, int) or not self._is_ours(Path(os.fsdecode(path)), what):
+                return
+            done += 1
+            if done >= at:
+                raise OSError(code, os.strerror(code), str(path))
+
+        self._check("os.mkdir", lambda path, *_, **__: asked(path))
+        self._check("os.open", lambda path, flags, *_, **__: flags & _WRITING and asked(path))
+        for name in ("os.replace", "os.rename"):
+            self._check(name, lambda _, path, **__: asked(path))
+        for name in ("io.open", "builtins.open"):
+            self._check(
+                name, lambda path, mode="r", *_, **__: set(mode) & set("wax+") and asked(path)
+            )
+
+    def _check(self, name: str, check: Callable[..., object]) -> None:
+        """Let a function of the operating system be preceded by a check."""
+        module, _, function = name.rpartition(".")
+        known = getattr(importlib.import_module(module), function)
+
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            check(*args, **kwargs)
+            return known(*args, **kwargs)
+
+        self.monkeypatch.setattr(name, checked)
+
+    def _is_ours(self, path: Path, what: str) -> bool:
+        places = (self.captures, self.tmp, self.home)
+        return path.match(what) and any(path.absolute().is_relative_to(p) for p in places)
+
     # --- running ----------------------------------------------------------------------------------
 
     def stock(self) -> Run:
@@ -135,14 +180,11 @@ class Bench:
 
         before = self._present()
         with _warnings() as log:
-            outcome, seconds, task = self._timed(
+            outcome, seconds, sent = self._timed(
                 lambda: SparkLineageSubmitOperator(**self._given(), **self.lineage)
             )
         left = tuple(sorted(self._present() - before))
-        event = task.lineage_try.collected if task else None
-        declared = None if event is None else _codes(event)
-        datasets = None if event is None else (event["inputs"], event["outputs"])
-        return Run(outcome, seconds, declared, datasets, "\n".join(log), left)
+        return Run(outcome, seconds, _codes(sent), _datasets(sent), "\n".join(log), left)
 
     def _given(self) -> dict[str, Any]:
         return {"task_id": "revenue", "application": "job.py", **self.arguments}
@@ -150,7 +192,7 @@ class Bench:
     def _timed(self, operator: Callable[[], Any]) -> tuple[str, float, Any]:
         """Run a task from its rendering to the hooks at its end."""
         self._write_script()
-        start, task, outcome = time.perf_counter(), None, "succeeds"
+        start, task, outcome, sent = time.perf_counter(), None, "succeeds", None
         with _cut():
             try:
                 task = operator()
@@ -164,8 +206,9 @@ class Bench:
             except BaseException as error:
                 outcome = _named(error)
             if task is not None:
-                _ask(task, "on_complete" if outcome == "succeeds" else "on_failure", self.ti)
-        return outcome, time.perf_counter() - start, task
+                at_end = "on_complete" if outcome == "succeeds" else "on_failure"
+                sent = _ask(task, at_end, self.ti)
+        return outcome, time.perf_counter() - start, sent
 
     def _write_script(self) -> None:
         events = self.folder / "events.ndjson"
@@ -182,7 +225,7 @@ class Bench:
             path.relative_to(place).as_posix()
             for place in (self.captures, self.tmp, self.cwd, self.home)
             for path in place.rglob("*")
-            if path.name != ".swept" and path.name != self._default_captures.name
+            if not path.name.startswith(".swept") and path.name != self._default_captures.name
         )
         named = {self._described(name) for name in files}
         threads = {f"thread {t.name}" for t in threading.enumerate()}
@@ -202,15 +245,21 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return raises
 
 
-def _ask(task: Any, when: str, *args: Any) -> None:
+def _ask(task: Any, when: str, *args: Any) -> Any:
+    """Ask for what goes into an event, as Airflow's OpenLineage provider does."""
     hook = getattr(task, f"get_openlineage_facets_{when}", None)
-    if hook is not None:
-        hook(*args)
+    return None if hook is None else hook(*args)
 
 
-def _codes(event: Any) -> tuple[str, ...]:
-    facet = event["run"]["facets"].get("sparkLineage_capture", {})
-    return tuple(sorted({d["code"] for d in facet.get("degradations", ())}))
+def _codes(sent: Any) -> tuple[str, ...] | None:
+    facet = sent and sent.run_facets.get("sparkLineage_capture")
+    return facet and tuple(sorted({d["code"] for d in facet.degradations}))
+
+
+def _datasets(sent: Any) -> Any:
+    from openlineage.client.serde import Serde
+
+    return sent and [Serde.to_dict(dataset) for dataset in (*sent.inputs, *sent.outputs)]
 
 
 def _named(error: BaseException) -> str:

@@ -33,6 +33,7 @@ def tried(record_property):
     def tried(*args, **kwargs):
         row = rows.row(*args, **kwargs)
         record_property("fault", row.document())
-        assert not row.problems, "; ".join(row.problems)
+        if row.problems:
+            pytest.fail("; ".join(row.problems), pytrace=False)
 
     return tried

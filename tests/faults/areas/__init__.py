@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from tests.faults.areas import capture_location, listener_jar, listener_output, settings
+from tests.faults.areas import (
+    capture_location,
+    listener_jar,
+    listener_output,
+    settings,
+    spark_found,
+    templates,
+)
 
 ALL = tuple(
     module.AREA
     for module in (
         settings,
+        templates,
+        spark_found,
         listener_jar,
         capture_location,
         listener_output,
