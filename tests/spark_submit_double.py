@@ -30,6 +30,7 @@ for flag, value in zip(sys.argv, sys.argv[1:]):
         files[value] = [oct(path.stat().st_mode & 0o777), path.read_text(errors="replace")]
 script = json.loads(pathlib.Path({script!r}).read_text())
 pathlib.Path({dump!r}).write_text(json.dumps({{
+    "pid": os.getpid(), "ppid": os.getppid(),
     "argv": sys.argv[1:], "conf": conf, "env": dict(os.environ), "files": files}}))
 prefix = "spark.openlineage.transport."
 location = conf.get(prefix + "location") or conf.get(prefix + "transports.sparklineage.location")

@@ -44,6 +44,9 @@ MAX_KEYS = 1000
 """Asset partitions of one output: each starts a run of the DAGs that are scheduled on the asset."""
 MAX_KEY_LENGTH = 250
 """Characters of a partition key in Airflow's database."""
+# A database that refuses a key refuses the end of the task with it, which then fails: PostgreSQL a
+# NUL, MySQL what is beyond three bytes of UTF-8, and half of a surrogate pair does not get there.
+_UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -292,7 +295,10 @@ def partition_key(partition: Partition, key_format: str | bool) -> str:
             problem = f"record_asset_partitions={key_format!r} names {error}."
             fix = f"Dimensions are: {known}."
             raise DeclarationError(problem, fix) from error
-    if not key.strip() or len(key) > MAX_KEY_LENGTH:
-        msg = f"{key!r} is no partition key: it must have 1 to {MAX_KEY_LENGTH} characters."
+    if not key.strip() or len(key) > MAX_KEY_LENGTH or _UNKEPT.search(key):
+        msg = (
+            f"{key!r} is no partition key: it must have 1 to {MAX_KEY_LENGTH} characters, all of "
+            "which every database of Airflow can keep."
+        )
         raise DeclarationError(msg)
     return key

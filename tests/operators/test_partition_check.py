@@ -436,6 +436,13 @@ def test_what_airflow_refuses_costs_no_task(run, caplog):
     assert any("were not recorded on its asset" in w for w in warnings(caplog))
 
 
+@pytest.mark.parametrize("key", ["a\0b", "\ud800", "\N{GRINNING FACE}", " ", "x" * 251], ids=ascii)
+def test_a_key_that_a_database_would_refuse_is_not_given_to_it(key):
+    """Airflow stores the keys with the task's state: the task would fail."""
+    with pytest.raises(DeclarationError, match="every database of Airflow can keep"):
+        partition_key(Partition.of([("dt", key)]), key_format=True)
+
+
 def test_several_values_make_one_key():
     partition = Partition.of([("dt", "1"), ("region", "PL")])
     assert partition_key(partition, key_format=True) == "1|PL"
