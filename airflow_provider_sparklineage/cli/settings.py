@@ -36,8 +36,11 @@ def _settings(args: argparse.Namespace) -> int:
 
 
 def _row(found: Given) -> dict[str, Any]:
-    from airflow_provider_sparklineage.model.credentials import scrub
+    from airflow_provider_sparklineage.event.steps import secrets
+    from airflow_provider_sparklineage.event.steps.credentials import without_credentials
+    from airflow_provider_sparklineage.model.credential_forms import HIDDEN
     from airflow_provider_sparklineage.model.exceptions import SettingsError
+    from airflow_provider_sparklineage.operators.masking import masked, masked_message
 
     problem = ""
     value = found.value
@@ -46,11 +49,12 @@ def _row(found: Given) -> dict[str, Any]:
         if value == "" and isinstance(read, Path):  # what is made of this machine
             value = str(read)
     except SettingsError as error:
-        problem = str(error)
-    scrubbed = scrub(value) if isinstance(value, str) else value
+        problem = masked_message(str(error))
+    # Of a connection's extra it may be a list or an object.
+    shown = secrets.masked(without_credentials(value), masked)
     return {
         "name": found.option.name,
-        "value": "***" if found.option.sensitive and value else scrubbed,
+        "value": HIDDEN if found.is_secret and value else shown,
         "source": str(found.source),
         "problem": problem,
     }

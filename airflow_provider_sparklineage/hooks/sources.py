@@ -42,7 +42,8 @@ def _configured(option: Option) -> str | None:
     try:
         value: str | None = airflow_conf.get(SECTION, option.name, fallback=None)
     except Exception as error:  # of configparser, most of all
-        problem = f"[{SECTION}] {option.name} cannot be read ({type(error).__name__}: {error})."
+        # Without the error's text, which has the value: half of a key is one that nobody knows.
+        problem = f"[{SECTION}] {option.name} cannot be read ({type(error).__name__})."
         fix = "In airflow.cfg a % has to be written as %%."
         raise SettingsError(problem, fix) from error
     return value

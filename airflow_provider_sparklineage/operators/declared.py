@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.expectations.references.texts import SCHEMES
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.locations import Locator
+from airflow_provider_sparklineage.operators.masking import masked, masked_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +56,31 @@ def declared(
         operator.partition_key_dimensions,
     )
     found = declarations.declared(task, locator, partial(_dataset, locator=locator))
-    return replace(found, naming=own_naming)
+    return replace(_without_secrets(found), naming=own_naming)
+
+
+def _without_secrets(found: Declared) -> Declared:
+    """Leave out what Airflow masks, before it is compared, kept in the bundle or sent.
+
+    A masked value could be compared with nothing: the observed one is not masked yet.
+    """
+    kept, problems = [], list(found.problems)
+    for expectation in found.expectations:
+        values = [expectation.location, expectation.where]
+        values += [value or "" for p in expectation.partitions or () for _, value in p.values]
+        if any(masked(value) != value for value in values):
+            name = expectation.dataset or expectation.table or "a dataset"
+            problems.append(
+                f"What is expected of {name} has a value that Airflow masks as a secret, so it is "
+                "neither kept nor compared with what is observed."
+            )
+            continue
+        sources = tuple(
+            replace(s, template=masked_message(s.template), value=masked_message(s.value))
+            for s in expectation.sources
+        )
+        kept.append(replace(expectation, sources=sources))
+    return replace(found, expectations=tuple(kept), problems=tuple(dict.fromkeys(problems)))
 
 
 def naming_properties(conf: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from airflow.providers.openlineage.plugins.macros import (
 
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
@@ -57,7 +58,7 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
         lineage_facet=settings.emit_lineage_facet,
         backend=str(settings.backend),
         versions=_versions(),
-        settings=settings.described(),
+        settings={name: masked(text) for name, text in settings.described().items()},
     )
 
 

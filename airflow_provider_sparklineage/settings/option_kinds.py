@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model import rules
+from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
@@ -108,8 +109,16 @@ def _integer(value: object) -> int:
     return int(number)
 
 
-def _path(value: object) -> Path | None:
+def _local(value: object) -> str:
+    """Refuse a URL: as a path it has one slash less, and its password is not recognised as one."""
     text = _text(value)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise ValueError
+    return text
+
+
+def _path(value: object) -> Path | None:
+    text = _local(value)
     try:
         return Path(text).expanduser() if text else None
     except RuntimeError as error:  # ~somebody whom this machine does not know
@@ -127,7 +136,8 @@ def _url(value: object) -> str | None:
     text = _text(value)
     if text and not re.match("https?://[^/]", text):
         raise ValueError
-    return text.rstrip("/") or None
+    # A browser asks for a user and a password; links with them would be on pages and in XComs.
+    return scrub_name(text).rstrip("/") or None
 
 
 def _store(value: object) -> str:
@@ -148,7 +158,7 @@ def _spark_version(value: object) -> tuple[str, str] | None:
 
 
 def _partitioning(value: object) -> PartitionRules:
-    return rules.load(json.dumps(value) if isinstance(value, list) else _text(value))
+    return rules.load(json.dumps(value) if isinstance(value, list) else _local(value))
 
 
 def _choice(of: type[StrEnum]) -> Kind:

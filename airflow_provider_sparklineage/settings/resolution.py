@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.model.credential_forms import HIDDEN
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
 from airflow_provider_sparklineage.model.representation import Limits, Representation
@@ -73,6 +74,15 @@ class Given:
     value: object
     source: Source
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether none of the value may be shown.
+
+        Of what has an ``@`` and no scheme nobody can tell what is a password.
+        """
+        text = str(self.value)
+        return self.option.sensitive or ("@" in text and "://" not in text)
+
     def read(self) -> Any:
         """Make the setting's value of it.
 
@@ -82,12 +92,12 @@ class Given:
             return self.option.kind.read(self.value)
         except RulesError:
             raise  # names file, line and key
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError):
             place, kind = self.source.place(self.option.name), self.option.kind
-            shown = "***" if self.option.sensitive else repr(self.value)
+            shown = HIDDEN if self.is_secret else repr(self.value)
             problem = f"{place} is {shown}."
             fix = f"It must be {kind.must_be}."
-            raise SettingsError(problem, fix) from error
+            raise SettingsError(problem, fix) from None  # the error quotes what is hidden here
 
 
 _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPTIONS})

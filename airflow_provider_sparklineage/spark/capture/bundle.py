@@ -7,8 +7,8 @@
 ======================  =====================================================================
 
 ``execute()``, ``sparklineage merge`` and a bug report read the same bundle and get the same answer.
-It holds no secret: the listener writes table names and plans, the manifest no values of settings
-that could be one.
+The manifest holds no secret. The other two are what Spark reported, errors and filters among it;
+secrets are taken out of that on its way to whoever reads it. So all are this user's alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import socket
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.expectations import Expectation
-from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation
 from airflow_provider_sparklineage.model.exceptions import CaptureError, SettingsError
@@ -221,7 +220,7 @@ class CaptureBundle:
             return
         try:
             partial = self.path / f".{MANIFEST}"
-            kept = msgspec.json.encode(_without_credentials(self.manifest))
+            kept = msgspec.json.encode(self.manifest)
             partial.write_bytes(msgspec.json.format(kept) + b"\n")
             partial.replace(self.path / MANIFEST)
         except (OSError, TypeError, ValueError) as error:
@@ -267,21 +266,6 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         bundle.remove()
         raise
     return bundle
-
-
-def _without_credentials(manifest: Manifest) -> Manifest:
-    """Strip the texts of the user's own; names of datasets with credentials are never expected."""
-    expectations = tuple(
-        replace(
-            expectation,
-            sources=tuple(
-                replace(source, template=scrub(source.template), value=scrub(source.value))
-                for source in expectation.sources
-            ),
-        )
-        for expectation in manifest.expectations
-    )
-    return msgspec.structs.replace(manifest, expectations=expectations)
 
 
 def is_name(name: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import jars, listener
 from airflow_provider_sparklineage.spark.submit.listener import Identity
@@ -149,6 +150,8 @@ def _extension_problem(name: str, own: JobListener | None) -> tuple[str, str] | 
     if own is not None and own.source.is_of_jvm:
         problem = f"would not be seen by a listener on {own.source}"
         return problem, f"Take {own.name} away from there."
+    if scrub(name) != name:  # what is added is an argument, which every user of the machine reads
+        return "has a user or a key in its URL", "Put the jar on the worker and give its path."
     path = local_path(name)
     if path is None:
         is_remote = urlsplit(name).scheme not in ("", "file", "local")

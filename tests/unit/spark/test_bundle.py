@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -103,14 +102,3 @@ def test_a_manifest_keeps_what_is_missing_with_the_keys_of_before(tmp_path):
     kept = json.loads((bundle.path / "manifest.json").read_text())
     assert kept["degradations"] == [{"code": "no_events", "message": "The listener wrote nothing."}]
     assert capture.load(bundle.path).manifest.degradations == (missing,)
-
-
-def test_a_manifest_keeps_no_password_of_a_template(tmp_path):
-    template = "--to=s3a://key:hidden-word@lake/dt={{ ds }} --password=hidden-word"
-    source = Source(Kind.PATH, "application_args[0]", template, "2024-05-06", "dt", ("ds",))
-    bundle = capture.create(
-        tmp_path, manifest(expectations=(Expectation(Kind.PATH, sources=(source,)),))
-    )
-    assert "hidden-word" not in (bundle.path / "manifest.json").read_text()
-    [expectation] = capture.load(bundle.path).manifest.expectations
-    assert expectation.sources[0].template == "--to=s3a://lake/dt={{ ds }} --password=***"
