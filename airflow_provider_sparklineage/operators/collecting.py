@@ -75,7 +75,7 @@ def collect(
         lineage, event = collecting.rest(outcome)
     # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
-        _clean_up(capture, lineage, is_killed=deadline.is_killed)
+        _clean_up(capture, lineage, event, is_killed=deadline.is_killed)
     return event
 
 
@@ -163,11 +163,21 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
     )
 
 
-def _clean_up(capture: TryCapture, lineage: TaskLineage, *, is_killed: bool) -> None:
+def _serious(lineage: TaskLineage, event: Event) -> list[str]:
+    """List what a person should know: as the event has it, of which its making may lose more."""
+    from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+
+    facet = event["run"]["facets"].get(CAPTURE_KEY, {})
+    entries = facet.get("degradations", ())
+    named = [d["message"] for d in entries if DegradationCode(d["code"]).needs_attention]
+    return named or [d.message for d in lineage.degradations if d.code.needs_attention]
+
+
+def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_killed: bool) -> None:
     """Keep or remove the bundle, and warn once of what needs a person's attention."""
     capture.remove_properties_file()
     settings, bundle = capture.settings, capture.bundle
-    serious = [d.message for d in lineage.degradations if d.code.needs_attention]
+    serious = _serious(lineage, event)
     keep = settings.keep_captures is KeepCaptures.ALL or (
         settings.keep_captures is KeepCaptures.DEGRADED
         and (bool(serious) or lineage.outcome is Outcome.FAIL)

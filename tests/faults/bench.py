@@ -125,11 +125,12 @@ class Bench:
         """
         self.job["code"] = f"if location:\n bundle = pathlib.Path(location).parent\n {code}"
 
-    def disk(self, code: int, what: str = "*", at: int = 1) -> None:
+    def disk(self, code: int, what: str = "*", at: int = 1, *, reading: bool = False) -> None:
         """Let the disk give an error from the n-th time on that a file of this name is written.
 
-        :param code: ``errno.ENOSPC`` …; files that are opened all the same cannot be filled
+        :param code: ``errno.ENOSPC`` …
         :param what: glob of the names of files and folders that are made, moved to or written
+        :param reading: when a file is opened to be read, instead
         """
         done = 0
 
@@ -141,14 +142,20 @@ class Bench:
             if done >= at:
                 raise OSError(code, os.strerror(code), str(path))
 
-        self._check("os.mkdir", lambda path, *_, **__: asked(path))
-        self._check("os.open", lambda path, flags, *_, **__: flags & _WRITING and asked(path))
-        for name in ("os.replace", "os.rename"):
-            self._check(name, lambda _, path, **__: asked(path))
-        for name in ("io.open", "builtins.open"):
-            self._check(
-                name, lambda path, mode="r", *_, **__: set(mode) & set("wax+") and asked(path)
-            )
+        def opened(path: Any, flags: int, *_: Any, **__: Any) -> None:
+            if bool(flags & _WRITING) is not reading:
+                asked(path)
+
+        def opened_by_mode(path: Any, mode: str = "r", *_: Any, **__: Any) -> None:
+            opened(path, os.O_RDONLY if mode.startswith("r") else os.O_WRONLY)
+
+        self._check("os.open", opened)
+        self._check("io.open", opened_by_mode)
+        self._check("builtins.open", opened_by_mode)
+        if not reading:
+            self._check("os.mkdir", lambda path, *_, **__: asked(path))
+            self._check("os.replace", lambda _, path, **__: asked(path))
+            self._check("os.rename", lambda _, path, **__: asked(path))
 
     def _check(self, name: str, check: Callable[..., object]) -> None:
         """Let a function of the operating system be preceded by a check."""

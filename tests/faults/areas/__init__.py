@@ -6,6 +6,7 @@ from tests.faults.areas import (
     capture_location,
     listener_jar,
     listener_output,
+    observer_output,
     settings,
     spark_found,
     templates,
@@ -20,6 +21,7 @@ ALL = tuple(
         listener_jar,
         capture_location,
         listener_output,
+        observer_output,
     )
 )
 """In the order of a task's life."""
