@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.spark.submit import (
     class_path,
     deploy_mode,
     distribution,
+    fetching,
     listener_selection,
     observer_zip,
 )
@@ -78,7 +79,9 @@ def resolved(
     :raise ListenerError: if there is no Spark, or its properties file cannot be found
     """
     env = distribution.environment(submission.env_vars)
-    spark = listener_selection.spark_of(target.spark_binary, env, settings.spark_version)
+    spark = listener_selection.spark_of(
+        target.spark_binary, env, settings.spark_version, in_task=True
+    )
     if target.properties_file:
         properties = distribution.read_properties(Path(target.properties_file))
     else:
@@ -106,11 +109,13 @@ def injected(
     host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
     deploy_mode.require_reachable(host, shared=settings.capture_location_shared)
     refuse_connect(submission, target.master, env)
-    own = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
+    cache = fetching.cache_folder(env)
+    found = class_path.listeners(submission, spark)
+    own = class_path.only_listener(found, submission, spark, cache)
     jars: list[str] = []
     if own is None:
         jars.append(str(_jar(before, target, settings).absolute()))
-    extensions, errors = class_path.extensions(settings.listener_extensions, own)
+    extensions, errors = class_path.extensions(settings.listener_extensions, own, cache)
     jars += extensions
     missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
     if errors and settings.strict:
@@ -120,7 +125,7 @@ def injected(
         missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if host.is_remote:
         share = settings.capture_location / "jars"
-        jars = [deploy_mode.reachable(host, jar, share) for jar in jars]
+        jars = [deploy_mode.reachable(host, jar, share, cache) for jar in jars]
     submit_opts = None
     if target.environment_is_private and not host.is_remote:
         submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
@@ -140,7 +145,7 @@ def _jar(before: ResolvedSubmission, target: SubmitTarget, settings: Settings) -
     """Find the listener jar, or fetch it if the task may."""
     if settings.fetch_listener and settings.listener_jar is None:
         listener_selection.fetch_for(
-            before.spark, target.spark_binary, before.env, progress=log.info
+            before.spark, target.spark_binary, before.env, progress=log.info, in_task=True
         )
     return listener_selection.jar_for(before.spark, settings.listener_jar, before.env)
 

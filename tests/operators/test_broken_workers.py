@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
+import tempfile
 
 import pytest
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.submit import resolver
-from tests.unit.listener_jars import listener_jar, other_jar
+from airflow_provider_sparklineage.spark.capture import locks
+from airflow_provider_sparklineage.spark.submit import (
+    fetching,
+    java,
+    listener,
+    resolver,
+    version_output,
+)
+from tests.unit.listener_jars import listener_jar, other_jar, with_a_damaged_class
 
 pytestmark = [
     pytest.mark.airflow,
@@ -25,6 +35,7 @@ class Worker:
         self.folder = folder
         self.monkeypatch = monkeypatch
         self.spark = spark
+        self.lock = None
 
     def set(self, option, value):
         self.monkeypatch.setenv(f"AIRFLOW__SPARKLINEAGE__{option.upper()}", str(value))
@@ -44,10 +55,25 @@ class Worker:
 
         self.monkeypatch.setattr(resolver, "from_spark", lambda *_, **__: fetcher)
 
+    def hides_its_version(self, script):
+        """Let nothing but ``spark-submit --version`` have the version, which runs a script."""
+        [core] = (self.spark.home / "jars").iterdir()
+        core.unlink()
+        binary = self.folder / "wrapped" / "spark-submit"
+        binary.parent.mkdir()
+        job = f'exec {self.spark.path}/spark-submit "$@"'
+        binary.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then\n{script}\nelse {job}; fi\n')
+        binary.chmod(0o755)
+        self.monkeypatch.setenv("PATH", f"{binary.parent}{os.pathsep}{os.environ['PATH']}")
+
 
 @pytest.fixture
 def worker(tmp_path, monkeypatch, spark_submit):
-    return Worker(tmp_path, monkeypatch, spark_submit)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    found = Worker(tmp_path, monkeypatch, spark_submit)
+    yield found
+    if found.lock is not None:
+        found.lock.release()
 
 
 def without_its_jar(worker):
@@ -58,6 +84,42 @@ def with_a_truncated_jar(worker):
     jar = listener_jar(worker.folder / "truncated.jar")
     jar.write_bytes(jar.read_bytes()[:-40])
     worker.set("listener_jar", jar)
+
+
+def with_a_damaged_class_in_its_jar(worker):
+    worker.set("listener_jar", with_a_damaged_class(listener_jar(worker.folder / "damaged.jar")))
+
+
+def with_zeros_in_its_cached_jar(worker):
+    worker.fetches(worker.folder / "cache")
+    worker.set("fetch_listener", False)
+    jar = fetching.cached("2.13")
+    jar.parent.mkdir(parents=True)
+    with jar.open("wb") as file:
+        file.truncate(listener.PINS["2.13"].size)
+
+
+def with_a_resolver_that_hangs(worker):
+    binary = worker.spark.home / "bin" / "spark-submit"  # which is not the one that runs the job
+    binary.parent.mkdir()
+    binary.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
+    binary.chmod(0o755)
+    worker.monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.5)
+    worker.monkeypatch.setattr(java, "feature_version", lambda _: 17)
+    worker.fetches(worker.folder / "cache")
+
+
+def with_another_process_that_fetches_for_ever(worker):
+    worker.fetches(worker.folder / "cache")
+    worker.monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.5)
+    worker.monkeypatch.setattr(java, "feature_version", lambda _: 17)
+    fetching.cache_folder().mkdir(parents=True)
+    worker.lock = locks.acquire(fetching.cache_folder())
+
+
+def with_a_spark_submit_that_never_says_its_version(worker):
+    worker.monkeypatch.setattr(version_output, "TASK_TIMEOUT_S", 0.5)
+    worker.hides_its_version("sleep 60 &\nwait")
 
 
 def with_an_empty_jar(worker):
@@ -119,6 +181,11 @@ def with_a_repository_that_has_something_else(worker):
             "truncated.jar is not a readable OpenLineage listener",
             "Fetch it again with",
         ),
+        (with_a_damaged_class_in_its_jar, "Shaded.class in it cannot be read", "Copy it there"),
+        (with_zeros_in_its_cached_jar, "is damaged: it is not the file", "fetch-listener"),
+        (with_a_resolver_that_hangs, "no end within", "--from"),
+        (with_another_process_that_fetches_for_ever, "has been filling", "If it hangs, end it"),
+        (with_a_spark_submit_that_never_says_its_version, "gives no answer", "spark_version"),
         (with_an_empty_jar, "empty.jar is not a readable OpenLineage", "Fetch it again with"),
         (with_another_jar, "shop.jar is not a readable OpenLineage", "Fetch it again with"),
         (with_the_jar_of_another_scala, "is for Scala 2.12", "Use openlineage-spark_2.13"),
@@ -145,6 +212,21 @@ def test_the_job_runs_and_the_event_names_the_fix(worker, execute, caplog, broke
     assert fix in entry["message"]
     [warning] = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert entry["message"] in warning
+
+
+def test_a_task_that_may_fetch_replaces_a_damaged_jar(worker, execute, monkeypatch):
+    content = listener_jar(worker.folder / "whole.jar").read_bytes()
+    pin = listener.Pin(hashlib.sha256(content).hexdigest(), len(content))
+    monkeypatch.setitem(listener.PINS, "2.13", pin)
+    monkeypatch.setattr(java, "feature_version", lambda _: 17)
+    worker.fetches(worker.folder / "cache")
+    worker.brings(content)
+    jar = fetching.cached("2.13")
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(bytes(len(content)))
+    execute(SparkLineageSubmitOperator(task_id="revenue", application="job.py"))
+    assert jar.read_bytes() == content
+    assert worker.spark.given.argv[worker.spark.given.argv.index("--jars") + 1] == str(jar)
 
 
 @pytest.mark.parametrize("lineage", [True, False])

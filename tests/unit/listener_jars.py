@@ -29,6 +29,18 @@ def listener_jar(path: Path, scala: str | None = "2.13", version: str | None = "
     return path
 
 
+def with_a_damaged_class(jar: Path) -> Path:
+    """Add a class and put zeros into it, as a crash leaves them: size and directory stay."""
+    name = "io/openlineage/spark/Shaded.class"
+    with zipfile.ZipFile(jar, "a") as archive:
+        archive.writestr(name, b"x" * 500, zipfile.ZIP_STORED)
+        at = archive.getinfo(name).header_offset
+    with jar.open("r+b") as file:
+        file.seek(at + 100)
+        file.write(bytes(200))
+    return jar
+
+
 def other_jar(path: Path) -> Path:
     """Make a jar without a listener."""
     path.parent.mkdir(parents=True, exist_ok=True)

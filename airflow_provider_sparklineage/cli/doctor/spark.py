@@ -171,9 +171,11 @@ def _listener(
     """Check that a listener would be added, or that the one that Spark has will do."""
     submission = Submission(file_properties=defaults)
     jar: tuple[str, ...] = ()
+    cache = fetching.cache_folder(env)
     try:
         refuse_connect(submission, "", env)
-        own = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
+        found = class_path.listeners(submission, spark)
+        own = class_path.only_listener(found, submission, spark, cache)
         if own is not None:
             text = f"Spark has the listener {own.name} ({own.source}); none is added."
             checked = Check(LISTENER, Status.OK, text)
@@ -185,7 +187,7 @@ def _listener(
             jar = (str(path.absolute()),)
     except (ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
-    usable, errors = class_path.extensions(settings.listener_extensions, own)
+    usable, errors = class_path.extensions(settings.listener_extensions, own, cache)
     checks = [checked, *(failed(EXTENSIONS, error) for error in errors)]
     if checked.status is Status.FAILED:
         return checks, None
@@ -195,7 +197,7 @@ def _listener(
 _FETCHED_LATER = Check(
     LISTENER,
     Status.WARNING,
-    "There is none in the cache; the first task fetches it, and waits for that.",
+    "There is no whole one in the cache; the first task fetches it, and waits for that.",
     "Run `sparklineage fetch-listener` when the worker is made.",
 )
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit import jars, listener
+from airflow_provider_sparklineage.spark.submit import jars, listener, verification
 from airflow_provider_sparklineage.spark.submit.listener import Identity
 
 if TYPE_CHECKING:
@@ -79,10 +79,14 @@ def listeners(submission: Submission, distribution: SparkDistribution) -> tuple[
 
 
 def only_listener(
-    found: tuple[JobListener, ...], submission: Submission, distribution: SparkDistribution
+    found: tuple[JobListener, ...],
+    submission: Submission,
+    distribution: SparkDistribution,
+    cache: Path,
 ) -> JobListener | None:
     """Give the only listener among those found, None if there is none.
 
+    :param cache: where it is kept that a jar is whole
     :raise ListenerError: if there are several, it does not fit this Spark, it is damaged, or it
         would not see connectors of the job; names the fix
     """
@@ -111,6 +115,8 @@ def only_listener(
     if only.path is not None:
         identity = jars.read(only.path).identity
     require_fit(only.name, identity, distribution)
+    if only.path is not None:
+        require_whole(only.path, cache)
     return only
 
 
@@ -124,8 +130,27 @@ def require_fit(name: str, identity: Identity, distribution: SparkDistribution) 
         raise error
 
 
+def require_whole(jar: Path, cache: Path) -> None:
+    """Refuse a listener with a damaged class, which would end the SparkContext when it is loaded.
+
+    :param cache: where it is kept that a jar is whole
+    :raise ListenerError: names the fix
+    """
+    if problem := _damage(jar, cache):
+        problem = f"The listener jar {jar} is damaged ({problem})."
+        fix = "Copy it there again, or `sparklineage fetch-listener` and name no jar."
+        raise ListenerError(problem, fix)
+
+
+def _damage(jar: Path, cache: Path) -> str:
+    try:
+        return verification.verified(jar, cache).problem
+    except OSError as error:
+        return error.strerror or str(error)
+
+
 def extensions(
-    given: Iterable[str], own: JobListener | None
+    given: Iterable[str], own: JobListener | None, cache: Path
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Check which jars that extend the listener can be added to ``--jars``.
 
@@ -133,11 +158,12 @@ def extensions(
 
     :param given: paths on this machine, or URLs that Spark knows
     :param own: the job's own listener, if it has one
+    :param cache: where it is kept that a jar is whole
     :return: those that can, and for each of the others an error
     """
     usable, errors = [], []
     for name in given:
-        found = _extension_problem(name, own)
+        found = _extension_problem(name, own, cache)
         if found is None:
             usable.append(name)
         else:
@@ -146,7 +172,7 @@ def extensions(
     return tuple(usable), tuple(errors)
 
 
-def _extension_problem(name: str, own: JobListener | None) -> tuple[str, str] | None:
+def _extension_problem(name: str, own: JobListener | None, cache: Path) -> tuple[str, str] | None:
     if own is not None and own.source.is_of_jvm:
         problem = f"would not be seen by a listener on {own.source}"
         return problem, f"Take {own.name} away from there."
@@ -160,6 +186,8 @@ def _extension_problem(name: str, own: JobListener | None) -> tuple[str, str] | 
         return "is a listener itself", "Give it as listener_jar."
     if not zipfile.is_zipfile(path):
         return "is no readable jar", "Build it again."
+    if problem := _damage(path, cache):
+        return f"is damaged ({problem})", "Copy it there again."
     return None
 
 

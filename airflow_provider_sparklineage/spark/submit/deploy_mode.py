@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
+from airflow_provider_sparklineage.spark.submit import fetching, verification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,13 +73,14 @@ def require_reachable(host: DriverHost, *, shared: bool) -> None:
         raise RemoteDriverError(problem, fix)
 
 
-def reachable(host: DriverHost, jar: str, share: Path) -> str:
+def reachable(host: DriverHost, jar: str, share: Path, cache: Path) -> str:
     """Give the name by which a remote driver finds a jar of this worker's.
 
     YARN gets the jar from spark-submit. Other clusters find it on the shared mount, as a file that
     is there already. What has a URL is no file of this worker's.
 
     :param share: folder on the shared mount, for jars that are not on it
+    :param cache: where it is kept that a jar is whole
     :raise CaptureError: if the jar cannot be put there
     """
     if host is DriverHost.YARN or "://" in jar:
@@ -85,22 +88,21 @@ def reachable(host: DriverHost, jar: str, share: Path) -> str:
     source = Path(jar)
     target = source if source.is_relative_to(share.parent) else share / source.name
     try:
-        if target != source and not _is_copy(target, source):
+        if target != source and not _is_copy(target, source, cache):
             share.mkdir(mode=0o755, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=share, delete=False) as file:
-                shutil.copy2(source, file.name)  # with its time, by which a copy is recognised
-            Path(file.name).chmod(0o644)  # the driver may be another user
-            Path(file.name).replace(target)
+            with tempfile.TemporaryDirectory(prefix=".copy-", dir=share) as work:
+                copy = Path(work) / source.name
+                shutil.copyfile(source, copy)
+                copy.chmod(0o644)  # the driver may be another user
+                fetching.put_in_place(copy, target)
     except OSError as error:
         msg = f"{source.name} cannot be put on the shared mount, {share}: {error}."
         raise CaptureError(msg) from error
     return f"local://{target}"
 
 
-def _is_copy(target: Path, source: Path) -> bool:
-    try:
-        there, here = target.stat(), source.stat()
-    except FileNotFoundError:
-        return False
-    # Mounts keep full seconds, or every second one.
-    return there.st_size == here.st_size and abs(there.st_mtime - here.st_mtime) <= 2
+def _is_copy(target: Path, source: Path, cache: Path) -> bool:
+    with suppress(FileNotFoundError):
+        there, here = (verification.verified(path, cache) for path in (target, source))
+        return there.sha256 == here.sha256
+    return False

@@ -2,7 +2,8 @@
 
 Nothing is fetched unless somebody asks for it: ``sparklineage fetch-listener``, or a task where
 ``[sparklineage] fetch_listener`` allows it. A jar appears in the cache complete, with the pinned
-digest, or not at all; of several processes one fetches and the others wait for it, within a limit.
+digest, or not at all; of several processes one fetches and the others wait for it. All of that is
+within a limit, which for a task is a short one.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.capture import locks
+from airflow_provider_sparklineage.spark.submit import verification
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
 if TYPE_CHECKING:
@@ -28,9 +31,11 @@ if TYPE_CHECKING:
     Progress = Callable[[str], object]
     """Take a line for the user who waits."""
 
-TIMEOUT_S = 60  # without a byte, of a download
-WAIT_S = 600
-"""How long one process waits for another that fetches; Spark's resolver may take as long."""
+SILENCE_S = 60  # without a byte, of a download
+LIMIT_S = 600
+"""How long a fetch may take, or waiting for that of another process: 43 MB by a slow mirror."""
+TASK_LIMIT_S = 120
+"""The same, in a task: its job waits."""
 _CHUNK = 1 << 20
 
 
@@ -46,11 +51,26 @@ def cached(scala: str, env: Mapping[str, str] = os.environ) -> Path:
 
 
 def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
-    """Whether the cache has the listener for a Scala version, of the size that it should have."""
-    pin = PINS.get(scala)
-    with contextlib.suppress(OSError):
-        return pin is not None and cached(scala, env).stat().st_size == pin.size
-    return False
+    """Whether the cache has the listener for a Scala version, with the digest that it has to have.
+
+    Of the digest: when the file has changed, and once a day; else it is recalled.
+    """
+    return scala in PINS and cache_problem(scala, env) is None
+
+
+def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None:
+    """Give what is wrong with the listener in the cache, as a predicate; None if it is whole."""
+    jar, pin = cached(scala, env), PINS[scala]
+    try:
+        size = jar.stat().st_size
+        if size != pin.size:
+            return f"has {size} bytes, not {pin.size}"
+        digest = verification.verified(jar, jar.parent).sha256
+    except FileNotFoundError:
+        return "is not there"
+    except OSError as error:
+        return f"cannot be read ({error.strerror or error})"
+    return None if digest == pin.sha256 else "is not the file that was published, by its digest"
 
 
 def digest_problem(jar: Path, scala: str) -> str | None:
@@ -70,6 +90,8 @@ def fetch(
     fetcher: Fetcher,
     env: Mapping[str, str] = os.environ,
     progress: Progress = lambda _: None,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> Path:
     """Fetch the listener for a Scala version into the cache; at once if it is there.
 
@@ -78,6 +100,7 @@ def fetch(
 
     :param fetcher: where it comes from: :func:`from_location`, or Spark's :mod:`.resolver`
     :param progress: takes lines for the user who waits
+    :param limit_s: how long to wait for another process; the fetcher has a limit of its own
     :raise ListenerError: if there is no such listener, it cannot be had, its digest is wrong, or
         the cache cannot be written
     """
@@ -90,7 +113,7 @@ def fetch(
         return jar
     try:
         jar.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(jar.parent, progress) as has_waited:
+        with _alone(jar.parent, limit_s, progress) as has_waited:
             if is_cached(scala, env):  # another process has brought it
                 return jar
             if has_waited:
@@ -117,11 +140,29 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
             problem = f"The fetched {problem}; it is not used."
             fix = f"A repository or a proxy gave another file than {artifact(scala)} {VERSION}."
             raise ListenerError(problem, fix)
-        fetched.replace(jar)
+        put_in_place(fetched, jar)
+
+
+def put_in_place(file: Path, target: Path) -> None:
+    """Give a file its name, so that a machine that crashes then has all of it there or nothing.
+
+    :raise OSError: if it cannot be written
+    """
+    _to_disk(file)
+    file.replace(target)
+    _to_disk(target.parent)
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
+def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
     """Hold the lock of the cache, and give whether another process had it first.
 
     :raise ListenerError: if that one does not end
@@ -130,10 +171,10 @@ def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
     has_waited = lock is None
     if has_waited:
         progress("Another process is filling the cache; waiting for it …")
-        lock = locks.acquire(folder, WAIT_S)
+        lock = locks.acquire(folder, limit_s)
     if lock is None:
         problem = (
-            f"Another process has been filling the cache {folder} for {WAIT_S / 60:.0f} minutes."
+            f"Another process has been filling the cache {folder} for {limit_s / 60:.0f} minutes."
         )
         raise ListenerError(problem, "If it hangs, end it, and run `sparklineage fetch-listener`.")
     try:
@@ -142,17 +183,21 @@ def _alone(folder: Path, progress: Progress) -> Iterator[bool]:
         lock.release()
 
 
-def from_location(location: str, progress: Progress = lambda _: None) -> Fetcher:
+def from_location(
+    location: str, progress: Progress = lambda _: None, *, limit_s: float = LIMIT_S
+) -> Fetcher:
     """Make a fetcher of a path or a URL (http, https, file).
 
     Proxies of the environment apply. Users and passwords in the URL are in no message.
+
+    :param limit_s: how long a download may take in all
     """
     scheme = urlsplit(location).scheme
 
     def fetcher(work: Path) -> Path:
         target = work / "listener.jar"
         if scheme in ("http", "https"):
-            _download(location, target, progress)
+            _download(location, target, limit_s, progress)
             return target
         path = Path(unquote(urlsplit(location).path) if scheme == "file" else location).expanduser()
         if not path.is_file():
@@ -164,36 +209,52 @@ def from_location(location: str, progress: Progress = lambda _: None) -> Fetcher
     return fetcher
 
 
-def _download(url: str, target: Path, progress: Progress) -> None:
+def _download(url: str, target: Path, limit_s: float, progress: Progress) -> None:
     import requests  # a job waits for what is imported above
+    import urllib3
 
     parts = urlsplit(url)
     auth = None
     if parts.username is not None:  # given apart, so that it is in no text of an error
         auth = (unquote(parts.username), unquote(parts.password or ""))
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    shown = urlunsplit((*urlsplit(bare)[:3], "", ""))  # of a query nobody knows what is secret
+    fix = (
+        "Check the URL and HTTPS_PROXY, or download the jar on another machine and give its path "
+        "to --from."
+    )
+    ends = time.monotonic() + limit_s
     try:
         with (
-            requests.get(bare, auth=auth, stream=True, timeout=TIMEOUT_S) as response,
+            requests.get(bare, auth=auth, stream=True, timeout=SILENCE_S) as response,
             target.open("wb") as file,
         ):
             response.raise_for_status()
             total = int(response.headers.get("Content-Length") or 0)
             done, tenths = 0, 0
-            for chunk in response.iter_content(_CHUNK):
+            for chunk in _until(ends, response.raw):
                 file.write(chunk)
                 done += len(chunk)
                 if total and done * 10 // total > tenths:
                     tenths = done * 10 // total
                     progress(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
-    except (requests.RequestException, ValueError) as error:
-        fix = (
-            "Check the URL and HTTPS_PROXY, or download the jar on another machine and give its "
-            "path to --from."
-        )
-        shown = urlunsplit((*urlsplit(bare)[:3], "", ""))  # of a query nobody knows what is secret
+    except TimeoutError as error:
+        problem = f"{shown} could not be fetched within {limit_s:.0f} s."
+        raise ListenerError(problem, fix) from error
+    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
         problem = f"{shown} could not be fetched ({_reason(error)})."
         raise ListenerError(problem, fix) from error
+
+
+def _until(ends: float, response: Any) -> Iterator[bytes]:
+    """Yield what comes until a time, as it comes: a chunk could take a slow server for ever.
+
+    :raise TimeoutError: if there is more by then
+    """
+    while chunk := response.read1(_CHUNK):
+        if time.monotonic() > ends:
+            raise TimeoutError
+        yield chunk
 
 
 def _reason(error: BaseException) -> str:

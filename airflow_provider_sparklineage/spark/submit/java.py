@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.submit import commands
 from airflow_provider_sparklineage.spark.submit.listener import numbers
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
-TIMEOUT_S = 30
+TIMEOUT_S = 10
 
 # `java -version` prints `openjdk version "17.0.15"`, up to 8 `java version "1.8.0_402"`.
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -34,17 +36,10 @@ def find(env: Mapping[str, str]) -> Path | None:
 def feature_version(java: Path) -> int | None:
     """Ask a ``java`` for its feature version, e.g. 17; None if it prints none."""
     try:
-        done = subprocess.run(  # noqa: S603  (the command that spark-submit starts)
-            [str(java), "-version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        printed = commands.output([str(java), "-version"], os.environ, TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = _VERSION.search(done.stderr + done.stdout)
+    match = _VERSION.search(printed)
     return int(match[1]) if match else None
 
 

@@ -7,27 +7,21 @@ proxies). So what is submitted here is a program of no lines.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit import commands, distribution
 from airflow_provider_sparklineage.spark.submit.listener import artifact, coordinate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from airflow_provider_sparklineage.spark.submit.fetching import Fetcher, Progress
-
-TIMEOUT_S = 600  # 43 MB through a slow mirror, which may be asked for other files first
 
 # Those of the user's properties that decide where and how to resolve; the others are for jobs.
 _RESOLVING = re.compile(
@@ -37,6 +31,7 @@ _STORED = re.compile(r"The jars for the packages stored in: (.+)")
 
 # What Ivy and spark-submit print of a failure, the most specific first.
 _CAUSES = (
+    r"TimeoutError: [^\n]*",
     r"Host \S+ not found",
     r"Server access [Ee]rror[^\n]*",
     r"JAVA_HOME is not set",
@@ -53,6 +48,7 @@ def from_spark(
     *,
     repositories: str | None = None,
     env: Mapping[str, str] = os.environ,
+    timeout_s: float,
     progress: Progress = lambda _: None,
 ) -> Fetcher:
     """Make a fetcher that resolves the listener as ``--packages`` would.
@@ -60,6 +56,7 @@ def from_spark(
     :param spark_submit: the command; any Spark resolves a listener for any other
     :param defaults: the user's Spark properties; those about resolving are heeded
     :param repositories: further repositories, as ``--repositories`` takes them
+    :param timeout_s: how long it may take in all
     """
 
     def fetcher(work: Path) -> Path:
@@ -73,7 +70,7 @@ def from_spark(
         if repositories:
             command += ["--repositories", repositories]
         command.append(str(work / "nothing.py"))
-        output = _run(command, _environment(env), progress)
+        output = _run(command, _environment(env), timeout_s, progress)
         stored = _STORED.search(output)
         name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
         jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
@@ -100,57 +97,21 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **python}
 
 
-def _run(command: list[str], env: Mapping[str, str], progress: Progress) -> str:
+def _run(command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress) -> str:
     """Run spark-submit, and pass on what Ivy prints of downloads; give all that it printed."""
+
+    def take(line: str) -> None:
+        if line.strip().startswith(("downloading", "found io.openlineage")):
+            progress(line.strip())
+
     try:
-        process = subprocess.Popen(  # noqa: S603  (spark-submit, as the user named it)
-            command,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # so that it is ended with the JVM below it
-        )
+        return commands.output(command, env, timeout_s, take)
+    except subprocess.TimeoutExpired as error:
+        return f"{error.output}\nTimeoutError: no end within {timeout_s:.0f} s\n"
     except OSError as error:
         problem = f"{command[0]} cannot be started ({error.strerror})."
         fix = "Put spark-submit on PATH, or give the jar to `sparklineage fetch-listener --from`."
         raise ListenerError(problem, fix) from error
-    lines = []
-    with process, _ended_after(TIMEOUT_S, process) as too_late:
-        for line in process.stdout or ():
-            lines.append(scrub(line))
-            if line.strip().startswith(("downloading", "found io.openlineage")):
-                progress(lines[-1].strip())
-    if too_late.is_set():
-        lines.append(f"TimeoutError: nothing after {TIMEOUT_S} s\n")
-    return "".join(lines)
-
-
-@contextlib.contextmanager
-def _ended_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[threading.Event]:
-    """End a process and those below it when its time is up, or when the caller is interrupted."""
-    too_late = threading.Event()
-
-    def end() -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-    def end_late() -> None:
-        too_late.set()
-        end()
-
-    timer = threading.Timer(seconds, end_late)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield too_late
-    except BaseException:
-        end()
-        raise
-    finally:
-        timer.cancel()
 
 
 def _cause(output: str) -> str:

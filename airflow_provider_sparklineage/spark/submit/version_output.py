@@ -1,59 +1,78 @@
 """Which Spark a ``spark-submit`` is, asked of itself where its files do not have it.
 
-That starts a JVM for a second or two, so the answer is kept next to the fetched listeners for as
-long as the script does not change.
+That starts a JVM for a second or two, so the answer is kept for a day, for as long as the script
+does not change. That there was none is kept for a quarter of an hour: of the tasks on a worker not
+each has to wait for a script that hangs.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.submit import commands, remembered
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIMEOUT_S = 60  # a JVM on a busy worker
+TIMEOUT_S = 60  # a JVM on a busy machine, for somebody who waits for this alone
+TASK_TIMEOUT_S = 10
 
 _SPARK = re.compile(r"version (\d+\.\d+\.\d+\S*)")
 _SCALA = re.compile(r"Scala version (\d+\.\d+)")
 
 
-def ask(spark_binary: str, env: Mapping[str, str], cache: Path) -> SparkDistribution | None:
+class _Answer(msgspec.Struct, frozen=True):
+    """Versions of Spark and Scala, or what is wrong: the sentences of a :exc:`ListenerError`."""
+
+    spark: str = ""
+    scala: str = ""
+    problem: str = ""
+    fix: str = ""
+
+
+def ask(
+    spark_binary: str, env: Mapping[str, str], cache: Path, *, in_task: bool = False
+) -> SparkDistribution | None:
     """Ask ``spark-submit --version``, or remember its answer.
 
     :param env: environment that it would be submitted with
     :param cache: folder in which the answer is kept; it need not be there
+    :param in_task: whether a job waits: then not for long, nor for what has just given no answer
     :return: None if there is no such command
     :raise ListenerError: if it prints none
     """
     found = shutil.which(spark_binary, path=env.get("PATH"))
     if found is None:
         return None
-    binary = Path(found).resolve()
     home = Path(env["SPARK_HOME"]) if env.get("SPARK_HOME") else None
-    asked = f"{binary}\n{binary.stat().st_mtime_ns}\n{home}"
-    answer = cache / f"spark-submit-{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
-    with suppress(OSError, ValueError, KeyError):
-        known = json.loads(answer.read_text(encoding="utf-8"))
-        return SparkDistribution(home, known["spark"], known["scala"])
-    spark, scala = parse(_output(found, env), spark_binary)
-    with suppress(OSError):  # it is asked again next time
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=cache, delete=False, encoding="utf-8") as file:
-            json.dump({"spark": spark, "scala": scala}, file)
-        Path(file.name).replace(answer)
-    return SparkDistribution(home, spark, scala)
+    binary = Path(found).resolve()
+    status = binary.stat()
+    script = f"{binary} {status.st_size} {status.st_mtime_ns}"
+    question = f"version of {script} with {home} and {env.get('JAVA_HOME')}"
+    answer = remembered.recall(cache, question, _Answer)
+    if answer is None and in_task:
+        answer = remembered.recall(cache, f"no {question}", _Answer, remembered.FAILURE_S)
+    if answer is None:
+        try:
+            spark, scala = parse(_output(found, env, in_task=in_task), spark_binary)
+        except ListenerError as error:
+            answer = _Answer(problem=error.problem, fix=error.fix)
+            remembered.remember(cache, f"no {question}", answer)
+        else:
+            answer = _Answer(spark, scala)
+            remembered.remember(cache, question, answer)
+    if answer.problem:
+        raise ListenerError(answer.problem, answer.fix)
+    return SparkDistribution(home, answer.spark, answer.scala)
 
 
 def parse(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
@@ -72,19 +91,11 @@ def parse(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
     return spark[1], scala[1]
 
 
-def _output(binary: str, env: Mapping[str, str]) -> str:
+def _output(binary: str, env: Mapping[str, str], *, in_task: bool) -> str:
+    timeout_s = TASK_TIMEOUT_S if in_task else TIMEOUT_S
     try:
-        done = subprocess.run(  # noqa: S603  (the command that is about to run the job)
-            [binary, "--version"],
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        return commands.output([binary, "--version"], {**os.environ, **env}, timeout_s)
     except (OSError, subprocess.TimeoutExpired) as error:
-        problem = f"`{binary} --version` gives no answer ({type(error).__name__})."
+        why = type(error).__name__ if isinstance(error, OSError) else f"within {timeout_s} s"
+        problem = f"`{binary} --version` gives no answer ({why})."
         raise ListenerError(problem, "Set [sparklineage] spark_version.") from error
-    return done.stdout + done.stderr

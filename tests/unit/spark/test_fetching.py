@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import fcntl
 import hashlib
+import os
+import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,7 @@ def env(tmp_path, monkeypatch):
     """Give an environment with an empty cache; what is expected to come is CONTENT."""
     pin = listener.Pin(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
     monkeypatch.setitem(listener.PINS, "2.13", pin)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/nowhere"}
 
 
@@ -41,7 +45,8 @@ def given(tmp_path):
 
 
 def left(env):
-    return sorted(p.name for p in fetching.cache_folder(env).iterdir())
+    names = (path.name for path in fetching.cache_folder(env).iterdir())
+    return sorted(name for name in names if not name.startswith(".known-"))
 
 
 def test_a_given_file_is_cached_and_nothing_else_stays(env, given):
@@ -67,6 +72,24 @@ def test_a_damaged_jar_in_the_cache_is_replaced(env, given):
     jar.write_bytes(CONTENT[:5])
     fetching.fetch("2.13", fetching.from_location(str(given)), env)
     assert jar.read_bytes() == CONTENT
+
+
+def test_a_jar_of_the_right_size_with_zeros_in_it_is_replaced(env, given):
+    jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    jar.write_bytes(bytes(len(CONTENT)))
+    assert not fetching.is_cached("2.13", env)
+    fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    assert jar.read_bytes() == CONTENT
+
+
+def test_a_fetched_jar_and_its_name_are_on_the_disk_before_it_is_used(env, given, mocker):
+    done = []
+    opened = "/proc/self/fd/{}"
+    mocker.patch.object(os, "fsync", lambda h: done.append(str(Path(opened.format(h)).readlink())))
+    jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    [content, folder] = done
+    assert "/.fetch-" in content
+    assert folder == str(jar.parent)
 
 
 def test_a_file_with_another_digest_is_not_used(env, given):
@@ -102,6 +125,13 @@ class Mirror(Handler):
             self.send_header("Content-Length", "100")
             self.end_headers()
             self.wfile.write(CONTENT)
+        elif self.path == "/drip.jar":
+            self.send_response(200)
+            self.send_header("Content-Length", "10000")
+            self.end_headers()
+            for _ in range(10000):
+                self.wfile.write(b"x")
+                time.sleep(0.05)
         elif self.path == "/x.jar":
             self.answer(200, CONTENT.decode())
         else:
@@ -142,6 +172,13 @@ def test_a_mirror_without_the_jar_is_named_with_the_reason(env, mirror, path, re
     with pytest.raises(ListenerError, match=rf"could not be fetched \({reason}") as refused:
         fetching.fetch("2.13", fetching.from_location(url), env)
     assert "s3cr3t" not in str(refused.value)
+    assert left(env) == [".lock"]
+
+
+def test_a_server_that_gives_a_byte_at_a_time_is_left(env, mirror):
+    fetcher = fetching.from_location(f"{mirror.url}/drip.jar", limit_s=0.5)
+    with pytest.raises(ListenerError, match=r"/drip\.jar could not be fetched within 0 s"):
+        fetching.fetch("2.13", fetcher, env)
     assert left(env) == [".lock"]
 
 
@@ -215,14 +252,13 @@ def test_who_has_waited_for_another_that_failed_does_not_wait_once_more(env):
     assert message.startswith("Another process has just failed to fetch the listener")
 
 
-def test_who_waits_for_one_that_hangs_goes_on_without(env, monkeypatch):
-    monkeypatch.setattr(fetching, "WAIT_S", 0.3)
+def test_who_waits_for_one_that_hangs_goes_on_without(env):
     folder = fetching.cache_folder(env)
     folder.mkdir(parents=True)
     with (folder / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ListenerError, match=r"has been filling the cache .* fetch-"):
-            fetching.fetch("2.13", lambda _: pytest.fail("two fetch at once"), env)
+            fetching.fetch("2.13", lambda _: pytest.fail("two fetch"), env, limit_s=0.3)
 
 
 def test_without_java_the_resolver_is_not_started(env, tmp_path):
@@ -240,7 +276,7 @@ def submitted(monkeypatch):
     """Stand in for spark-submit: note how it is called, store CONTENT, print where it is."""
     calls = []
 
-    def run(command, env, progress):
+    def run(command, env, timeout_s, progress):
         file = Path(command[command.index("--properties-file") + 1])
         calls.append((command, file.read_text(), env))
         stored = file.parent / "ivy" / "jars"
@@ -261,7 +297,12 @@ def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
         "spark.openlineage.transport.auth.apiKey": "s3cr3t",
     }
     fetcher = resolver.from_spark(
-        "2.13", "/opt/spark-submit", defaults, repositories="https://nexus/maven", env={"A": "b"}
+        "2.13",
+        "/opt/spark-submit",
+        defaults,
+        repositories="https://nexus/maven",
+        env={"A": "b"},
+        timeout_s=10,
     )
     assert fetching.fetch("2.13", fetcher, env).read_bytes() == CONTENT
     [(command, properties, environment)] = submitted
@@ -281,14 +322,58 @@ def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
     [
         ("Host repo.example not found. url=x", "Host repo.example not found"),
         ("JAVA_HOME is not set", "JAVA_HOME is not set"),
-        ("x\nTimeoutError: nothing after 600 s\n", "nothing after 600 s"),
+        ("Host a not found\nTimeoutError: no end within 600 s\n", "no end within 600 s"),
         ("", "spark-submit gave no reason"),
     ],
 )
 def test_an_unreachable_repository_is_reported_with_the_fix(env, monkeypatch, output, cause):
     monkeypatch.setattr(resolver, "_run", lambda *_: output)
+    fetcher = resolver.from_spark("2.13", "spark-submit", {}, timeout_s=10)
     with pytest.raises(ListenerError, match=rf"{cause}.*--repositories.*proxyHost.*--from"):
-        fetching.fetch("2.13", resolver.from_spark("2.13", "spark-submit", {}), env)
+        fetching.fetch("2.13", fetcher, env)
+
+
+def a_spark(tmp_path, script):
+    """Make a Spark of which ``spark-submit`` does what a script says, with a Java."""
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    (home / "jars" / "spark-core_2.13-4.0.1.jar").touch()
+    binaries = {
+        home / "bin" / "spark-submit": script,
+        tmp_path / "jdk" / "bin" / "java": "echo 'openjdk version \"17.0.15\"' >&2",
+    }
+    for path, content in binaries.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{content}\n")
+        path.chmod(0o755)
+    return {"SPARK_HOME": str(home), "JAVA_HOME": str(tmp_path / "jdk")}
+
+
+def test_a_resolver_that_hangs_is_ended_and_tasks_do_not_ask_it_again_for_a_while(
+    env, tmp_path, monkeypatch
+):
+    asked = tmp_path / "asked"
+    env |= a_spark(tmp_path, f"echo x >> {asked}; sleep 60") | {"PATH": os.environ["PATH"]}
+    monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.5)
+    for _ in range(3):
+        with pytest.raises(ListenerError, match=r"TimeoutError: no end within .*--repositories"):
+            listener_selection.fetch_for(SPARK, "spark-submit", env, in_task=True)
+    assert asked.read_text() == "x\n"
+    monkeypatch.setattr(fetching, "LIMIT_S", 0.5)
+    with pytest.raises(ListenerError, match="TimeoutError"):  # whoever asks for it, asks again
+        listener_selection.fetch_for(SPARK, "spark-submit", env)
+    assert asked.read_text() == "x\nx\n"
+
+
+def test_a_task_does_not_wait_for_long_for_another_process_that_fetches(env, tmp_path, monkeypatch):
+    env |= a_spark(tmp_path, "sleep 60") | {"PATH": os.environ["PATH"]}
+    monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.3)
+    folder = fetching.cache_folder(env)
+    folder.mkdir(parents=True)
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ListenerError, match="Another process has been filling the cache"):
+            listener_selection.fetch_for(SPARK, "spark-submit", env, in_task=True)
 
 
 # --- the command -------------------------------------------------------------------------------

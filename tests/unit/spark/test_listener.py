@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     class_path,
+    commands,
     distribution,
     fetching,
     java,
@@ -21,7 +22,7 @@ from airflow_provider_sparklineage.spark.submit import (
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.listener import Identity
 from airflow_provider_sparklineage.spark.submit.submission import Submission
-from tests.unit.listener_jars import listener_jar, other_jar
+from tests.unit.listener_jars import listener_jar, other_jar, with_a_damaged_class
 
 JAR = "openlineage-spark_2.13-1.53.0.jar"
 COORDINATE = "io.openlineage:openlineage-spark"
@@ -116,7 +117,7 @@ def test_a_spark_submit_that_prints_no_version_is_quoted(output, quoted):
 
 def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    started = mocker.patch.object(version_output, "_output", return_value=PRINTED)
+    started = mocker.patch.object(commands, "output", return_value=PRINTED)
     for _ in range(2):
         found = version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
         assert found == SparkDistribution(None, "3.5.6", "2.12")
@@ -124,6 +125,44 @@ def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, mock
     os.utime(binary, ns=(1, 1))
     version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
     assert started.call_count == 2
+
+
+def asks(binary, cache, **kwargs):
+    env = {"PATH": f"{binary.parent}:{os.environ['PATH']}"}
+    return version_output.ask(binary.name, env, cache, **kwargs)
+
+
+def test_a_spark_submit_that_hangs_is_asked_by_one_task_and_not_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(version_output, "TASK_TIMEOUT_S", 0.5)
+    cache, asked = tmp_path / "cache", tmp_path / "asked"
+    binary = script(tmp_path / "bin" / "shop-submit")
+    binary.write_text(f"#!/bin/sh\necho x >> {asked}\nsleep 60 &\nwait\n")
+    for _ in range(3):
+        with pytest.raises(ListenerError, match=r"no answer \(within 0\.5 s\).*spark_version"):
+            asks(binary, cache, in_task=True)
+    assert asked.read_text() == "x\n"
+
+
+def test_a_person_asks_again_and_for_the_tasks_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(version_output, "TASK_TIMEOUT_S", 0.5)
+    cache, slow = tmp_path / "cache", tmp_path / "slow"
+    slow.touch()
+    binary = script(tmp_path / "bin" / "shop-submit")
+    binary.write_text(f"#!/bin/sh\n[ -e {slow} ] && sleep 60\ncat <<'END'\n{PRINTED}END\n")
+    with pytest.raises(ListenerError):
+        asks(binary, cache, in_task=True)
+    slow.unlink()
+    for in_task in (False, True):
+        assert asks(binary, cache, in_task=in_task) == SparkDistribution(None, "3.5.6", "2.12")
+
+
+def test_a_spark_submit_that_prints_no_version_is_not_asked_by_each_task(tmp_path, mocker):
+    binary = script(tmp_path / "bin" / "shop-submit")
+    started = mocker.patch.object(commands, "output", return_value="JAVA_HOME is not set")
+    for _ in range(3):
+        with pytest.raises(ListenerError, match=r"\(JAVA_HOME is not set\)"):
+            asks(binary, tmp_path / "cache", in_task=True)
+    started.assert_called_once()
 
 
 def test_without_spark_submit_there_is_no_spark():
@@ -214,7 +253,8 @@ def test_every_pin_is_a_digest_and_a_size():
 def cache(tmp_path, monkeypatch):
     """Fill the cache with a jar of the pinned size."""
     jar = listener_jar(tmp_path / "cache" / "sparklineage" / JAR)
-    pin = listener.Pin("digest", jar.stat().st_size)
+    content = jar.read_bytes()
+    pin = listener.Pin(hashlib.sha256(content).hexdigest(), len(content))
     monkeypatch.setitem(listener.PINS, "2.13", pin)
     return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/nowhere"}
 
@@ -228,14 +268,53 @@ def test_then_the_cache(spark, cache):
     assert listener_selection.jar_for(spark, None, cache) == fetching.cached("2.13", cache)
 
 
-@pytest.mark.parametrize("content", [None, b"half a jar"], ids=["none", "damaged"])
+def zeroed(jar):
+    jar.write_bytes(bytes(jar.stat().st_size))
+
+
+def truncated(jar):
+    jar.write_bytes(jar.read_bytes()[:100])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(Path.unlink, "There is no OpenLineage listener for Spark 4.0.1", id="none"),
+        pytest.param(truncated, f"{JAR} is damaged: it has 100 bytes, not", id="truncated"),
+        pytest.param(zeroed, f"{JAR} is damaged: it is not the file that was", id="zeroed"),
+    ],
+)
 def test_a_missing_or_damaged_jar_is_reported_with_the_command_that_fetches_it(
-    spark, cache, content
+    spark, cache, change, message
 ):
-    jar = fetching.cached("2.13", cache)
-    jar.write_bytes(content) if content else jar.unlink()
-    with pytest.raises(ListenerError, match="Run `sparklineage fetch-listener`"):
+    listener_selection.jar_for(spark, None, cache)
+    change(fetching.cached("2.13", cache))
+    with pytest.raises(ListenerError, match="Run `sparklineage fetch-listener`") as refused:
         listener_selection.jar_for(spark, None, cache)
+    assert message in refused.value.problem
+
+
+def test_a_configured_jar_with_a_damaged_class_is_refused(spark, tmp_path, cache):
+    jar = with_a_damaged_class(listener_jar(tmp_path / JAR))
+    with pytest.raises(ListenerError, match=r"is damaged \(.*Shaded\.class in it cannot be read"):
+        listener_selection.jar_for(spark, jar, cache)
+
+
+def test_a_damaged_listener_of_the_jobs_own_is_refused(spark, tmp_path):
+    jar = with_a_damaged_class(listener_jar(tmp_path / JAR))
+    with pytest.raises(ListenerError, match=r"Shaded\.class in it cannot be read"):
+        only_listener(Submission(jars=str(jar)), spark)
+
+
+def test_a_damaged_extension_is_left_out(tmp_path):
+    jar = other_jar(tmp_path / "shop.jar")
+    usable, errors = class_path.extensions([str(jar)], None, tmp_path / "cache")
+    assert (usable, errors) == ((str(jar),), ())
+    usable, [error] = class_path.extensions(
+        [str(with_a_damaged_class(jar))], None, tmp_path / "cache"
+    )
+    assert usable == ()
+    assert "shop.jar is damaged (io/openlineage/spark/Shaded.class in it" in error.problem
 
 
 def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
@@ -248,7 +327,8 @@ def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
 
 
 def only_listener(submission, spark):
-    found = class_path.only_listener(class_path.listeners(submission, spark), submission, spark)
+    found = class_path.listeners(submission, spark)
+    found = class_path.only_listener(found, submission, spark, spark.home.parent / "cache")
     return None if found is None else (found.name, found.source)
 
 
@@ -371,11 +451,3 @@ def test_a_java_that_is_too_old_is_reported(spark, tmp_path, monkeypatch, versio
     monkeypatch.setattr(java, "feature_version", lambda _: version)
     error = java.refusal({"JAVA_HOME": str(tmp_path)}, spark)
     assert error is None if message is None else message in error.problem
-
-
-def test_answers_are_kept_as_json(tmp_path, monkeypatch):
-    binary = script(tmp_path / "spark-submit")
-    monkeypatch.setattr(version_output, "_output", lambda *_: PRINTED)
-    version_output.ask(str(binary), {"PATH": ""}, tmp_path / "cache")
-    [answer] = Path(tmp_path / "cache").iterdir()
-    assert json.loads(answer.read_text()) == {"spark": "3.5.6", "scala": "2.12"}

@@ -1,0 +1,74 @@
+"""What took long to find out, kept for the next tasks of this user: small files of JSON.
+
+They lie next to the fetched listeners, or, where nothing can be written there (in an image's
+cache), in the user's own folder of the temporary folder. A file of anybody else is not believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
+
+A_DAY_S = 24 * 3600.0
+FAILURE_S = 900.0
+"""For how long tasks do not try again what took their time in vain."""
+_MAX_BYTES = 1 << 16
+
+
+def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY_S) -> T | None:
+    """Give the answer that was kept to a question; None if there is none that can be believed.
+
+    :param max_age_s: how old it may be; one that comes from the future is too old as well
+    """
+    for folder in _folders(cache):
+        with suppress(OSError, msgspec.MsgspecError):
+            handle = os.open(folder / _name(question), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(handle, "rb") as file:
+                status = os.fstat(handle)
+                age = time.time() - status.st_mtime
+                if _is_own(status) and 0 <= age < max_age_s:
+                    return msgspec.json.decode(file.read(_MAX_BYTES), type=answer)
+    return None
+
+
+def remember(cache: Path, question: str, answer: msgspec.Struct) -> None:
+    """Keep the answer to a question, where that is possible."""
+    for folder in _folders(cache):
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, partial = tempfile.mkstemp(prefix=".partial-", dir=folder)  # which is 0600
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(msgspec.json.encode(answer))
+                Path(partial).replace(folder / _name(question))
+            except BaseException:
+                Path(partial).unlink(missing_ok=True)
+                raise
+            return
+
+
+def _folders(cache: Path) -> Iterator[Path]:
+    yield cache
+    yield Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
+
+
+def _name(question: str) -> str:
+    return f".known-{hashlib.sha256(question.encode(errors='surrogatepass')).hexdigest()[:32]}.json"
+
+
+def _is_own(status: os.stat_result) -> bool:
+    mode = status.st_mode
+    return stat.S_ISREG(mode) and status.st_uid == os.getuid() and not mode & 0o022
