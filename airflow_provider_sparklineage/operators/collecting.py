@@ -175,7 +175,7 @@ def _serious(lineage: TaskLineage, event: Event) -> list[str]:
 
 def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_killed: bool) -> None:
     """Keep or remove the bundle, and warn once of what needs a person's attention."""
-    capture.remove_properties_file()
+    capture.remove_own_files()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
     keep = settings.keep_captures is KeepCaptures.ALL or (

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.plain_paths import Links
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logger(__name__)
@@ -98,12 +99,15 @@ def injected(
     bundle: CaptureBundle,
     settings: Settings,
     defaults: Mapping[str, str],
+    links: Links,
 ) -> Injected:
     """Add the listener, what extends it, and the observer, as far as they can be.
 
     :param defaults: of the listener's properties
+    :param links: where those to paths that Spark would misread are made
     :raise RemoteDriverError: if nothing can be collected where the driver will run
     :raise ListenerError: if the job cannot carry the listener; names the fix
+    :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
     """
     submission, spark, env = before
     host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
@@ -112,15 +116,20 @@ def injected(
     cache = fetching.cache_folder(env)
     found = class_path.listeners(submission, spark)
     own = class_path.only_listener(found, submission, spark, cache)
+    if host.is_remote:
+        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
+    visible = bundle if bundle.path is None else replace(bundle, path=links.plain(bundle.path))
     jars: list[str] = []
     if own is None:
-        jars.append(str(_jar(before, target, settings).absolute()))
+        jars.append(_listener_jar(before, target, settings, links))
     extensions, errors = class_path.extensions(settings.listener_extensions, own, cache)
+    extensions, more = _entries(extensions, links)
+    errors += more
     jars += extensions
     missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
     if errors and settings.strict:
         raise ListenerError(" ".join(map(str, errors)))
-    observation, problem = _observation(submission, bundle, settings)
+    observation, problem = _observation(submission, visible, settings, links)
     if problem is not None:
         missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if host.is_remote:
@@ -131,7 +140,7 @@ def injected(
         submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
     injection = Injection(
         jars=tuple(jars),
-        events_path=bundle.events_path or Path(os.devnull),
+        events_path=visible.events_path or Path(os.devnull),
         application_run_id=bundle.manifest.application_run_id,
         defaults=defaults,
         existing_transport=settings.existing_transport,
@@ -141,19 +150,42 @@ def injected(
     return Injected(inject(submission, injection), tuple(missing))
 
 
-def _jar(before: ResolvedSubmission, target: SubmitTarget, settings: Settings) -> Path:
+def _listener_jar(
+    before: ResolvedSubmission, target: SubmitTarget, settings: Settings, links: Links
+) -> str:
     """Find the listener jar, or fetch it if the task may."""
     if settings.fetch_listener and settings.listener_jar is None:
         listener_selection.fetch_for(
             before.spark, target.spark_binary, before.env, progress=log.info, in_task=True
         )
-    return listener_selection.jar_for(before.spark, settings.listener_jar, before.env)
+    jar = listener_selection.jar_for(before.spark, settings.listener_jar, before.env)
+    try:
+        return links.entry(str(jar.absolute()))
+    except CaptureError as error:
+        fix = "Put the jar where the path is letters of ASCII, digits and / _ . + = @ ~ - alone."
+        raise ListenerError(error.problem, fix) from error
+
+
+def _entries(
+    extensions: tuple[str, ...], links: Links
+) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
+    """Give what Spark takes for these jars, and an error for each that can have no such name."""
+    entries, errors = [], []
+    for name in extensions:
+        try:
+            entries.append(links.entry(name))
+        except CaptureError as error:
+            errors.append(ListenerError(error.problem, "Give it another path."))
+    return tuple(entries), tuple(errors)
 
 
 def _observation(
-    submission: Submission, bundle: CaptureBundle, settings: Settings
+    submission: Submission, bundle: CaptureBundle, settings: Settings, links: Links
 ) -> tuple[Observation | None, str | None]:
-    """Put the observer into the bundle; where that is not possible, lineage goes on without."""
+    """Put the observer into the bundle; where that is not possible, lineage goes on without.
+
+    :param bundle: with the path that Spark has for it
+    """
     folder, path = bundle.path, bundle.observations_path
     if not settings.observe or folder is None or path is None:
         return None, None
@@ -163,7 +195,7 @@ def _observation(
             "could not be observed."
         )
     try:
-        observer = observer_zip.write(folder)
+        observer = links.entry(str(observer_zip.write(folder)))
     except CaptureError as error:
         return None, str(error)
     return Observation(observer, path, bundle.manifest.application_run_id), None

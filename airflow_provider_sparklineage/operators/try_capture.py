@@ -43,6 +43,7 @@ from airflow_provider_sparklineage.spark.capture import retention
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 from airflow_provider_sparklineage.spark.submit import distribution, transport
 from airflow_provider_sparklineage.spark.submit.injection import injected_names
+from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -71,6 +72,7 @@ class TryCapture:
         self.is_submitted = False
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
         self._properties_file: Path | None = None
+        self._links = Links(bundle.path)
 
     @classmethod
     def begin(cls, context: Context, settings: Settings) -> TryCapture:
@@ -119,7 +121,8 @@ class TryCapture:
     ) -> Submission:
         given = before.submission
         self.spark_properties = {key: given.value(key) or "" for key in sorted(given.keys())}
-        after = injected(before, target, self.bundle, self.settings, self._defaults(given, context))
+        defaults = self._defaults(given, context)
+        after = injected(before, target, self.bundle, self.settings, defaults, self._links)
         for code, problem in after.degradations:
             self.degrade(code, problem)
         versions = {"spark": before.spark.version, "scala": before.spark.scala}
@@ -171,7 +174,7 @@ class TryCapture:
 
     def abandon(self) -> None:
         """Leave nothing behind of a try that is not going to be submitted."""
-        self.remove_properties_file()
+        self.remove_own_files()
         self.bundle.remove()
 
     def without_bundle(self, error: Exception) -> None:
@@ -184,8 +187,9 @@ class TryCapture:
             problem = f"Lineage could not be set up ({type(error).__name__}: {error})."
         self.degrade(DegradationCode.INJECTION_FAILED, problem)
 
-    def remove_properties_file(self) -> None:
-        """Remove the file that :meth:`properties_file` wrote, if it did."""
+    def remove_own_files(self) -> None:
+        """Remove what only the job needed: links, and what :meth:`properties_file` wrote."""
+        self._links.remove()
         if self._properties_file is not None:
             self._properties_file.unlink(missing_ok=True)
 

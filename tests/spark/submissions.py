@@ -51,7 +51,7 @@ def submit(
     root, scratch = work / "lake", work / "scratch"
     root.mkdir(exist_ok=True)
     scratch.mkdir()
-    observation = Observation(observer_zip.write(work), work / "observations.ndjson", TAG)
+    observation = Observation(str(observer_zip.write(work)), work / "observations.ndjson", TAG)
     submission = inject(
         Submission(
             conf=record_events.spark_conf(root, scratch)

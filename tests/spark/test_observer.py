@@ -166,7 +166,7 @@ def chain(spark, orders_lake, tmp_path_factory):
             bundle.events_path,
             manifest.application_run_id,
             observation=Observation(
-                observer_zip.write(bundle.path),
+                str(observer_zip.write(bundle.path)),
                 bundle.observations_path,
                 manifest.application_run_id,
             ),
@@ -295,7 +295,7 @@ def run_job(spark, work: Path, ending: str, *, observed: bool):
     submission = Submission(conf=conf, py_files=str(library), application="invisible.py")
     observations = folder / "observations.ndjson"
     if observed:
-        observation = Observation(observer_zip.write(folder), observations, "tag")
+        observation = Observation(str(observer_zip.write(folder)), observations, "tag")
         injection = Injection((), folder / "e", str(uuid.uuid4()), observation=observation)
         after = inject(submission, injection)
         ours = {k: v for k, v in after.conf.items() if "sparklineage" in k and "openlin" not in k}

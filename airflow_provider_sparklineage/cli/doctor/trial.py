@@ -10,6 +10,7 @@ import tempfile
 import time
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import distribution, observer_zip
 from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
+from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
@@ -84,12 +86,13 @@ def run(machine: Machine, settings: Settings, env: Mapping[str, str]) -> Check:
     try:
         manifest = Manifest(application_run_id=str(uuid.uuid4()))
         bundle = capture.create(settings.capture_location, manifest)
+        links = Links(bundle.path)
     except SparkLineageError as error:
         return failed(TRIAL, error)
     try:
         with tempfile.TemporaryDirectory(prefix="sparklineage-doctor-") as work:
             _write_orders(Path(work))
-            code, log = _submit(machine, settings, bundle, Path(work), env)
+            code, log = _submit(machine, settings, bundle, links, Path(work), env)
             took = time.monotonic() - begun
             return _judged(bundle, machine, code, log, took)
     except SparkLineageError as error:
@@ -97,6 +100,7 @@ def run(machine: Machine, settings: Settings, env: Mapping[str, str]) -> Check:
     except OSError as error:
         return Check(TRIAL, Status.FAILED, f"The application could not be started ({error}).")
     finally:
+        links.remove()
         bundle.remove()
 
 
@@ -111,11 +115,14 @@ def _submit(
     machine: Machine,
     settings: Settings,
     bundle: CaptureBundle,
+    links: Links,
     work: Path,
     env: Mapping[str, str],
 ) -> tuple[int | None, str]:
     """Submit; give the exit code (None: it took too long) and the log."""
     assert bundle.path is not None  # noqa: S101  (it was made)
+    bundle = replace(bundle, path=links.plain(bundle.path))
+    assert bundle.path is not None  # noqa: S101
     assert bundle.events_path is not None  # noqa: S101
     assert bundle.observations_path is not None  # noqa: S101
     tag = bundle.manifest.application_run_id
@@ -123,13 +130,15 @@ def _submit(
     submission = inject(
         with_job(machine, Submission(application=str(application))),
         Injection(
-            machine.jars,
+            tuple(links.entry(jar) for jar in machine.jars),
             bundle.events_path,
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
             submit_opts=env.get("SPARK_SUBMIT_OPTS", ""),
-            observation=Observation(observer_zip.write(bundle.path), bundle.observations_path, tag),
+            observation=Observation(
+                links.entry(str(observer_zip.write(bundle.path))), bundle.observations_path, tag
+            ),
         ),
     )
     home = machine.spark.home

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PROPERTIES_PREFIX = ".sparklineage-properties-"
 """Start of the names of properties files for one submission; they can hold credentials."""
 
+LINKS_PREFIX = ".sparklineage-links-"
+"""Start of the names of folders with links to a bundle whose path Spark would misread."""
+
 # spark-submit reads its properties file when it starts, which takes seconds.
 _PROPERTIES_AGE = timedelta(hours=1)
 # A bundle is locked as soon as it is made, but not in the same instant.
@@ -52,8 +55,9 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 
     A bundle goes only if nobody holds it (:mod:`.locks`), so never that of a try that runs, on
     this machine or on another one that has the same mount. One that its worker never ended counts
-    from its last write. Properties files that a killed worker left go after an hour. Whatever else
-    is there is not ours, nor is what another user owns: the location may be a folder of many.
+    from its last write. Properties files that a killed worker left go after an hour, links to a
+    bundle after it. Whatever else is there is not ours, nor is what another user owns: the location
+    may be a folder of many.
     """
     removed = 0
     for folder in _own_bundles(location, locks.LOCK):
@@ -65,6 +69,10 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
                 status = file.lstat()
                 if _is_own(status, stat.S_IFREG) and now - _modified(status) > _PROPERTIES_AGE:
                     file.unlink()
+        for folder in place.glob(f"{LINKS_PREFIX}*"):
+            with suppress(OSError):
+                if _is_own(folder.lstat(), stat.S_IFDIR) and _leads_nowhere(folder):
+                    capture.remove(folder)
     return removed
 
 
@@ -152,6 +160,10 @@ def _ended(folder: Path) -> datetime | None:
     with suppress(CaptureError):  # killed before it had written its manifest
         return capture.load(folder).manifest.ended
     return None
+
+
+def _leads_nowhere(folder: Path) -> bool:
+    return any(link.is_symlink() and not link.exists() for link in folder.iterdir())
 
 
 def _modified(status: os.stat_result) -> datetime:

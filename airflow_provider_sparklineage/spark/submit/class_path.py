@@ -13,12 +13,12 @@ import zipfile
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit import jars, listener, verification
+from airflow_provider_sparklineage.spark.submit import jars, listener, plain_paths, verification
 from airflow_provider_sparklineage.spark.submit.listener import Identity
+from airflow_provider_sparklineage.spark.submit.plain_paths import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -180,14 +180,21 @@ def _extension_problem(name: str, own: JobListener | None, cache: Path) -> tuple
         return "has a user or a key in its URL", "Put the jar on the worker and give its path."
     path = local_path(name)
     if path is None:
-        is_remote = urlsplit(name).scheme not in ("", "file", "local")
-        return None if is_remote else ("does not exist", "Correct listener_extensions.")
+        return _url_problem(name)
     if jars.holds_listener(path):
         return "is a listener itself", "Give it as listener_jar."
     if not zipfile.is_zipfile(path):
         return "is no readable jar", "Build it again."
     if problem := _damage(path, cache):
         return f"is damaged ({problem})", "Copy it there again."
+    return None
+
+
+def _url_problem(name: str) -> tuple[str, str] | None:
+    if plain_paths.scheme(name) in ("", "file", "local"):
+        return "does not exist", "Correct listener_extensions."
+    if not plain_paths.is_plain_url(name):
+        return "is no URL that Spark takes as it is", "Write what is not ASCII, and commas, as %2C."
     return None
 
 
@@ -212,12 +219,3 @@ def _class_path(text: str | None) -> Iterable[str]:
             yield from (str(jar) for jar in sorted(Path(entry[:-1]).glob("*.jar")))
         elif entry:
             yield entry
-
-
-def local_path(name: str) -> Path | None:
-    """Give the file on this machine that an entry of ``--jars`` names; None if there is none."""
-    parts = urlsplit(name)
-    if parts.scheme not in ("", "file", "local"):
-        return None
-    path = Path(parts.path if parts.scheme else name)
-    return path if path.is_file() else None

@@ -48,12 +48,12 @@ DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 class Observation:
     """What makes the driver observe the partitions that are read and written.
 
-    :param zip: the observer (:mod:`.observer_zip`)
+    :param zip: entry of ``--py-files`` for the observer (:mod:`.observer_zip`)
     :param path: file that it shall write
     :param tag: text that marks Delta commits as this application's
     """
 
-    zip: Path
+    zip: str
     path: Path
     tag: str
 
@@ -142,11 +142,16 @@ def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
     missing = [jar for jar in jars if jar not in given]
     if not missing:
         return submission
-    text = ",".join([*given, *missing])
+    text = ",".join([*_raw(submission.jars, given), *missing])
     if not submission.jars and key not in submission.conf and scrub(text) != text:
         # A URL with credentials that the user kept in a file stays in a file.
         return submission.with_file({key: text}, set())
     return replace(submission.without_conf(key), jars=text)
+
+
+def _raw(flag: str | None, given: list[str]) -> list[str]:
+    """Give the user's part of a list: blanks around count in a flag, in a property they do not."""
+    return [flag] if flag and given else given
 
 
 def can_observe(submission: Submission) -> bool:
@@ -163,9 +168,10 @@ def _with_observer(submission: Submission, observation: Observation | None) -> S
     if observation is None or not can_observe(submission):
         return submission
     key = "spark.submit.pyFiles"
-    files = listed(submission.py_files or submission.value(key))
-    if str(observation.zip) not in files:
-        files.append(str(observation.zip))
+    given = listed(submission.py_files or submission.value(key))
+    files = _raw(submission.py_files, given)
+    if observation.zip not in given:
+        files.append(observation.zip)
     conf = {f"{OBSERVER}observations": str(observation.path)}
     if submission.value(DELTA_TAG) in (None, observation.tag):
         conf |= {DELTA_TAG: observation.tag, f"{OBSERVER}tag": observation.tag}

@@ -209,7 +209,7 @@ def test_a_jar_url_with_credentials_from_a_file_stays_in_a_file():
 
 ZIP = "/bundle/observer.zip"
 OBSERVED = replace(
-    INJECTION, observation=Observation(Path(ZIP), Path("/bundle/observations.ndjson"), "the-tag")
+    INJECTION, observation=Observation(ZIP, Path("/bundle/observations.ndjson"), "the-tag")
 )
 JOB = Submission(application="s3a://jobs/job.py")
 

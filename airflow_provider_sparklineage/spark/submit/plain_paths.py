@@ -1,0 +1,146 @@
+"""Paths that Spark reads back as what they are, and links of such paths for all others.
+
+``--jars`` and ``--py-files`` are lists with commas between. An entry that is a URI is one, with
+``#`` before a fragment and ``%2C`` for a comma; of any other entry Spark follows the links first.
+Both are globs. A py-file ends up in ``PYTHONPATH``, where colons stand between, the script that
+starts Spark drops carriage returns, and a JVM of the C locale knows ASCII only. No way of writing
+gets past all of these, so what has another path than :func:`is_plain` allows gets a second one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.spark.capture import retention
+
+_PLAIN = re.compile(r"(?:/(?!\.\.(?:/|\Z))[\w.+=@~-]+)+", re.ASCII)
+_ODD = re.compile(r"[^/\w.+=@~-]", re.ASCII)
+# What a URI may have, but for commas, and for fragments, which rename.
+_URL = re.compile(r"(?:[\w.~:/?@!$&'()*+;=-]|%[0-9A-Fa-f]{2})+", re.ASCII)
+
+_FIX = (
+    "Set [sparklineage] capture_location to a path of letters of ASCII, digits and / _ . + = @ ~ - "
+    "alone."
+)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether Spark reads an absolute path, and the one that it leads to, back as it is."""
+    return all(_PLAIN.fullmatch(str(p)) is not None for p in (path, path.resolve()))
+
+
+def is_plain_url(url: str) -> bool:
+    """Whether Spark takes a URL in a list for this one URL."""
+    return _URL.fullmatch(url) is not None
+
+
+def scheme(name: str) -> str:
+    """Give the scheme of a URI; a path has none, whatever is in it."""
+    match = re.match(r"([A-Za-z][\w+.-]*):", name)
+    return match[1].lower() if match else ""
+
+
+def local_path(name: str) -> Path | None:
+    """Give the file on this machine that an entry of ``--jars`` names; None if there is none."""
+    path = Path(name)
+    if scheme(name) in ("file", "local"):
+        path = Path(unquote(urlsplit(name).path))
+    try:
+        return path if path.is_file() else None
+    except ValueError:  # a NUL
+        return None
+
+
+def _misread(path: Path) -> str:
+    """Give the sentence on a path that is not plain; names the character."""
+    real = path.resolve()
+    if odd := _ODD.search(str(path)):
+        return f"Spark would misread {path}, because of {odd[0]!r}."
+    if odd := _ODD.search(str(real)):
+        return f"Spark would misread {path}, because of {odd[0]!r} in {real}, where it leads to."
+    return f"Spark would misread {path}, because of `..`."
+
+
+def _link(path: Path, link: Path) -> None:
+    """Link to a folder, and give a file a second name or a copy: Spark follows links of files."""
+    if path.is_dir():
+        link.symlink_to(path)
+        return
+    try:
+        os.link(path.resolve(), link)
+    except OSError:  # another file system, or a file of another user
+        shutil.copyfile(path, link)
+
+
+class Links:
+    """Links for one submission, in a private folder that is made with the first of them."""
+
+    def __init__(self, bundle: Path | None) -> None:
+        """
+        Make none yet.
+
+        :param bundle: of the try, where they are put if its path is plain
+        """
+        self._bundle = bundle
+        self._folder: Path | None = None
+        self._forbidden: str | None = None
+
+    def forbid(self, reason: str) -> None:
+        """Have none; a sentence says why."""
+        self._forbidden = reason
+
+    def plain(self, path: Path) -> Path:
+        """Give a plain path of a file or folder: its own, or that of a link to it.
+
+        :raise CaptureError: if there can be no link; names the character that is in the way
+        """
+        if is_plain(path):
+            return path
+        if self._forbidden is not None:
+            problem = f"{_misread(path)} {self._forbidden}"
+            raise CaptureError(problem, _FIX)
+        try:
+            folder = self._folder = self._folder or self._made(path)
+            # The number is for jars of one name.
+            link = folder / f"{len(list(folder.iterdir()))}-{_ODD.sub('_', path.name)}"
+            _link(path, link)
+        except OSError as error:
+            problem = f"{_misread(path)} No link to it can be made: {error}."
+            raise CaptureError(problem, _FIX) from error
+        return link
+
+    def entry(self, name: str) -> str:
+        """Give the entry of ``--jars`` or ``--py-files`` that Spark takes for the file so named.
+
+        :param name: an entry itself
+        :raise CaptureError: if there is none
+        """
+        path = local_path(name)
+        if path is None:  # a URL
+            return name
+        path = path.absolute()
+        plain = self.plain(path)
+        return name if plain == path else str(plain)
+
+    def remove(self) -> None:
+        """Remove the folder, and nothing that a link leads to."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _made(self, path: Path) -> Path:
+        base = self._bundle
+        if base is None or not is_plain(base):
+            base = Path(tempfile.gettempdir()).resolve()
+        if not is_plain(base):
+            problem = f"{_misread(path)} {_misread(base)}"
+            raise CaptureError(problem, _FIX)
+        return Path(
+            tempfile.mkdtemp(prefix=retention.LINKS_PREFIX, dir=base)
+        )  # which makes it 0700
