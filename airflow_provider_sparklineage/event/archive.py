@@ -13,17 +13,18 @@ The store can be slow or away. Whatever is asked of it ends within :attr:`Archiv
 
 from __future__ import annotations
 
-import contextvars
 import hashlib
 import json
-import threading
 import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.event.validation import validate
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ _SUFFIX = ".json"
 # File systems end at 255 bytes, and a run id may have 250 characters of up to 12 bytes each.
 _MAX_NAME = 200
 _KEPT = 160
+_LONGEST_REASON = 500
 
 
 @dataclass(frozen=True)
@@ -116,31 +118,18 @@ class Archive:
         )
 
     def _bounded(self, action: Callable[[], T], what: str) -> T:
-        done: list[T] = []
-        failed: list[BaseException] = []
-
-        def run() -> None:
-            try:
-                done.append(action())
-            except BaseException as error:  # whatever the store's library raises
-                failed.append(error)
-
-        thread = threading.Thread(
-            target=contextvars.copy_context().run,
-            args=(run,),
-            daemon=True,
-            name="sparklineage-archive",
-        )
-        thread.start()
-        thread.join(self.timeout_s)
-        if done:
-            return done[0]
-        why = f"no answer within {self.timeout_s:g} s"
-        if failed:
-            why = f"{type(failed[0]).__name__}: {failed[0]}"
+        cause = None
+        try:
+            return within(self.timeout_s, action, "sparklineage-archive")
+        except OutOfTimeError:
+            why = f"no answer within {self.timeout_s:g} s"
+        except Exception as error:  # whatever the store's library raises
+            # It may have all that a server answered; half a secret would not be recognised.
+            text = scrub(f"{type(error).__name__}: {error}")
+            cause, why = error, truncated(text, _LONGEST_REASON)
         problem = f"The archive {self.url} could not be {what} ({why})."
         fix = "See [sparklineage] archive_url."
-        raise ArchiveError(problem, fix) from (failed[0] if failed else None)
+        raise ArchiveError(problem, fix) from cause
 
 
 def encoded(name: str) -> str:

@@ -6,8 +6,10 @@ which it refuses in its own words before it stores anything, that the way for ev
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
 from airflow_provider_sparklineage.settings.checks import Check, Status
@@ -16,8 +18,7 @@ from airflow_provider_sparklineage.settings.connection import api_url, http_tran
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from requests import Response
-
+    from airflow_provider_sparklineage.event.backends.client import Answer
     from airflow_provider_sparklineage.settings.connection import LineageConnection
 
 READ, WRITE, WEB = "backend, read", "backend, write", "backend, web pages"
@@ -59,9 +60,9 @@ def _checked_read(endpoint: Endpoint) -> Check:
             return _failed(answer, READ)
         if problem := _unusable(answer, url):
             return _failed(problem, READ)
-        if answer.status_code == 500:
+        if answer.status == 500:
             return _failed(_POISONED, READ)
-        if answer.status_code != 200 or not isinstance(_json(answer).get(key), list):
+        if answer.status != 200 or not isinstance(_json(answer).get(key), list):
             return _failed(_not_marquez(answer, url), READ)
     return Check(READ, Status.OK, f"Marquez answers at {endpoint.url}.")
 
@@ -73,12 +74,12 @@ def _checked_write(endpoint: Endpoint) -> Check:
         return _failed(answer, WRITE)
     if problem := _unusable(answer, url):
         return _failed(problem, WRITE)
-    if answer.status_code == 422 and "run must not be null" in answer.text:
+    if answer.status == 422 and b"run must not be null" in answer.body:
         return Check(
             WRITE, Status.OK, "It reads events; an empty one was refused, as it should be."
         )
     unlike = Problem(
-        f"{url} answers {answer.status_code} to an empty event, where Marquez answers 422.",
+        f"{url} answers {answer.status} to an empty event, where Marquez answers 422.",
         "Look at what stands between this machine and Marquez: a proxy may let no POST through.",
     )
     return _failed(unlike, WRITE)
@@ -91,8 +92,8 @@ def _checked_web(endpoint: Endpoint) -> Check:
     fix = "Correct web_url: it is the URL at which you open the backend's pages in a browser."
     if isinstance(answer, Problem):
         return Check(WEB, Status.WARNING, answer.message, fix)
-    if answer.status_code >= 400 or not _is_html(answer):
-        message = f"{url} gives no web page (it answers {answer.status_code})."
+    if answer.status >= 400 or not _is_html(answer):
+        message = f"{url} gives no web page (it answers {answer.status})."
         return Check(WEB, Status.WARNING, message, fix)
     return Check(WEB, Status.OK, f"There are web pages at {url}.")
 
@@ -112,12 +113,12 @@ _POISONED = Problem(
 )
 
 
-def _unusable(answer: Response, url: str) -> Problem | None:
+def _unusable(answer: Answer, url: str) -> Problem | None:
     """Recognise answers that do not come from the backend itself."""
-    code = answer.status_code
+    code = answer.status
     if 300 <= code < 400:
         return Problem(
-            f"{url} sends elsewhere, to {_without_query(answer.headers.get('Location', ''))}.",
+            f"{url} sends elsewhere, to {_host_of(answer.location)}.",
             "Give the URL without a detour; if that is a page for logging in, the API key in the "
             "connection's password is missing or wrong.",
         )
@@ -134,8 +135,8 @@ def _unusable(answer: Response, url: str) -> Problem | None:
     return None
 
 
-def _not_marquez(answer: Response, url: str) -> Problem:
-    what = "with a web page" if _is_html(answer) else f"{answer.status_code}, and not as Marquez"
+def _not_marquez(answer: Answer, url: str) -> Problem:
+    what = "with a web page" if _is_html(answer) else f"{answer.status}, and not as Marquez"
     return Problem(
         f"{url} answers {what}: there is no API of Marquez.",
         "Give the URL of the API without /api/v1 (Marquez has it at port 5000 and its pages at "
@@ -144,20 +145,26 @@ def _not_marquez(answer: Response, url: str) -> Problem:
     )
 
 
-def _is_html(answer: Response) -> bool:
-    return "html" in answer.headers.get("Content-Type", "")
+def _is_html(answer: Answer) -> bool:
+    return "html" in answer.content_type
 
 
-def _json(answer: Response) -> dict[str, Any]:
+def _json(answer: Answer) -> dict[str, Any]:
     try:
-        found = answer.json()
-    except ValueError:
+        found = json.loads(answer.body)
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _without_query(url: str) -> str:
-    return url.partition("?")[0] or "nowhere"
+def _host_of(location: str) -> str:
+    """Name where an answer sends to; a path and a query may hold a session."""
+    try:
+        parts = urlsplit(location)
+        host = parts.hostname or ""
+    except ValueError:
+        host = ""
+    return f"{parts.scheme}://{host[:100]}" if host else "another path"
 
 
 # --- Airflow's transport --------------------------------------------------------------------------

@@ -1,17 +1,27 @@
-"""One request to a backend: its answer, or in words what keeps it from answering."""
+"""One request to a backend: its answer, or in words what keeps it from answering.
+
+A person chooses the URL, and Airflow's API server may be what asks: so of what answers nothing is
+shown but its status, and it has a limited time and size for that.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
+
+from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
-    from requests import Response
+    from collections.abc import Callable
+
+    from requests import PreparedRequest
 
 TIMEOUT_S = 5.0
-"""As long as OpenLineage's own client waits."""
+"""As long as OpenLineage's own client waits; here for all of an answer."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Of an answer: ten jobs with all facets of their latest runs."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,19 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    :param location: to which it sends on; empty if to nowhere
+    """
+
+    status: int
+    content_type: str
+    location: str
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Problem:
     """What is wrong, and what to do about it."""
 
@@ -43,24 +66,18 @@ def path_of(*names: str) -> str:
     return "".join(f"/{quote(name, safe='')}" for name in names)
 
 
-def ask(endpoint: Endpoint, method: str, path: str) -> Response | Problem:
+def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
     """Send a request, and give the answer whatever its status; redirects are not followed.
 
     :param path: below the endpoint's URL, from its first slash on; see :func:`path_of`
     """
     import requests
+    import urllib3
 
     url = endpoint.url + path
-    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
     try:
-        return requests.request(
-            method,
-            url,
-            headers=headers,
-            json={} if method == "POST" else None,
-            allow_redirects=False,
-            timeout=endpoint.timeout,
-            verify=endpoint.verify,
+        return within(
+            endpoint.timeout, lambda: _answer(endpoint, method, url), "sparklineage-backend"
         )
     except requests.exceptions.SSLError as error:
         return _tls_problem(url, str(error))
@@ -69,18 +86,66 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Response | Problem:
             f"The proxy on the way to {url} does not answer.",
             "Correct HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
         )
-    except requests.exceptions.Timeout:
+    except (OutOfTimeError, requests.exceptions.Timeout):
         return Problem(
             f"{url} does not answer within {endpoint.timeout:g} seconds.",
             "Check host and port, and that no firewall drops what this machine sends there.",
         )
-    except requests.exceptions.ConnectionError as error:
+    except (requests.exceptions.ConnectionError, urllib3.exceptions.HTTPError) as error:
         return _connection_problem(url, str(error))
     except (requests.exceptions.RequestException, ValueError) as error:
         return Problem(
             f"{url} cannot be asked ({type(error).__name__}).",
             "Correct host, port and schema of the connection.",
         )
+
+
+def _answer(endpoint: Endpoint, method: str, url: str) -> Answer | Problem:
+    import requests
+
+    with requests.request(
+        method,
+        url,
+        auth=_authentication(endpoint),
+        headers={"Accept-Encoding": "identity"},  # a small body stays one
+        json={} if method == "POST" else None,
+        allow_redirects=False,
+        timeout=endpoint.timeout,
+        verify=endpoint.verify,
+        stream=True,
+    ) as response:
+        body = bytearray()
+        while part := response.raw.read(64 * 1024, decode_content=False):
+            body += part
+            if len(body) > MAX_BYTES:
+                return Problem(
+                    f"{url} answers with more than {MAX_BYTES // 1024 // 1024} MiB.",
+                    "Check host and port: a lineage backend gives a list of a few names there.",
+                )
+        headers = response.headers
+        return Answer(
+            response.status_code,
+            headers.get("Content-Type", ""),
+            headers.get("Location", ""),
+            bytes(body),
+        )
+
+
+def _authentication(endpoint: Endpoint) -> Callable[[PreparedRequest], PreparedRequest]:
+    """Authenticate by the key, else as the URL says, and never by what ``.netrc`` has for all."""
+    from requests.auth import HTTPBasicAuth
+
+    parts = urlsplit(endpoint.url)
+
+    def authenticated(request: PreparedRequest) -> PreparedRequest:
+        if endpoint.api_key:
+            request.headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        elif parts.username is not None:
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            return HTTPBasicAuth(user, password)(request)
+        return request
+
+    return authenticated
 
 
 def _tls_problem(url: str, error: str) -> Problem:

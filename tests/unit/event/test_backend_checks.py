@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import ssl
 import threading
+import time
+import tracemalloc
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -71,7 +75,7 @@ def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
         ({NAMESPACES: HTML}, "with a web page: there is no API of Marquez", "port 5000"),
         ({NAMESPACES: (404, {})}, "answers 404, and not as Marquez", "without /api/v1"),
         ({NAMESPACES: (200, {"datasets": []})}, "answers 200, and not as", "without /api/v1"),
-        ({NAMESPACES: (302, "")}, "sends elsewhere, to https://login.example.org/.", "password"),
+        ({NAMESPACES: (302, "")}, "sends elsewhere, to https://login.example.org.", "password"),
         ({NAMESPACES: (401, {})}, "without a valid key", "API key into the connection's password"),
         ({NAMESPACES: (503, "<html>")}, "does not reach it", "Start the backend"),
         ({NAMESPACES: (500, {})}, "answers 500 to its own lists", "log"),
@@ -119,6 +123,124 @@ def test_no_answer_in_time(server):
         found = only(check(Endpoint(url, timeout=0.05)))
     assert "does not answer within 0.05 seconds" in found.message
     assert "firewall" in found.fix
+
+
+class _Hostile(Handler):
+    """Answers in each way that costs who asks time, memory or a secret."""
+
+    def get(self):
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        getattr(self, f"_{self.server.way}")()
+
+    post = get
+
+    def _drip_headers(self):
+        self._drip(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1000)
+
+    def _drip_body(self):
+        self._drip(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000)
+
+    def _drip(self, content):
+        for byte in content:
+            if self.server.released.wait(0.02):
+                return
+            self.wfile.write(bytes([byte]))
+            self.wfile.flush()
+
+    def _flood(self):
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while not self.server.released.is_set():
+                self.wfile.write(b" " * 1024 * 1024)
+
+    def _bomb(self):
+        self.send_response(200)
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(self.server.packed)))
+        self.end_headers()
+        self.wfile.write(self.server.packed)
+
+    def _echo(self):
+        self.answer(500 if "lineage" in self.path else 404, str(self.headers))
+
+    def _elsewhere(self):
+        self.answer(307, Location=self.server.to)
+
+    def _deep(self):
+        self.answer(200, "[" * 1_000_000)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def hostile():
+    with serving(_Hostile, way="", to="", asked=[], released=threading.Event()) as running:
+        yield running
+        running.released.set()
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("drip_headers", "does not answer within 0.5 seconds"),
+        ("drip_body", "does not answer within 0.5 seconds"),
+        ("flood", "answers with more than 16 MiB"),
+        ("bomb", "answers 200, and not as Marquez"),
+        ("echo", "answers 404, and not as Marquez"),
+        ("deep", "answers 200, and not as Marquez"),
+    ],
+)
+def test_a_hostile_server_gets_little_time_and_memory_and_nothing_of_its_answer_is_shown(
+    hostile, way, message
+):
+    hostile.way, hostile.packed = way, gzip.compress(bytes(64 * 1024 * 1024), 1)
+    endpoint = Endpoint(hostile.url, "s3cr3t-key", timeout=0.5 if "drip" in way else 30)
+    begun = time.monotonic()
+    tracemalloc.start()
+    found = only(check(endpoint))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert message in found.message
+    assert "s3cr3t-key" not in f"{found.message} {found.fix}"
+    assert time.monotonic() - begun < 10
+    assert most < 60e6
+
+
+def test_a_redirect_is_not_followed_and_its_end_not_given_the_key(server, hostile):
+    hostile.way, hostile.to = "elsewhere", f"{server.url}{NAMESPACES}?session=s3cr3t"
+    found = only(check(Endpoint(hostile.url, api_key="k")))
+    assert f"sends elsewhere, to {server.url.rpartition(':')[0]}." in found.message
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("location", ["", "/login?x=1", "//", "x" * 10_000])
+def test_a_redirect_to_nowhere_is_reported_in_few_words(hostile, location):
+    hostile.way, hostile.to = "elsewhere", location
+    found = only(check(Endpoint(hostile.url)))
+    assert "sends elsewhere, to another path." in found.message
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://127.0.0.1:70", "ftp://127.0.0.1"])
+def test_only_http_is_spoken(url):
+    assert "cannot be asked" in only(check(Endpoint(url), is_marquez=False)).message
+
+
+def test_a_user_in_the_url_authenticates_and_is_not_shown(hostile):
+    hostile.way = "echo"
+    found = only(check(Endpoint(hostile.url.replace("//", "//me:s3cr3t@"))))
+    assert {key for _, key in hostile.asked} == {"Basic bWU6czNjcjN0"}
+    assert "s3cr3t" not in found.message
+    assert "me@" not in found.message
+
+
+def test_what_netrc_has_for_every_host_is_given_to_none(hostile, tmp_path, monkeypatch):
+    hostile.way = "echo"
+    (tmp_path / "netrc").write_text("default login me password s3cr3t\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    check(Endpoint(hostile.url, web_url=hostile.url))
+    assert {key for _, key in hostile.asked} == {None}
 
 
 def test_a_server_without_tls(server):
