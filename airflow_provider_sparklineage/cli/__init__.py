@@ -12,17 +12,22 @@ import argparse
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn
 
 from airflow_provider_sparklineage.cli import events, listener, schemas, settings
 from airflow_provider_sparklineage.cli.doctor import command as doctor
 from airflow_provider_sparklineage.cli.explain import command as explain
+from airflow_provider_sparklineage.cli.output import note
+from airflow_provider_sparklineage.model.control_characters import escaped
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
     RulesError,
     SparkLineageError,
     UnusableInputError,
 )
+from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,25 +56,53 @@ AIRFLOW_COMMANDS = (
 """Commands of ``airflow sparklineage``."""
 
 
+TRACEBACK = "SPARKLINEAGE_TRACEBACK"
+"""Environment variable that shows where a defect is."""
+
+
 def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    with contextlib.suppress(AttributeError):  # a stream that is no terminal's, in tests
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         return run(args)
     except (UnusableInputError, DocumentError, RulesError) as error:
-        print(f"sparklineage: {error}", file=sys.stderr)
+        note(f"sparklineage: {error}")
         return 2
     except SparkLineageError as error:
-        print(f"sparklineage: {error}", file=sys.stderr)
+        note(f"sparklineage: {error}")
         return 1
     except BrokenPipeError:
         # The reader (head, less) has gone; Python must not complain about it again at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        what = truncated(scrub(f"{type(error).__name__}: {error}"), 500)
+        note(
+            f"sparklineage: This is a defect in sparklineage ({what}). Please report it, with what "
+            f"{TRACEBACK}=1 prints in front of the same command."
+        )
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Quotes wrong arguments in its errors; the terminal must not take them for orders."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(escaped(message))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the ``sparklineage`` command."""
-    parser = argparse.ArgumentParser(
+    args = _parser().parse_args(argv)
+    return _guarded(args.run, args)
+
+
+@cache  # tests run thousands of commands in one process
+def _parser() -> _Parser:
+    parser = _Parser(
         prog="sparklineage",
         description="Lineage of Spark jobs run by Airflow, from what was captured.",
     )
@@ -79,8 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for argument in command.arguments:
             sub.add_argument(*argument.flags, **argument.settings)
         sub.set_defaults(run=command.run)
-    args = parser.parse_args(argv)
-    return _guarded(args.run, args)
+    return parser
 
 
 def airflow_commands() -> list[CLICommand]:

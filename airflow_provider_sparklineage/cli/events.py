@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.cli.output import note, say_json
+from airflow_provider_sparklineage.model.exceptions import DocumentError, UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ def _merge(args: argparse.Namespace) -> int:
     )
 
     with materialised(args.input) as paths:
-        if merged_events(paths):
+        if merged_events(paths).events:
             problem = "The input has merged events already."
             fix = "See them with `sparklineage show`."
             raise UnusableInputError(problem, fix)
@@ -34,20 +34,18 @@ def _merge(args: argparse.Namespace) -> int:
         event["job"]["namespace"] = args.job_namespace
     if args.job_name:
         event["job"]["name"] = args.job_name
-    print(json.dumps(event, sort_keys=True, indent=2, ensure_ascii=False))
+    say_json(event, sort_keys=True)
     return _notes(event, strict=args.strict)
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    from airflow_provider_sparklineage.cli import show
     from airflow_provider_sparklineage.event import reading
 
     missing = reading.degradations(event)
     for entry in missing:
-        note = show.printable(f"note: {entry['code']}: {entry['message']}")
-        print(note, file=sys.stderr)
+        note(f"note: {entry['code']}: {entry['message']}")
     if more := reading.unlisted_degradations(event):
-        print(f"note: {more} more are not listed in the event", file=sys.stderr)
+        note(f"note: {more} more are not listed in the event")
     return 1 if strict and missing else 0
 
 
@@ -73,7 +71,7 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
     except OSError as error:
         msg = f"{file} cannot be written: {error.strerror or error}."
         raise UnusableInputError(msg) from error
-    print(file)
+    print(file)  # as it is: a script takes it for a path
 
 
 def _columns(args: argparse.Namespace) -> int:
@@ -89,7 +87,7 @@ def _columns(args: argparse.Namespace) -> int:
     hops = graph.hops(column, direction)
     if args.json:
         document = paths.document(column, direction, hops)
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
     else:
         print_paths(column, direction, hops, sys.stdout)
     return 0
@@ -105,7 +103,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     :raise UnusableInputError: if there is no event in it
     """
     from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-    from airflow_provider_sparklineage.event.validation import validate
+    from airflow_provider_sparklineage.event.shape import readable
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,
@@ -116,12 +114,21 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
         with open_bundle(of, application=application) as bundle:
             return merged_event(bundle, task_lineage(bundle))
 
+    def checked(place: str, event: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return readable(event)
+        except DocumentError as error:
+            problem = f"{place}: {error.problem}"
+            raise UnusableInputError(problem, error.fix) from error
+
     with materialised(inputs) as paths:
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:
-            stored = [validate(event) for event in merged_events(files)]
-            events += stored or [merged(files)]
+            found = merged_events(files)
+            for line in found.malformed if found.events else ():
+                note(f"note: left out: {line}")
+            events += [checked(place, event) for place, event in found.events] or [merged(files)]
     return events
 
 

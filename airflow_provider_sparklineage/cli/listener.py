@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.cli.output import note
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def _fetch_listener(args: argparse.Namespace) -> int:
         args.spark_binary,
         location=args.source,
         repositories=args.repositories,
-        progress=lambda line: print(line, file=sys.stderr),
+        progress=note,
     )
-    print(jar)
+    print(jar)  # as it is: a script takes it for a path
     return 0
 
 

@@ -1,14 +1,43 @@
-"""The output of a command, which may be a document that a program reads."""
+"""The output of a command: lines for a terminal, and documents that programs read.
+
+What commands print is other people's text for the most part: names of datasets, templates, messages
+of servers. All of it leaves through here, or through :func:`.show.escape`, and no character in it
+controls the terminal.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.model import control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def say(line: str) -> None:
+    """Print a line of the answer."""
+    print(control_characters.escaped(line))
+
+
+def note(line: str) -> None:
+    """Print a line that is no part of the answer: an error, a note, how far it is."""
+    print(control_characters.escaped(line), file=sys.stderr)
+
+
+def say_json(document: Any, *, sort_keys: bool = False) -> None:
+    """Print a document as JSON, with what would control a terminal escaped as JSON does."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(document, indent=2, ensure_ascii=not is_unicode, sort_keys=sort_keys)
+    print("\n".join(map(_escaped_json, text.split("\n"))))
+
+
+def _escaped_json(line: str) -> str:
+    return control_characters.PATTERN.sub(lambda found: json.dumps(found[0])[1:-1], line)
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.cli.output import note, say, say_json
 
 if TYPE_CHECKING:
     import argparse
@@ -24,14 +24,14 @@ def _settings(args: argparse.Namespace) -> int:
     found = given(source_of(connection), sources.configuration())
     rows = [_row(one) for one in found]
     if args.json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        say_json(rows)
     else:
         width = max(len(row["name"]) for row in rows)
         for row in rows:
-            print(f"{row['name']:{width}}  {_shown(row['value'])}  ({row['source']})")
+            say(f"{row['name']:{width}}  {_shown(row['value'])}  ({row['source']})")
     problems = [row["problem"] for row in rows if row["problem"]]
     for problem in problems:
-        print(f"sparklineage: {problem}", file=sys.stderr)
+        note(f"sparklineage: {problem}")
     return 1 if problems else 0
 
 

@@ -71,14 +71,9 @@ def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
     out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
 
 
-def printable(text: str) -> str:
-    """Make a text safe for a terminal: no control character is left in it."""
-    return control_characters.PATTERN.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
 def escape(text: str) -> str:
-    """Make a text safe to print in the console: as itself, with any characters."""
-    return escape_markup(printable(text))
+    """Make a text safe to print in the console: as itself, with no character that controls it."""
+    return escape_markup(control_characters.escaped(text))
 
 
 def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:
@@ -215,12 +210,12 @@ def _print_statuses(
 def _difference(entry: Mapping[str, Any]) -> str:
     """Describe what was expected and observed; then what is unexpected, and what is missing."""
     names = ("expected", "observed", "unexpected", "missing")
-    parts = [f"{name} {entry[name]['summary']}" for name in names if name in entry]
-    if "expected" not in entry:
+    parts = [f"{name} {entry[name]['summary']}" for name in names if entry.get(name)]
+    if not entry.get("expected"):
         declared = [s for s in entry.get("from") or () if s.get("kind") == "declared"]
         if declared:
             parts.insert(0, f"expected {' or '.join(s['value'] for s in declared)}")
-    if entry.get("status") == "unobserved" and "observed" not in entry:
+    if entry.get("status") == "unobserved" and not entry.get("observed"):
         parts.append("observed: not known")
     return "; ".join(parts)
 
@@ -301,4 +296,4 @@ def _source(source: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> str
         kinds.append(f"{kind}, masked" if t.get("masking") else kind)
     how = " + ".join(dict.fromkeys(k for k in kinds if k))
     column = f"[cyan]{escape(labels[_name(source)])}[/].{escape(source['field'])}"
-    return f"{column} ({how})" if how and how != "identity" else column
+    return f"{column} ({escape(how)})" if how and how != "identity" else column

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
-from airflow_provider_sparklineage.event.validation import validate
+from airflow_provider_sparklineage.event.validation import stored
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.model.truncation import truncated
@@ -83,11 +83,7 @@ class Archive:
             content: bytes = path.fs.cat_file(path.path)
             return content
 
-        try:
-            event = json.loads(self._bounded(read, "read from"))
-        except (ValueError, RecursionError):
-            event = None
-        return validate(event)
+        return stored(self._bounded(read, "read from"))
 
     def tries(self, task: TaskIdentity) -> list[int]:
         """List the tries of a task instance that have an event, the earliest first.

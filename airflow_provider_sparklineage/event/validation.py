@@ -6,6 +6,7 @@ capture facet's ``_schemaURL``: another minor version is shown, a newer major on
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -49,6 +50,19 @@ def validate(value: object) -> dict[str, Any]:
         fix = "Update the package where it is to be shown."
         raise DocumentError(problem, fix)
     return event
+
+
+def stored(text: bytes) -> dict[str, Any]:
+    """Give the merged event that was stored as a text.
+
+    :raise DocumentError: if it is none that can be read; says why
+    """
+    try:
+        value = json.loads(text)  # not by msgspec, which takes no halves of surrogate pairs
+    except (ValueError, RecursionError) as error:
+        msg = f"The stored lineage is damaged and cannot be read ({error})."
+        raise DocumentError(msg) from error
+    return validate(value)
 
 
 def _is_dataset(value: object) -> bool:

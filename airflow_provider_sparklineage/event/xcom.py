@@ -13,7 +13,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.validation import validate
+from airflow_provider_sparklineage.event.validation import stored, validate
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def decode(value: object) -> dict[str, Any]:
     try:
         packed = base64.b64decode(str(value.get("event")), validate=True)
         text = zlib.decompressobj().decompress(packed, _MAX_EVENT_BYTES)
-        return validate(json.loads(text))
-    except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
+    except (binascii.Error, zlib.error, ValueError) as error:
         msg = f"The stored lineage is damaged and cannot be read ({error})."
         raise DocumentError(msg) from error
+    return stored(text)

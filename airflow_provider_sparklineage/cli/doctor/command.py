@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import logging_to_stderr
+from airflow_provider_sparklineage.cli.output import logging_to_stderr, note, say_json
 
 if TYPE_CHECKING:
     import argparse
@@ -50,7 +49,7 @@ def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str)
 
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
-        print("Running a Spark application …", file=sys.stderr)
+        note("Running a Spark application …")
         checks.append(trial.run(machine, resolved, os.environ))
     elif args.spark_submit:
         checks.append(trial.NOT_RUN)
@@ -62,7 +61,7 @@ def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.settings.checks import Status
 
     if args.json:
-        print(json.dumps(report.document(checks), indent=2, ensure_ascii=False))
+        say_json(report.document(checks))
     else:
         report.print_checks(checks, sys.stdout)
     return 1 if report.worst(checks) is Status.FAILED else 0

@@ -7,12 +7,11 @@ For its macros it imports Airflow, once it runs.
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import logging_to_stderr
+from airflow_provider_sparklineage.cli.output import logging_to_stderr, say_json
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         raise UnusableInputError(problem, fix)
     if args.json:
         documents = [_document_of(event, reading.partition_check(event)) for event in events]
-        print(json.dumps(documents, indent=2, ensure_ascii=False))
+        say_json(documents)
     else:
         for event in events:
             show.print_run(event, sys.stdout)
@@ -54,7 +53,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
 def _document_of(event: dict[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "subject": event["job"]["name"],
-        "outcome": event["eventType"],
+        "outcome": event.get("eventType") or "",
         **{key: value for key, value in check.items() if not key.startswith("_")},
     }
 
@@ -149,7 +148,7 @@ def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> in
     from airflow_provider_sparklineage.cli.explain import text as explain
 
     if args.json:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
     else:
         explain.print_explanation(document, sys.stdout)
     return 1 if document["problems"] else 0

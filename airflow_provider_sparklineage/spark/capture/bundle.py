@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -89,7 +89,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """OpenLineage run id of the Airflow task's try."""
     started: datetime | None = None
     ended: datetime | None = None
-    outcome: str = ""
+    outcome: Literal["", "COMPLETE", "FAIL"] = ""
     """COMPLETE or FAIL once the try has ended; empty while it runs or if its worker was killed."""
     declared_inputs: tuple[DatasetName, ...] = ()
     """Datasets of ``inlets`` and ``reads``, as the listener names them."""

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,8 +16,19 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError, Unusabl
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
-from airflow_provider_sparklineage.spark.capture.events import SparkEvent, as_lines, read_events
-from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded, open_regular
+from airflow_provider_sparklineage.spark.capture.events import (
+    SparkEvent,
+    as_lines,
+    is_json,
+    read_events,
+)
+from airflow_provider_sparklineage.spark.capture.lines import (
+    LinesReport,
+    LongLine,
+    UnreadableError,
+    decoded,
+    open_regular,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,18 +45,13 @@ class EventFiles(CaptureBundle):
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""
         for file in self.files:
-            try:
-                with open_regular(file) as stream:
-                    lines = as_lines(stream)
-                    for event in read_events(
-                        lines, self.report, source=str(file), past_deadline=past_deadline
-                    ):
-                        if event.job_type == "APPLICATION":
-                            self.applications.add(event.run.run_id)
-                        yield event
-            except OSError as error:
-                msg = f"{file} cannot be read: {error.strerror or error}."
-                raise UnusableInputError(msg) from error
+            with _opened(file) as stream:
+                for event in read_events(
+                    as_lines(stream), self.report, source=str(file), past_deadline=past_deadline
+                ):
+                    if event.job_type == "APPLICATION":
+                        self.applications.add(event.run.run_id)
+                    yield event
 
 
 @contextmanager
@@ -54,16 +60,32 @@ def materialised(paths: Sequence[str]) -> Iterator[list[str]]:
 
     :raise UnusableInputError: if a path does not exist
     """
+    for path in paths:
+        if path != "-":
+            _require(Path(path))
+    if "-" not in paths:
+        yield list(paths)
+        return
     with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
         copy = Path(work) / "stdin"
-        if "-" in paths:
+        try:
             with copy.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-        for path in paths:
-            if path != "-" and not Path(path).exists():
-                msg = f"{path} does not exist."
-                raise UnusableInputError(msg)
+        except OSError as error:
+            msg = f"The standard input cannot be kept in {work}: {error.strerror or error}."
+            raise UnusableInputError(msg) from error
         yield [str(copy) if path == "-" else path for path in paths]
+
+
+def _require(path: Path) -> None:
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        msg = f"{path} does not exist."
+        raise UnusableInputError(msg) from error
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror or error}."
+        raise UnusableInputError(msg) from error
 
 
 @contextmanager
@@ -136,22 +158,69 @@ class _Merged(msgspec.Struct):
 
 
 _MERGED = msgspec.json.Decoder(_Merged)
+_DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 
 
-def merged_events(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Find merged events in files, the last of each job; none if a path is no file."""
-    last: dict[JobName, bytes] = {}
+@dataclass
+class MergedEvents:
+    """Merged events in files, each with its ``file:line``, and lines that cannot be read."""
+
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    malformed: list[str] = field(default_factory=list)
+
+
+def merged_events(paths: Sequence[str]) -> MergedEvents:
+    """Find merged events in files, the last of each job; none if a path is no regular file.
+
+    :raise UnusableInputError: if one of them cannot be read
+    """
+    last: dict[JobName, tuple[str, bytes]] = {}
+    report = LinesReport()
     for path in paths:
         if not Path(path).is_file():
-            return []
-        with Path(path).open("rb") as stream:
-            for line in as_lines(stream):
+            return MergedEvents()
+        with _opened(Path(path)) as stream:
+            for number, line in enumerate(as_lines(stream), start=1):
+                place = f"{path}:{number}"
                 try:
-                    event = decoded(line, _MERGED)
-                except UnreadableError:
+                    job = _job_of_merged(line)
+                except UnreadableError as error:
+                    report.add_malformed(place, error)
                     continue
-                if bytes(event.run.facets.capture):
-                    job = event.job
+                if job is not None and isinstance(line, bytes):
                     last.pop(job, None)  # jobs in the order of their last events
-                    last[job] = bytes(line)
-    return [msgspec.json.decode(line) for line in last.values()]
+                    last[job] = place, line
+    events = [(place, _document(place, line)) for place, line in last.values()]
+    return MergedEvents(events, report.malformed)
+
+
+def _job_of_merged(line: bytes | LongLine) -> JobName | None:
+    """Give the job of a merged event; None if the line is something else.
+
+    :raise UnreadableError: if it is not even JSON
+    """
+    try:
+        event = decoded(line, _MERGED)
+    except UnreadableError:
+        if isinstance(line, bytes) and (line.isspace() or is_json(line)):
+            return None
+        raise
+    return event.job if bytes(event.run.facets.capture) else None
+
+
+def _document(place: str, line: bytes) -> dict[str, Any]:
+    try:
+        return decoded(line, _DOCUMENT)
+    except UnreadableError as error:
+        msg = f"{place}: {error}."
+        raise UnusableInputError(msg) from error
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[IO[bytes]]:
+    try:
+        with open_regular(file) as stream:
+            yield stream
+    except OSError as error:
+        msg = f"{file} cannot be read: {error.strerror or error}."
+        raise UnusableInputError(msg) from error

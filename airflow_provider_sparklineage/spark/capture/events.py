@@ -251,7 +251,7 @@ def as_lines(stream: IO[bytes]) -> Iterable[bytes | LongLine]:
     if isinstance(first, LongLine):
         return chain([first], lines)
     start = first.lstrip()[:1]
-    if start != b"[" and (start != b"{" or _is_json(first)):
+    if start != b"[" and (start != b"{" or is_json(first)):
         return chain([first], lines) if first else ()
     stream.seek(0)
     content = stream.read(MAX_DOCUMENT_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
@@ -267,7 +267,8 @@ _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 
 
-def _is_json(text: bytes) -> bool:
+def is_json(text: bytes) -> bool:
+    """Whether a line is JSON of any kind."""
     try:
         decoded(text, _RAW)
     except UnreadableError:

@@ -367,7 +367,7 @@ def test_a_check_is_one_line_of_text():
     report.print_checks(CHECKS, out)
     assert out.getvalue().splitlines() == [
         "ok       Java      It is Java 17.",
-        "warning  listener  It is [bold]old[/bold]. Fetch a \N{REPLACEMENT CHARACTER}[2Jnew one.",
+        "warning  listener  It is [bold]old[/bold]. Fetch a \\x1b[2Jnew one.",
     ]
 
 
