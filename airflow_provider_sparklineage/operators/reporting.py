@@ -81,10 +81,17 @@ class TryEndedError(BaseException):
     """
 
 
-def expected(declared: Declared, prepared: Prepared, *, has_ended: bool = False) -> Event:
+NOT_SUBMITTED = Degradation(
+    DegradationCode.NOT_SUBMITTED,
+    "The try ended before its job was submitted. The event has the datasets that are declared and "
+    "those of the last successful run, so that backends keep showing them.",
+)
+
+
+def expected(declared: Declared, prepared: Prepared, ended: Degradation | None = None) -> Event:
     """Describe what a try is going to read and write, as far as that is known.
 
-    :param has_ended: whether the try is over, without its job having run
+    :param ended: why no more is known of a try that is over
     """
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
@@ -97,14 +104,9 @@ def expected(declared: Declared, prepared: Prepared, *, has_ended: bool = False)
         resolved.limits,
         prepared.known,
     )
-    if not has_ended:
+    if ended is None:
         return event_of(lineage, representation=resolved.representation, mask=masked)
-    note = Degradation(
-        DegradationCode.NOT_SUBMITTED,
-        "The try ended before its job was submitted. The event has the datasets that are declared "
-        "and those of the last successful run, so that backends keep showing them.",
-    )
-    lineage = replace(lineage, degradations=(*lineage.degradations, note))
+    lineage = replace(lineage, degradations=(*lineage.degradations, ended))
     return event_of(lineage, ReadReport(), resolved.representation, masked)
 
 

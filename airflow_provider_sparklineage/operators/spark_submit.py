@@ -179,7 +179,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 setattr(self, name, ())
                 problem = f"{name} cannot be rendered ({type(error).__name__}: {error})."
                 current.unrendered = (*current.unrendered, problem)
-        current.traces = rendering.traces(self, templates, jinja_env, context)
+        with _harmless("Tracing templates"):
+            current.traces = rendering.traces(self, templates, jinja_env, context)
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""

@@ -14,9 +14,11 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import source_of
 from airflow_provider_sparklineage.settings.options import OPTIONS
@@ -60,6 +62,8 @@ class Try:
         """The bundle and what was injected; None before the submission, and if there is none."""
         self.collected: Event | None = None
         """What goes into the event; None until the job has ended."""
+        self.uncaptured: Degradation | None = None
+        """Why a job runs of which nothing is captured, not even that it does."""
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
         self._finished: tuple[Any, int] | None = None
@@ -129,7 +133,7 @@ class Try:
             strict = self.is_strict
         if strict:
             raise reason
-        log.warning("%s The job runs without lineage.", reason)
+        self._without_lineage(str(reason))
         return False
 
     # --- before the job runs ----------------------------------------------------------------------
@@ -164,7 +168,8 @@ class Try:
 
         prepared = self.prepared or reporting.prepared(self.settings, {})
         declared = self.declared(operator, prepared.settings.partitioning)
-        return reporting.expected(declared, prepared, has_ended=has_ended)
+        ended = (self.uncaptured or reporting.NOT_SUBMITTED) if has_ended else None
+        return reporting.expected(declared, prepared, ended)
 
     def begin(
         self, operator: Any, context: Context, inject: Callable[[TryCapture], None]
@@ -194,7 +199,7 @@ class Try:
         except Exception as error:
             if strict:
                 raise
-            log.warning("The job runs without lineage (%s: %s).", type(error).__name__, error)
+            self._without_lineage(f"It could not be set up ({type(error).__name__}: {error}).")
             return None
         try:
             if wrong is None:
@@ -211,6 +216,12 @@ class Try:
         capture.declare(self.declared(operator, resolved.partitioning, key, properties))
         self.capture = capture
         return capture
+
+    def _without_lineage(self, reason: str) -> None:
+        """Warn, and note for the event, that the job runs and nothing of it is captured."""
+        problem = masked_message(f"The job runs without lineage. {reason}")
+        log.warning("%s", problem)
+        self.uncaptured = Degradation(DegradationCode.INJECTION_FAILED, problem)
 
     # --- after it ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import signal
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,8 +74,9 @@ class Bench:
         """Arguments of ours."""
         self.context = task_context()
         self.context |= {"ds": "2024-05-06", "logical_date": datetime(2024, 5, 6, tzinfo=UTC)}
-        self.between: Callable[[], object] = lambda: None
-        """Called between the rendering of the fields and ``execute()``."""
+        self._interrupt: Callable[[Any], object] | None = None
+        self._is_running = folder / "is-running"
+        self._expected: dict[str, Callable[[], object]] = {}
 
     def _made(self, name: str) -> Path:
         made = self.folder / name
@@ -172,6 +173,21 @@ class Bench:
         places = (self.captures, self.tmp, self.home)
         return path.match(what) and any(path.absolute().is_relative_to(p) for p in places)
 
+    def interrupt(self, by: Callable[[Any], object]) -> None:
+        """Call something with the task while its job runs, as Airflow does on a signal."""
+        self.job["sleep"] = 30
+        self._interrupt = by
+
+    def expect(self, sentence: str, holds: Callable[[], object]) -> None:
+        """Expect something more of the run with lineage, when it has ended."""
+        self._expected[sentence] = holds
+
+    def hang(self, *_: object) -> None:
+        """Never return, for as long as this fault is tried."""
+        ended = threading.Event()
+        self.resources.callback(ended.set)
+        ended.wait(HANGS_S)
+
     # --- running ----------------------------------------------------------------------------------
 
     def stock(self) -> Run:
@@ -190,8 +206,16 @@ class Bench:
             outcome, seconds, sent = self._timed(
                 lambda: SparkLineageSubmitOperator(**self._given(), **self.lineage)
             )
-        left = tuple(sorted(self._present() - before))
-        return Run(outcome, seconds, _codes(sent), _datasets(sent), "\n".join(log), left)
+        until = time.monotonic() + 2  # for a process that has just been killed
+        while (left := self._present() - before) and time.monotonic() < until:
+            if not any(name.startswith(("process", "thread")) for name in left):
+                break
+            time.sleep(0.05)
+        broken = tuple(what for what, holds in self._expected.items() if not holds())
+        warned = "\n".join(log)
+        return Run(
+            outcome, seconds, _codes(sent), _datasets(sent), warned, tuple(sorted(left)), broken
+        )
 
     def _given(self) -> dict[str, Any]:
         return {"task_id": "revenue", "application": "job.py", **self.arguments}
@@ -199,23 +223,56 @@ class Bench:
     def _timed(self, operator: Callable[[], Any]) -> tuple[str, float, Any]:
         """Run a task from its rendering to the hooks at its end."""
         self._write_script()
+        self.spark.forgets()
         start, task, outcome, sent = time.perf_counter(), None, "succeeds", None
         with _cut():
             try:
                 task = operator()
                 self.context["task"] = task
                 task.render_template_fields(self.context)
-                _ask(task, "on_start")
-                self.between()
-                execute(task, self.context)
+                with suppress(Exception):  # which the provider catches
+                    _ask(task, "on_start")
+                with self._interrupted(task):
+                    execute(task, self.context)
             except (HungError, KeyboardInterrupt):
                 raise
             except BaseException as error:
                 outcome = _named(error)
-            if task is not None:
+            with suppress(Exception):
                 at_end = "on_complete" if outcome == "succeeds" else "on_failure"
                 sent = _ask(task, at_end, self.ti)
         return outcome, time.perf_counter() - start, sent
+
+    @contextmanager
+    def _interrupted(self, task: Any) -> Iterator[None]:
+        """Interrupt the task by a signal once its job runs."""
+        by, main = self._interrupt, threading.main_thread().ident
+        if by is None or main is None:
+            yield
+            return
+
+        ended = threading.Event()
+
+        def send() -> None:
+            while not self._is_running.exists():
+                if ended.wait(0.01):
+                    return
+            ended.wait(0.2)  # until Airflow's hook knows the process
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+        before = signal.signal(signal.SIGUSR1, lambda *_: by(task))
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            yield
+        except BaseException as error:
+            if type(error).__name__ == "AirflowTaskTimeout":
+                task.on_kill()  # as the task runner does
+            raise
+        finally:
+            ended.set()
+            sender.join()
+            signal.signal(signal.SIGUSR1, before)
 
     def _write_script(self) -> None:
         events = self.folder / "events.ndjson"
@@ -223,8 +280,10 @@ class Bench:
         recorded_as = json.loads(golden(CASE).read_text().splitlines()[0])["run"]["runId"]
         observations = self.folder / "observations.ndjson"
         observations.write_bytes(self.observations)
+        self._is_running.unlink(missing_ok=True)
+        code = f"{self.job.get('code', '')}\npathlib.Path({str(self._is_running)!r}).touch()"
         script = {"events": str(events), "recorded_as": recorded_as, "observed": str(observations)}
-        self.spark.script.write_text(json.dumps({**script, **self.job}))
+        self.spark.script.write_text(json.dumps({**script, **self.job, "code": code}))
 
     def _present(self) -> set[str]:
         """List what is there that a task could leave."""
@@ -232,11 +291,16 @@ class Bench:
             path.relative_to(place).as_posix()
             for place in (self.captures, self.tmp, self.cwd, self.home)
             for path in place.rglob("*")
-            if not path.name.startswith(".swept") and path.name != self._default_captures.name
+            if not path.match(".swept*") and not self._is_kept(path)
         )
         named = {self._described(name) for name in files}
-        threads = {f"thread {t.name}" for t in threading.enumerate()}
+        threads = {f"thread {t.name}" for t in threading.enumerate() if not _is_of_server(t)}
         return named | threads | {f"process {child}" for child in _children()}
+
+    def _is_kept(self, path: Path) -> bool:
+        """Whether a path is for later tasks: the capture location, and what is known of jars."""
+        cache = self.home / ".cache" / "sparklineage"
+        return path in (self._default_captures, cache.parent, cache) or path.match(".known-*")
 
     def _described(self, name: str) -> str:
         name = name.removeprefix(f"{self._default_captures.name}/")
@@ -250,6 +314,14 @@ def raising(error: BaseException) -> Callable[..., Any]:
         raise error
 
     return raises
+
+
+def time_is_up(*_: Any, **__: Any) -> Any:
+    """Fire the task's ``execution_timeout``, which Airflow does by a signal."""
+    from airflow.sdk.exceptions import AirflowTaskTimeout
+
+    msg = "Timeout"
+    raise AirflowTaskTimeout(msg)
 
 
 def _ask(task: Any, when: str, *args: Any) -> Any:
@@ -270,16 +342,23 @@ def _datasets(sent: Any) -> Any:
 
 
 def _named(error: BaseException) -> str:
-    code = re.search(r"Error code is: (\d+)", str(error))
+    code = re.search(r"Error code is: (-?\d+)", str(error))
     return f"fails with {type(error).__name__}" + (f" (exit code {code[1]})" if code else "")
 
 
+def _is_of_server(thread: threading.Thread) -> bool:
+    """Whether it is one of ours that answers a request."""
+    return "process_request_thread" in thread.name
+
+
 def _children() -> list[str]:
-    return [
+    """List the processes of this one that run; the stock hook does not wait for all that end."""
+    children = [
         child
         for file in Path("/proc/self/task").glob("*/children")
         for child in file.read_text().split()
     ]
+    return [c for c in children if " Z " not in Path(f"/proc/{c}/stat").read_text()]
 
 
 @contextmanager

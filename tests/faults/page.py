@@ -31,7 +31,7 @@ How to read the tables:
   the event has the same datasets, partitions and columns as without the fault. *In the log*: there
   is no event to have it, and the task's log has a warning.
 - **seconds more** than Airflow's own operator takes under the same fault, rounded up.
-- **left on disk**: what outlives the task. A capture bundle of a try that failed or whose lineage
+- **left behind**: what outlives the task. A capture bundle of a try that failed or whose lineage
   is incomplete is kept for you to look at, and deleted after `capture_retention` days.
 """
 
@@ -55,7 +55,7 @@ def _lines(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield _INTRODUCTION.format(count=len(faults()), lanes=listed)
     for area in areas():
         yield f"## {area.title}\n\n{area.about}\n"
-        yield "| fault | the task | declared as | seconds more | left on disk |"
+        yield "| fault | the task | declared as | seconds more | left behind |"
         yield "|---|---|---|---|---|"
         for fault in area.faults:
             row = rows[fault.name]

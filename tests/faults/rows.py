@@ -31,6 +31,8 @@ class Run:
     datasets: Any = None
     log: str = ""
     left: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    """What the fault itself expects, and did not find."""
 
 
 @dataclass
@@ -90,6 +92,7 @@ def _problems(fault: Fault, stock: Run, ours: Run, seconds: float, healthy: Any)
     loses = fault.declares or fault.warns or fault.changes
     if healthy is not None and not loses and ours.datasets != healthy:
         yield "the event has other datasets, and says nothing of it"
+    yield from ours.broken
     if seconds > fault.within:
         yield f"it took {seconds:.1f} s more, {fault.within} at most are allowed"
     allowed = (BUNDLE, *fault.leaves)

@@ -134,6 +134,8 @@ def test_a_try_that_cannot_be_identified_runs_without_lineage(
     spark_submit, run, monkeypatch, caplog
 ):
     monkeypatch.setattr(try_capture, "manifest_of", lambda *_: 1 / 0)
-    assert list(run()) == ["not_submitted"]
+    [problem] = run().items()
+    assert problem[0] == "injection_failed"
+    assert problem[1].startswith("The job runs without lineage. It could not be set up (ZeroDiv")
     assert spark_submit.ran
-    assert "The job runs without lineage (ZeroDivisionError" in caplog.text
+    assert problem[1] in caplog.text

@@ -141,6 +141,26 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{under}"[:1000]
 
 
+def heed_redirects(client: OpenLineageClient) -> None:
+    """Let an answer that sends events elsewhere be an error where they would not get there.
+
+    The HTTP transport takes it for success: it follows most of them by a GET, without the event.
+    """
+    for child in _children(client.transport):
+        if hooks := getattr(getattr(child, "session", None), "hooks", None):
+            hooks["response"].append(_no_detour)
+
+
+def _no_detour(response: Any, **_: Any) -> None:
+    from requests import HTTPError
+
+    status = response.status_code
+    if 300 <= status < 400 and not (status in (307, 308) and response.is_redirect):
+        where = response.headers.get("Location") or "nowhere"
+        msg = f"{status} {response.reason}: the backend is elsewhere ({where})"
+        raise HTTPError(msg, response=response)
+
+
 def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], None]) -> None:
     """Wait for what a transport has taken and not delivered yet; say what it did not deliver."""
     try:
@@ -159,9 +179,13 @@ def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], N
 
 
 def _statistics(transport: Any) -> Iterable[dict[str, int]]:
-    for child in getattr(transport, "transports", None) or [transport]:
+    for child in _children(transport):
         if hasattr(child, "get_stats"):
             yield child.get_stats()
+
+
+def _children(transport: Any) -> Iterable[Any]:
+    return getattr(transport, "transports", None) or [transport]
 
 
 def main() -> None:
@@ -188,6 +212,7 @@ def main() -> None:
     except Exception as error:
         say("stopped", _reason(error))
         return
+    heed_redirects(client)
     send_all(client, sys.stdin.buffer, say, lambda: os.getppid() == header["parent"])
     close(client, max(0.1, header["seconds"] - (time.monotonic() - begun)), say)
 

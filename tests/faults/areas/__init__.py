@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from tests.faults.areas import (
+    airflow,
+    backend,
     capture_location,
+    defects,
     listener_jar,
     listener_output,
     observer_output,
+    processes,
     settings,
+    spark_end,
     spark_found,
+    switches,
     templates,
 )
 
@@ -22,6 +28,12 @@ ALL = tuple(
         capture_location,
         listener_output,
         observer_output,
+        spark_end,
+        airflow,
+        backend,
+        processes,
+        switches,
+        defects,
     )
 )
 """In the order of a task's life."""

@@ -25,7 +25,7 @@ def _(bench):
     bench.events = b""
 
 
-@fault("The driver is killed while the listener writes", "torn_event", "application_unfinished")
+@fault("The last line of the events is torn", "torn_event", "application_unfinished")
 def _(bench):
     bench.events = bench.events[:-40]
 

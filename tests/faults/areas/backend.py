@@ -1,0 +1,114 @@
+"""The lineage backend and the archive, which answer badly or not at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+from tests.faults.registry import Area
+from tests.loopback import Handler, serving
+
+AREA = Area(
+    "The backend and the archive",
+    "Spark's own events (`relay_spark_events`) and the archive are sent within a time of their "
+    "own, and the task's event is complete without them.",
+)
+fault = AREA.fault
+LOST = "relay_incomplete"
+
+
+class _Backend(Handler):
+    def post(self):
+        self.body()
+        self.server.answers(self)
+
+
+def _relays(bench, url, **transport):
+    transport = {"type": "http", "url": url, "retry": {"total": 0}, **transport}
+    bench.monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    bench.lineage["relay_spark_events"] = True
+    bench.set("collect_timeout", 2)
+
+
+def _answering(answers):
+    def happens(bench):
+        server = bench.resources.enter_context(serving(_Backend, answers=answers))
+        _relays(bench, server.url)
+
+    return happens
+
+
+for status in (301, 400, 401, 403, 404, 413, 429, 500, 502, 503):
+    fault(f"The backend answers {status}", LOST)(
+        _answering(lambda handler, status=status: handler.answer(status, "no"))
+    )
+
+
+@fault("The backend redirects for ever", LOST)
+def _(bench):
+    _answering(lambda handler: handler.answer(307, Location=handler.path))(bench)
+
+
+@fault("The backend never answers", LOST)
+def _(bench):
+    _answering(bench.hang)(bench)
+
+
+@fault("The backend answers byte by byte", LOST)
+def _(bench):
+    def drip(handler):
+        handler.send_response(201)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        for _ in range(60):
+            handler.wfile.write(b" ")
+            time.sleep(0.1)
+
+    _answering(drip)(bench)
+
+
+@fault("The backend ends the connection", LOST)
+def _(bench):
+    _answering(lambda handler: handler.connection.shutdown(socket.SHUT_RDWR))(bench)
+
+
+@fault("The backend is not there", LOST)
+def _(bench):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    _relays(bench, f"http://127.0.0.1:{port}")
+
+
+@fault("The backend speaks no TLS", LOST)
+def _(bench):
+    server = bench.resources.enter_context(serving(_Backend, answers=None))
+    _relays(bench, server.url.replace("http:", "https:"))
+
+
+@fault("The transport is of a kind that nobody knows", LOST)
+def _(bench):
+    _relays(bench, "http://127.0.0.1:1", type="pigeon")
+
+
+@fault("The archive is below a file", warns="is not shown in Airflow")
+def _(bench):
+    (bench.home / "file").touch()
+    bench.set("archive_url", f"file://{bench.home}/file/archive")
+
+
+@fault("The archive is of a store that nobody knows", warns="is not shown in Airflow")
+def _(bench):
+    bench.set("archive_url", "nowhere://bucket/lineage")
+
+
+@fault(
+    "The archive never answers",
+    warns="is not shown in Airflow",
+    leaves=("thread sparklineage-archive",),
+)
+def _(bench):
+    bench.patch(".operators.publishing.ARCHIVE_TIMEOUT_S", 0.3)
+    bench.patch(".event.archive.Archive._folder", bench.hang)
+    bench.set("archive_url", f"file://{bench.home}/archive")
