@@ -45,7 +45,7 @@ def _configured(option: Option) -> str | None:
         # Without the error's text, which has the value: half of a key is one that nobody knows.
         problem = f"[{SECTION}] {option.name} cannot be read ({type(error).__name__})."
         fix = "In airflow.cfg a % has to be written as %%."
-        raise SettingsError(problem, fix) from error
+        raise SettingsError(problem, fix) from None
     return value
 
 

@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.model.credential_forms import (
     HIDDEN,
     decoded,
     entry_values,
-    following_values,
+    option_values,
     without_tokens,
 )
 from airflow_provider_sparklineage.model.secret_keys import is_credential, is_secret
@@ -120,10 +120,10 @@ def _scrub_plain_urls(text: str) -> str:
 
 
 def _scrub_plain_text(text: str) -> str:
-    text = without_tokens(_scrub_plain_urls(text))
+    text = _TRUNCATED.sub(_without_half_user, without_tokens(_scrub_plain_urls(text)))
     if "'" in text or '"' in text:
         text = _without_settings(text, _quoted_values(text))
-    for values in (following_values, entry_values, _values):
+    for values in (option_values, entry_values, _values):
         text = _without_settings(text, values(text))
     return text
 
@@ -176,6 +176,17 @@ def _end_of_user(text: str, start: int, word_end: int) -> int:
         if last < 0:
             return start
         start = last + 1
+
+
+# Who truncates a text may leave half of a password, and no @ behind it.
+_TRUNCATED = re.compile(r"://[^\s/?#@\"'`<>;…:]+:[^\s/?#@\"'`<>;…]+(?=[\s\"'`<>;…]|\Z)")
+
+
+def _without_half_user(authority: re.Match[str]) -> str:
+    text = authority[0][3:]
+    as_host = (text, text.rstrip(".,:)]!"))  # a sentence may end there
+    is_host = any(map(_HOSTS.fullmatch, as_host)) or "{" in text or text.startswith("arn:")
+    return authority[0] if is_host else f"://{HIDDEN}"
 
 
 _ORACLE = re.compile(r"(oracle:(?:thin|oci8?|kprb):)[^\s?;<>]*@", re.IGNORECASE | re.ASCII)

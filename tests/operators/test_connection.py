@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
+from configparser import InterpolationSyntaxError
 
 import pytest
 from airflow.providers.common.compat.sdk import BaseHook
@@ -191,6 +193,20 @@ def test_a_connection_of_the_transport_that_is_not_there_is_reported(
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "other")
     with pytest.raises(SettingsError, match="airflow connections add other --conn-type spark"):
         sources.transport()
+
+
+def test_a_value_that_configparser_cannot_read_is_not_quoted(monkeypatch):
+    def fails(section, name, **_):
+        # What is behind a single % is in the error's text.
+        raise InterpolationSyntaxError(
+            name, section, "'%' must be followed by '%', found: '%ret@b'"
+        )
+
+    monkeypatch.setattr(sources.airflow_conf, "get", fails)
+    with pytest.raises(SettingsError, match="cannot be read") as raised:
+        sources.configuration("archive_url")
+    assert "InterpolationSyntaxError" in str(raised.value)
+    assert "ret@b" not in "".join(traceback.format_exception(raised.value))
 
 
 # --- airflow sparklineage settings ----------------------------------------------------------------

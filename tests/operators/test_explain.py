@@ -275,9 +275,16 @@ def test_declarations_of_a_task_are_explained(explain_task):
 
 
 def test_secrets_are_not_shown(explain_task):
-    conf = {"spark.password": "hunter2 {{ ds }}", "spark.day": "{{ ds }}"}
+    conf = {
+        "spark.password": "hunter2 {{ ds }}",
+        "spark.secret": "{{ ds }}",
+        "spark.day": "{{ ds }} --password hunter2",
+    }
     rendered = explain_task(dag_of(conf=conf), "revenue", *DAY)["rendered"]
-    assert [(r["value"], len(r["spans"])) for r in rendered] == [("***", 0), ("2013-01-07", 1)]
+    assert [(r["template"], r["value"], len(r["spans"])) for r in rendered] == [
+        ("{{ ds }}", "***", 0),
+        ("{{ ds }} --password ***", "2013-01-07 --password ***", 0),
+    ]
 
 
 def test_what_cannot_be_declared_is_a_problem(explain_task):

@@ -8,6 +8,7 @@ at, as Airflow does.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import copy
 import json
@@ -17,10 +18,11 @@ import tempfile
 import traceback
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG
 from airflow.sdk.execution_time.context import ConnectionAccessor, VariableAccessor
 from airflow.sdk.log import redact
 from openlineage.client.serde import Serde
@@ -387,10 +389,12 @@ def sent(lineage):
     return Serde.to_json(lineage) if lineage is not None else ""
 
 
-def commands(exits, capsys, bundle):
-    """Run every command that reads a bundle or shows settings."""
+def commands(exits, capsys, bundle, task):
+    """Run every command that reads a bundle, shows settings, or explains the task."""
+    page = Path(bundle).parent / "page.html"
     capsys.readouterr()  # what the jobs have printed
     for argv in (
+        ["show", bundle, "--html", str(page)],
         ["show", bundle],
         ["merge", bundle],
         ["columns", bundle, "--column", "revenue:amount"],
@@ -401,25 +405,37 @@ def commands(exits, capsys, bundle):
     ):
         cli.main(argv)
         captured = capsys.readouterr()
-        name = " ".join(word for word in argv if word != bundle)
+        name = " ".join(word for word in argv if word not in (bundle, str(page)))
         exits[f"command {name}"] = f"{captured.out}{captured.err}"
+    exits["page"] = page.read_text()
     of_settings(exits, capsys)
+    with mock.patch("airflow.utils.cli.get_bagged_dag", return_value=task.dag):
+        for flags in ((), ("--json",)):
+            airflow_command("explain", "shop", "revenue", "--logical-date", "2024-05-06", *flags)
+            captured = capsys.readouterr()
+            exits[f"command airflow explain {flags}"] = f"{captured.out}{captured.err}"
+            assert "lake" in captured.out
+
+
+def airflow_command(name, *argv):
+    """Run a command of ``airflow sparklineage``."""
+    [group] = cli.airflow_commands()
+    command = next(c for c in group.subcommands if c.name == name)
+    parser = argparse.ArgumentParser()
+    for argument in command.args:
+        argument.add_to_parser(parser)
+    with contextlib.suppress(SystemExit):
+        command.func(parser.parse_args(argv))
 
 
 def of_settings(exits, capsys):
     """Run every command that shows settings."""
     capsys.readouterr()
-    [group] = cli.airflow_commands()
-    for command in group.subcommands:
-        if command.name in ("settings", "doctor"):
-            for as_json in (True, False):
-                fields = {"conn_id": "sparklineage_default", "spark_conn_id": "spark_default"}
-                args = SimpleNamespace(**fields, json=as_json, spark_submit=False)
-                with contextlib.suppress(SystemExit):
-                    command.func(args)
-                captured = capsys.readouterr()
-                name = f"command airflow {command.name}{' --json' if as_json else ''}"
-                exits[name] = f"{captured.out}{captured.err}"
+    for name in ("settings", "doctor"):
+        for flags in ((), ("--json",)):
+            airflow_command(name, *flags)
+            captured = capsys.readouterr()
+            exits[f"command airflow {name} {flags}"] = f"{captured.out}{captured.err}"
 
 
 # --- what must come out nowhere -------------------------------------------------------------------
@@ -436,24 +452,71 @@ BY_SPARK = ("bundle/events.ndjson", "bundle/observations.ndjson")
 
 def is_users_own(leak):
     place, exit_ = leak
-    return exit_ == "rendered fields" or (place in REPORTED and exit_ in BY_SPARK)
+    is_shown_by_airflow = exit_ == "rendered fields" and place.startswith("reads")
+    return is_shown_by_airflow or (place in REPORTED and exit_ in BY_SPARK)
 
 
-@pytest.mark.parametrize("ends", [0, 1], ids=["succeeds", "fails"])
-@pytest.mark.parametrize("relay", [True, False], ids=["with relay", "without relay"])
+def with_properties_file(p, tmp_path, **_):
+    file = tmp_path / "job.properties"
+    file.write_text(
+        f"{OL}type=http\n{OL}url=http://me:{p('properties_file, transport URL')}@marquez:5000\n"
+        f"{OL}headers.X-Tenant={p('properties_file, header')}\n"
+        f"spark.jars=https://me:{p('properties_file, jars')}@h/c.jar\n"
+    )
+    return {"properties_file": str(file), "conf": {}}
+
+
+def with_a_wrong_connection(p, monkeypatch, **_):
+    fields = {
+        "conn_type": "sparklineage",
+        "host": f"https://me:{p('lineage connection, host')}@marquez",
+        "extra": {"transport": {"type": "http", "url": p("lineage connection, wrong URL")}},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_SPARKLINEAGE_DEFAULT", json.dumps(fields))
+    return {}
+
+
+def with_an_extra_that_is_no_json(p, monkeypatch, **_):
+    fields = {
+        "conn_type": "sparklineage",
+        "extra": f'{{"api_key": {p("lineage connection, extra")}',
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_SPARKLINEAGE_DEFAULT", json.dumps(fields))
+    return {}
+
+
+def with_defaults(**_):
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "relay"),
+    [
+        pytest.param(with_defaults, 0, True, id="succeeds, and events are sent on"),
+        pytest.param(with_defaults, 1, False, id="fails"),
+        pytest.param(with_properties_file, 0, False, id="with a properties file"),
+        pytest.param(with_a_wrong_connection, 0, False, id="with a wrong connection"),
+        pytest.param(with_an_extra_that_is_no_json, 1, False, id="with a broken connection"),
+    ],
+)
 def test_no_secret_of_a_run_comes_out_where_the_stock_operator_shows_none(
-    environment, planted, backend, run, capsys, tmp_path, ends, relay
+    environment, planted, backend, run, capsys, tmp_path, monkeypatch, change, ends, relay
 ):
     script = json.loads(environment.script.read_text())
     environment.script.write_text(json.dumps({**script, "exit": ends}))
-    stock = planted.leaks(run(SparkSubmitOperator(**arguments(planted))))
-    exits = run(
-        SparkLineageSubmitOperator(
-            **arguments(planted), **declarations(planted), relay_spark_events=relay
+    changed = change(p=planted, tmp_path=tmp_path, monkeypatch=monkeypatch)
+    given = {**arguments(planted), **changed}
+    stock = planted.leaks(run(SparkSubmitOperator(**given)))
+    with DAG("shop", schedule=None):
+        task = SparkLineageSubmitOperator(
+            **given, **declarations(planted), relay_spark_events=relay
         )
-    )
-    [bundle] = (tmp_path / "captures").glob("*/")
-    commands(exits, capsys, str(bundle))
+    exits = run(task)
+    bundles = [str(folder) for folder in (tmp_path / "captures").glob("*/")]
+    if change in (with_defaults, with_properties_file):
+        commands(exits, capsys, *bundles, task)
+    else:
+        of_settings(exits, capsys)
     exits["test of the connection"] = str(SparkLineageHook().test_connection())
     exits["events that were sent on"] = "".join(backend.bodies)
     exits["command lines"] = "".join(backend.processes)

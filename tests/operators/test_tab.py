@@ -142,6 +142,15 @@ def test_an_archive_that_is_away_is_a_note(ask, push, monkeypatch):
     assert "could not be read from" in answer["note"]
 
 
+def test_keys_of_an_archive_that_is_away_are_not_in_the_note(ask, push, monkeypatch):
+    push(event())
+    url = "s3://AKIA:hunter2@bucket/x?token=hunter2"
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    answer = ask()
+    assert "The archive s3://bucket/x could not be read from" in answer["note"]
+    assert "hunter2" not in json.dumps(answer)
+
+
 def test_it_is_not_asked_for_what_the_xcom_of_the_only_try_has(ask, push, is_at, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
     is_at("success", try_number=1)

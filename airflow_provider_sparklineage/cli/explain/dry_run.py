@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from argparse import Namespace
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported wit
 from jinja2 import UndefinedError
 
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
 if TYPE_CHECKING:
@@ -145,7 +147,10 @@ def _hint(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class ExplainedTask:
-    """A task of a DAG, rendered and not run."""
+    """A task of a DAG, rendered and not run.
+
+    :param texts: what templates made
+    """
 
     subject: str
     texts: tuple[TracedText, ...]
@@ -201,16 +206,26 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
         raise UnusableInputError(problem, _hint(error)) from error
     operator: Any = context["task"]
     current = operator.lineage_try
-    texts = tuple(map(_masked, current.traces or ()))
+    texts = tuple(_masked(t) for t in current.traces or () if t.template != t.value)
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
     declared = current.declared(operator, rules, run.partition_key)
     return ExplainedTask(subject, texts, declared)
 
 
+_EXPRESSION = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
+"""A template that has no text of its own."""
+
+
 def _masked(text: TracedText) -> TracedText:
-    """Hide a value that Airflow knows for a secret, or whose field is called like one."""
-    shown = str(redact(text.value, text.field))
-    return text if shown == text.value else replace(text, value=shown, spans=())
+    """Hide what Airflow knows for a secret, credentials, and all in a field that is called so."""
+
+    def masked(shown: str) -> str:
+        return masked_message(str(redact(shown, text.field)))
+
+    value = masked(text.value)
+    template = text.template if _EXPRESSION.fullmatch(text.template) else masked(text.template)
+    spans = text.spans if value == text.value else ()
+    return replace(text, value=value, template=template, spans=spans)
 
 
 def _quietly(made: Callable[[], T]) -> T:
