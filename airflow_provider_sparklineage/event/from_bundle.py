@@ -226,15 +226,24 @@ def _incomplete(application: SparkApplication) -> list[Degradation]:
                 "spark.openlineage.disabled.",
             )
         ]
+    missing = []
+    if not application.begun:
+        missing.append(
+            Degradation(
+                DegradationCode.CAPTURE_UNAVAILABLE,
+                "The events begin in the middle of the application: their file was removed or "
+                "replaced while the job ran, and what the job had done by then may be missing.",
+            )
+        )
     if not application.finished:
-        return [
+        missing.append(
             Degradation(
                 DegradationCode.APPLICATION_UNFINISHED,
                 "The application never reported its end: its driver was killed, so its last "
                 "actions may be missing.",
             )
-        ]
-    return []
+        )
+    return missing
 
 
 _MORE_TIME = (

@@ -86,7 +86,10 @@ class SparkApplication:
     job_name: str
     actions: tuple[Action, ...]
     last_event: datetime | None = None
+    begun: bool = False
+    """Whether its start is among the events."""
     finished: bool = False
+    """Whether its end is, or, of several SparkContexts one after the other, that of each."""
     events: int = 0
     foreign_events: int = 0
     application_id: str = ""
@@ -122,7 +125,8 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         job_name=own.job_name,
         actions=tuple(actions),
         last_event=max((at for at in last_events if at is not None), default=None),
-        finished=own.finished,
+        begun=bool(own.starts),
+        finished=bool(own.ends) and len(own.ends) >= len(own.starts),
         events=own.events + sum(r.events for r in runs.values()),
         foreign_events=own.foreign,
         application_id=own.application_id,
@@ -335,7 +339,9 @@ class _ApplicationRun:
         self.events = 0
         self.foreign = 0
         self.last: datetime | None = None
-        self.finished = False
+        # By their times: an event that comes twice is one.
+        self.starts: set[datetime] = set()
+        self.ends: set[datetime] = set()
         self.namespace = ""
         self.job_name = ""
         self.application_id = ""
@@ -345,7 +351,10 @@ class _ApplicationRun:
     def add(self, event: SparkEvent) -> None:
         self.events += 1
         self.last = max(self.last or event.event_time, event.event_time)
-        self.finished = self.finished or event.event_type in ("COMPLETE", "FAIL", "ABORT")
+        if event.event_type == "START":
+            self.starts.add(event.event_time)
+        elif event.event_type in ("COMPLETE", "FAIL", "ABORT"):
+            self.ends.add(event.event_time)
         self.namespace = max(self.namespace, event.job.namespace)
         self.job_name = max(self.job_name, event.job.name)
         facets: Any = event.run.facets

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
+from datetime import timedelta
 
+import msgspec
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
@@ -223,6 +226,30 @@ def test_a_killed_driver_keeps_what_was_finished(recorded):
     assert {"application_unfinished", "action_unfinished"} <= set(codes(lineage))
     good = next(d for d in lineage.outputs if short(d.name.name) == "good_orders")
     assert good.columns
+
+
+def test_events_without_the_applications_start_are_not_all_that_there_were(tmp_path):
+    """Their file was removed while the job ran, and the listener made another."""
+    events = golden("staging_chain").read_text().splitlines(keepends=True)
+    rest = tmp_path / "events.ndjson"
+    rest.write_text("".join(events[len(events) // 2 :]))
+    with open_bundle([str(rest)]) as bundle:
+        lineage = task_lineage(bundle)
+    assert "capture_unavailable" in codes(lineage)
+
+
+def test_the_second_application_of_a_driver_that_reports_no_end_is_unfinished(recorded):
+    events = [
+        msgspec.structs.replace(event, event_time=event.event_time + timedelta(hours=hours))
+        for hours in (0, 1)
+        for event in recorded("staging_chain").bundle().events()
+    ]
+    run_id = recorded("staging_chain").application.run_id
+    assert accumulate(events, run_id).finished
+    assert not accumulate(events[:-1], run_id).finished
+    assert accumulate([*events, *events], run_id) == replace(
+        accumulate(events, run_id), events=2 * len(events)
+    )
 
 
 def test_a_job_that_writes_nothing_has_inputs_only(recorded):

@@ -1,10 +1,13 @@
 """The half that ships to the driver: old syntax, nothing of ours imported, the same bytes."""
 
 import ast
+import errno
 import io
 import json
+import os
 import sys
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,8 +75,53 @@ def test_a_file_that_reaches_its_limit_ends_with_a_line_that_reports_it(observer
         records.write({"kind": "query"})
     lines = file.read_text().splitlines()
     assert lines[:2] == ['{"kind":"query"}', '{"kind":"query"}']
-    assert lines[2:] == ['{"kind": "cut", "cut": ["observations exceed 40 bytes"]}']
+    assert lines[2:] == ['{"kind":"cut","cut":["observations exceed 40 bytes"]}']
     assert oct(file.stat().st_mode & 0o777) == "0o600"
+
+
+def test_a_full_disk_costs_the_records_that_did_not_fit_and_is_reported_by_the_next(
+    observer, tmp_path, monkeypatch
+):
+    from sparklineage_observer.records import Limits, Records
+
+    file = tmp_path / "observations.ndjson"
+    records = Records(str(file), Limits())
+    left = [40]  # bytes on the disk
+
+    def write(handle, line, write=os.write):
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(handle, line[: left[0]])
+        left[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", write)
+    for n in range(4):
+        records.write({"kind": "query", "query": n})
+    left[0] = 1000
+    records.write({"kind": "end"})
+    whole, torn, lost, end = file.read_text().splitlines()
+    assert json.loads(whole) == {"kind": "query", "query": 0}
+    assert torn == '{"kind":"quer'
+    error = json.loads(lost)["error"]
+    assert error.startswith("3 record(s) could not be written: OSError: [Errno 28] No space")
+    assert json.loads(end) == {"kind": "end"}
+
+
+def test_a_child_that_the_job_has_forked_does_not_end_the_observation(observer, monkeypatch):
+    """It has its parent's connection to the JVM."""
+    from sparklineage_observer import attaching
+
+    ended = []
+    watching = SimpleNamespace(finish=ended.append)
+    monkeypatch.setattr(attaching._attached, "observer", watching)
+    pid = os.fork()
+    if pid == 0:
+        attaching._at_exit()
+        os._exit(len(ended))
+    assert os.waitpid(pid, 0)[1] == 0
+    attaching._at_exit()
+    assert len(ended) == 1
 
 
 def test_what_went_wrong_is_described_in_a_few_words(observer):

@@ -1,6 +1,7 @@
 """From interpreter start to a listener on each SparkSession, and to the drain at exit."""
 
 import atexit
+import os
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
@@ -76,6 +77,7 @@ class _Attached:
     def __init__(self):
         self.observer = None
         self.sessions = set()
+        self.process = os.getpid()
 
 
 _attached = _Attached()
@@ -137,6 +139,9 @@ class _Listener:
 
 
 def _at_exit():
+    # A child that the job has forked has the same connection to the JVM, and would disturb it.
+    if os.getpid() != _attached.process:
+        return
     try:
         _attached.observer.finish(_DRAIN_MS)
     except Exception:  # the job must never notice

@@ -1,5 +1,6 @@
 """The output file and the limits; what exceeds a limit is reported once, and then left out."""
 
+import errno
 import json
 import os
 import threading
@@ -72,29 +73,55 @@ class Budget:
 
 
 class Records:
-    """Appends records to the file, full lines only, for this user only."""
+    """Appends records to the file, full lines only, for this user only.
+
+    A record that cannot be written, on a disk that is full, is lost; the next one that can be says
+    so.
+    """
 
     def __init__(self, file, limits):
         self._file = file
         self._limits = limits
         self._lock = threading.Lock()
         self._bytes = 0
+        self._lost = 0
+        self._is_torn = False
         self.full = False
         """That nothing more is written: looking on would be in vain."""
 
     def write(self, record):
         """Append a record; beyond the size limit, one that says so, and nothing after it."""
-        line = json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
+        line = _line(record)
         with self._lock:
             if self.full:
                 return
             if self._bytes + len(line) > self._limits.total_bytes:
                 self.full = True
                 message = f"observations exceed {self._limits.total_bytes} bytes"
-                line = json.dumps({"kind": "cut", "cut": [message]}).encode() + b"\n"
-            self._bytes += len(line)
-            handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+                line = _line({"kind": "cut", "cut": [message]})
             try:
-                os.write(handle, line)
-            finally:
-                os.close(handle)
+                self._append(line)
+            except OSError as error:
+                self._lost += 1
+                self._why = error
+
+    def _append(self, line):
+        if self._lost:
+            error = message_of(f"{self._lost} record(s) could not be written", self._why)
+            line = _line({"error": error}) + line
+        if self._is_torn:  # or the half of a line would spoil this one
+            line = b"\n" + line
+        handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            written = os.write(handle, line)
+        finally:
+            os.close(handle)
+        self._bytes += written
+        self._is_torn = written < len(line)
+        if self._is_torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._lost = 0
+
+
+def _line(record):
+    return json.dumps(record, separators=(",", ":"), default=str).encode() + b"\n"
