@@ -5,6 +5,7 @@ The schema is shipped as ``schemas/SparkLineageCaptureRunFacet.json``.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def capture_facet(lineage: TaskLineage, report: ReadReport) -> dict[str, Any]:
     bare = facet(
         f"{SCHEMA_BASE}:capture:1-0-0",
         applicationId=(application and application.application_id) or None,
-        applicationRunId=application.run_id if application else None,
+        applicationRunId=_uuid(application.run_id) if application else None,
         sparkVersion=(application and application.spark_version) or None,
         listenerVersion=(application and application.listener_version) or None,
         actions=len(application.actions) if application else 0,
@@ -43,6 +44,13 @@ def capture_facet(lineage: TaskLineage, report: ReadReport) -> dict[str, Any]:
         degradations=[],
     )
     return with_degradations(bare, lineage.degradations)
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def _uuid(run_id: str) -> str | None:
+    return run_id if _UUID.fullmatch(run_id) else None  # OpenLineage knows no other run ids
 
 
 def declared(event: Event, lost: Sequence[Degradation]) -> Event:

@@ -21,7 +21,6 @@ from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageForm
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
@@ -61,7 +60,7 @@ def task_lineage(
         expectations=manifest.expectations,
         locator=locator,
         limits=manifest.limits,
-        intermediates=Intermediates.of(manifest.intermediate_datasets),
+        intermediates=manifest.intermediates,
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import msgspec
+from referencing.exceptions import Unresolvable
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import show
@@ -91,6 +92,8 @@ def _merge(*paths: str) -> None:
                 SPEC.is_dir() and zlib.crc32(answer.encode()) % 10 == 0
             ):  # it takes ten times as long
                 validate_event(event)
+        except Unresolvable:
+            pass  # the schema that a facet names is none that there is
         except (DocumentError, ValueError, jsonschema.ValidationError) as error:
             _fail(f"the merged event is not valid: {str(error)[:100]}")
 

@@ -31,6 +31,7 @@ from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation
 from airflow_provider_sparklineage.model.exceptions import CaptureError, SettingsError
+from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun
 from airflow_provider_sparklineage.model.locations import Locator
@@ -125,6 +126,14 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     def locator(self) -> Locator:
         """What finds the datasets and partitions of this try's paths."""
         return Locator(Naming.of(self.naming), PartitionRules.of(self.partitioning))
+
+    @property
+    def intermediates(self) -> Intermediates:
+        """Which datasets that were written and read back are no outputs.
+
+        :raise ValueError: if that is not understood
+        """
+        return Intermediates.of(self.intermediate_datasets)
 
     @property
     def limits(self) -> Limits:
@@ -307,7 +316,6 @@ def load(path: Path) -> CaptureBundle:
     :raise CaptureError: if there is no readable manifest in it
     """
     from airflow_provider_sparklineage.spark.capture.lines import (
-        UnreadableError,
         content_of,
         decoded,
     )
@@ -315,11 +323,11 @@ def load(path: Path) -> CaptureBundle:
     file = path / MANIFEST
     try:
         manifest = decoded(content_of(file), msgspec.json.Decoder(Manifest))
-        manifest.locator  # noqa: B018  (its rules are read only now)
+        manifest.locator, manifest.intermediates  # noqa: B018  (which are read only now)
     except OSError as error:
         msg = f"{path} is no capture bundle: {file.name} cannot be read ({error.strerror})."
         raise CaptureError(msg) from error
-    except (UnreadableError, SettingsError) as error:
+    except (ValueError, SettingsError) as error:
         msg = f"{file} is no manifest of a capture bundle: {str(error).rstrip('.')}."
         raise CaptureError(msg) from error
     return CaptureBundle(path, manifest)

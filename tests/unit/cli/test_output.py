@@ -193,8 +193,14 @@ def test_a_pipe_is_refused_and_not_waited_for(run, tmp_path, command):
 
 def test_manifests_that_cannot_be_read_are_named_with_the_reason(run, tmp_path):
     manifest = tmp_path / "manifest.json"
-    rules = {"application_run_id": "r", "partitioning": [{"dataset": 5}]}
-    for text in (b"\xff", b'{"application_run_id":' + b"[" * 10_000, json.dumps(rules).encode()):
+    texts = (
+        b"\xff",
+        b'{"application_run_id":' + b"[" * 10_000,
+        b'{"application_run_id":"r","partitioning":[{"dataset":5}]}',
+        b'{"application_run_id":"r","intermediate_datasets":"sometimes"}',
+        b'{"application_run_id":"r","outcome":"perhaps"}',
+    )
+    for text in texts:
         manifest.write_bytes(text)
         done = run("show", str(tmp_path))
         assert done.code == 2
