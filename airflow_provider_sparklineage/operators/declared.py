@@ -16,7 +16,7 @@ from openlineage.client.event_v2 import Dataset
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
 from airflow_provider_sparklineage.expectations.references.texts import SCHEMES
-from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
@@ -111,6 +111,11 @@ def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
 
 
 def _dataset(entry: object, locator: Locator) -> DatasetName | None:
+    found = _named(entry, locator)
+    return found and DatasetName(scrub_name(found.namespace), scrub_name(found.name))
+
+
+def _named(entry: object, locator: Locator) -> DatasetName | None:
     if isinstance(entry, Dataset):
         return DatasetName(entry.namespace, entry.name)
     if isinstance(entry, Asset):

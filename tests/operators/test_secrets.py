@@ -22,9 +22,10 @@ from unittest import mock
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 from airflow.sdk.execution_time.context import ConnectionAccessor, VariableAccessor
 from airflow.sdk.log import redact
+from openlineage.client.event_v2 import Dataset
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
@@ -288,6 +289,11 @@ def arguments(p, *, mapping=None):
         "packages": "org.example:x:1",
         "repositories": f"https://me:{p('repositories')}@mirror/maven",
         "params": {"secret": p("a parameter")},
+        "inlets": [
+            Dataset(f"postgres://me:{p('inlets, namespace')}@h:5432", "db.public.x"),
+            Asset(f"https://h/orders?sig={p('inlets, asset')}"),
+        ],
+        "outlets": [Dataset("s3://lake", f"https://me:{p('outlets, name')}@h/x")],
     }
 
 
@@ -408,7 +414,6 @@ def commands(exits, capsys, bundle, task):
         name = " ".join(word for word in argv if word not in (bundle, str(page)))
         exits[f"command {name}"] = f"{captured.out}{captured.err}"
     exits["page"] = page.read_text()
-    of_settings(exits, capsys)
     with mock.patch("airflow.utils.cli.get_bagged_dag", return_value=task.dag):
         for flags in ((), ("--json",)):
             airflow_command("explain", "shop", "revenue", "--logical-date", "2024-05-06", *flags)
@@ -485,6 +490,11 @@ def with_an_extra_that_is_no_json(p, monkeypatch, **_):
     return {}
 
 
+def with_a_backend_that_fails(backend, **_):
+    backend.status = 500
+    return {}
+
+
 def with_defaults(**_):
     return {}
 
@@ -494,6 +504,7 @@ def with_defaults(**_):
     [
         pytest.param(with_defaults, 0, True, id="succeeds, and events are sent on"),
         pytest.param(with_defaults, 1, False, id="fails"),
+        pytest.param(with_a_backend_that_fails, 0, True, id="with a backend that fails"),
         pytest.param(with_properties_file, 0, False, id="with a properties file"),
         pytest.param(with_a_wrong_connection, 0, False, id="with a wrong connection"),
         pytest.param(with_an_extra_that_is_no_json, 1, False, id="with a broken connection"),
@@ -504,7 +515,7 @@ def test_no_secret_of_a_run_comes_out_where_the_stock_operator_shows_none(
 ):
     script = json.loads(environment.script.read_text())
     environment.script.write_text(json.dumps({**script, "exit": ends}))
-    changed = change(p=planted, tmp_path=tmp_path, monkeypatch=monkeypatch)
+    changed = change(p=planted, tmp_path=tmp_path, monkeypatch=monkeypatch, backend=backend)
     given = {**arguments(planted), **changed}
     stock = planted.leaks(run(SparkSubmitOperator(**given)))
     with DAG("shop", schedule=None):
@@ -513,10 +524,9 @@ def test_no_secret_of_a_run_comes_out_where_the_stock_operator_shows_none(
         )
     exits = run(task)
     bundles = [str(folder) for folder in (tmp_path / "captures").glob("*/")]
-    if change in (with_defaults, with_properties_file):
+    if bundles:
         commands(exits, capsys, *bundles, task)
-    else:
-        of_settings(exits, capsys)
+    of_settings(exits, capsys)
     exits["test of the connection"] = str(SparkLineageHook().test_connection())
     exits["events that were sent on"] = "".join(backend.bodies)
     exits["command lines"] = "".join(backend.processes)
