@@ -17,7 +17,6 @@ import os
 import re
 import shutil
 import socket
-import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -42,6 +41,7 @@ from airflow_provider_sparklineage.model.representation import (
 )
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.spark.capture import locks
+from airflow_provider_sparklineage.spark.capture.privacy import exposed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -230,7 +230,7 @@ class CaptureBundle:
         try:
             partial = self.path / f".{MANIFEST}"
             kept = msgspec.json.encode(self.manifest)
-            partial.write_bytes(msgspec.json.format(kept) + b"\n")
+            _write(partial, msgspec.json.format(kept) + b"\n")
             partial.replace(self.path / MANIFEST)
         except (OSError, TypeError, ValueError) as error:
             msg = f"The manifest cannot be written to {self.path}: {error}"
@@ -249,12 +249,14 @@ class CaptureBundle:
 
 
 def create(location: Path, manifest: Manifest) -> CaptureBundle:
-    """Make the bundle of a try below ``location`` and write its manifest.
+    """Make the bundle of a try below ``location``, with its manifest and a file for events.
 
     :raise CaptureError: if the location is not a directory that only this user can write to
     """
     try:
-        location.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for missing in [folder for folder in location.parents if not folder.exists()][::-1]:
+            missing.mkdir(mode=0o755, exist_ok=True)  # also where the umask is 0
+        location.mkdir(mode=0o700, exist_ok=True)
         _require_private(location)
         prefix = "try-"
         if manifest.task:
@@ -271,10 +273,22 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
     bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()
+        _write(path / EVENTS, b"")  # by the listener, it would be readable for others
+    except OSError as error:
+        bundle.remove()
+        msg = f"The capture bundle {path} cannot be written to: {error}."
+        raise CaptureError(msg) from error
     except CaptureError:
         bundle.remove()
         raise
     return bundle
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that is this user's alone, whatever the umask, and is no link to another one."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
 
 
 def is_name(name: str) -> bool:
@@ -294,16 +308,16 @@ def this_worker() -> Worker:
 
 def _require_private(location: Path) -> None:
     """Refuse a location in which somebody else could have put, or could replace, a bundle."""
-    status = location.stat()
-    sticky = status.st_mode & stat.S_ISVTX
-    owners = {status.st_uid, location.lstat().st_uid}  # of a link, who says where it leads
-    if owners - {os.getuid(), 0} or (status.st_mode & 0o022 and not sticky):
-        problem = f"{location} belongs to another user or is writable for others."
-        fix = (
-            "Set [sparklineage] capture_location to a directory of the worker's own user with "
-            "mode 0700."
-        )
-        raise CaptureError(problem, fix)
+    if (found := exposed(location)) is None:
+        return
+    problem = f"{found} belongs to another user or is writable for others."
+    if found != location:
+        problem += f" So they could replace {location}."
+    fix = (
+        "Set [sparklineage] capture_location to a directory of the worker's own user with mode "
+        "0700, below such that only root or this user can write to, or that have the sticky bit."
+    )
+    raise CaptureError(problem, fix)
 
 
 def _slug(text: str) -> str:

@@ -40,6 +40,25 @@ def _(bench):
     os.chown(bench.captures, 65534, 65534)
 
 
+@fault("A folder above the capture location is writable for everybody", "capture_unavailable")
+def _(bench):
+    (bench.folder / "open" / "captures").mkdir(parents=True)
+    (bench.folder / "open").chmod(0o777)
+    bench.set("capture_location", bench.folder / "open" / "captures")
+
+
+@fault("A folder above the capture location belongs to another user", "capture_unavailable")
+def _(bench):
+    (bench.folder / "theirs" / "captures").mkdir(parents=True)
+    os.chown(bench.folder / "theirs", 65534, 65534)
+    bench.set("capture_location", bench.folder / "theirs" / "captures")
+
+
+@fault("The capture location is a pipe", "capture_unavailable")
+def _(bench):
+    os.mkfifo(bench.captures)
+
+
 @fault("The capture location is a link that leads nowhere", "capture_unavailable")
 def _(bench):
     bench.captures.symlink_to("/nowhere/at/all")

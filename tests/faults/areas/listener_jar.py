@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from airflow_provider_sparklineage.spark.capture import locks
+from airflow_provider_sparklineage.spark.submit import fetching
+from airflow_provider_sparklineage.spark.submit.listener import PINS
 from tests.faults.registry import Area
-from tests.unit.listener_jars import listener_jar, other_jar
+from tests.unit.listener_jars import listener_jar, other_jar, with_a_damaged_class
 
 AREA = Area(
     "The listener's jar",
@@ -59,3 +62,47 @@ def _(bench):
 def _(bench):
     bench.spark.jar.unlink()
     bench.spark.jar.symlink_to(bench.spark.jar)
+
+
+@fault("A class in the listener's jar is damaged, but not its directory", "listener_unavailable")
+def _(bench):
+    with_a_damaged_class(listener_jar(bench.spark.jar))
+
+
+@fault("The cached listener has the right size and zeros in it", "listener_unavailable")
+def _(bench):
+    bench.unset("listener_jar")
+    fetching.cache_folder().mkdir(parents=True)
+    with fetching.cached("2.13").open("wb") as file:
+        file.truncate(PINS["2.13"].size)
+
+
+@fault(
+    "Another process holds the cache for ever, and the task may fetch",
+    "listener_unavailable",
+    leaves=(".cache/sparklineage/.lock",),
+)
+def _(bench):
+    bench.unset("listener_jar")
+    bench.set("fetch_listener", True)
+    bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
+    bench.patch(".spark.submit.java.feature_version", lambda _: 17)
+    fetching.cache_folder().mkdir(parents=True)
+    held = locks.acquire(fetching.cache_folder())
+    bench.resources.callback(held.release)
+
+
+@fault(
+    "Spark's resolver hangs, and the task may fetch",
+    "listener_unavailable",
+    leaves=(".cache/sparklineage/.lock",),
+)
+def _(bench):
+    bench.unset("listener_jar")
+    bench.set("fetch_listener", True)
+    bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
+    bench.patch(".spark.submit.java.feature_version", lambda _: 17)
+    binary = bench.spark.home / "bin" / "spark-submit"  # which is not the one that runs the job
+    binary.parent.mkdir()
+    binary.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
+    binary.chmod(0o755)

@@ -136,7 +136,7 @@ def _(bench):
 @fault("The file of events is a folder", "capture_unavailable")
 def _(bench):
     bench.job["events"] = None
-    bench.meanwhile("pathlib.Path(location).mkdir()")
+    bench.meanwhile("pathlib.Path(location).unlink(); pathlib.Path(location).mkdir()")
 
 
 @fault("The file of events may not be read", "capture_unavailable")
@@ -152,7 +152,7 @@ def _(bench):
 @fault("The file of events is a link to itself", "capture_unavailable")
 def _(bench):
     bench.job["events"] = None
-    bench.meanwhile("pathlib.Path(location).symlink_to(location)")
+    bench.meanwhile("pathlib.Path(location).unlink(); pathlib.Path(location).symlink_to(location)")
 
 
 def _ends_application(line):

@@ -57,6 +57,12 @@ def _(bench):
     _script(bench, "sys.exit(7)")
 
 
+@fault("`spark-submit --version` hangs", NO_LISTENER)
+def _(bench):
+    bench.patch(".spark.submit.version_output.TASK_TIMEOUT_S", 0.5)
+    _script(bench, "time.sleep(60)")
+
+
 @fault("`spark-submit --version` prints bytes that are no text", NO_LISTENER)
 def _(bench):
     _script(bench, "sys.stdout.buffer.write(b'\\xff' * 9999); sys.exit(0)")

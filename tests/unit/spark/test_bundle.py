@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import retention
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.submit import observer_zip
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -24,6 +29,48 @@ def test_a_bundle_and_its_location_are_private(tmp_path):
     bundle = capture.create(tmp_path / "a" / "b", manifest())
     assert oct(bundle.path.stat().st_mode & 0o777) == "0o700"
     assert oct(bundle.path.parent.stat().st_mode & 0o777) == "0o700"
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077], ids=oct)
+def test_whatever_the_umask_a_bundle_is_this_users_alone(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        bundle = capture.create(tmp_path / "a" / "b", manifest())
+        observer_zip.write(bundle.path)
+        bundle.save()
+    finally:
+        os.umask(before)
+    modes = {path.name: oct(path.stat().st_mode & 0o077) for path in bundle.path.iterdir()}
+    names = [".lock", "events.ndjson", "manifest.json", "sparklineage_observer.zip"]
+    assert modes == dict.fromkeys(names, "0o0")
+    assert bundle.path.stat().st_mode & 0o077 == 0
+    assert capture.create(bundle.path.parent, manifest()).path  # and is accepted the next time
+
+
+def test_a_file_for_events_that_nobody_wrote_to_has_none(tmp_path):
+    bundle = capture.create(tmp_path, manifest())
+    assert bundle.events_path.read_bytes() == b""
+    assert list(bundle.events()) == []
+    assert bundle.report.malformed_lines == 0
+
+
+def test_a_link_in_the_place_of_the_manifest_is_not_followed(tmp_path):
+    bundle = capture.create(tmp_path / "captures", manifest())
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (bundle.path / ".manifest.json").symlink_to(precious)
+    with pytest.raises(CaptureError, match="manifest cannot be written"):
+        bundle.save()
+    assert precious.read_text() == "precious"
+
+
+def test_a_bundle_that_became_a_link_is_removed_without_what_it_leads_to(tmp_path):
+    bundle = capture.create(tmp_path / "captures", manifest())
+    precious = tmp_path / "precious"
+    bundle.path.rename(precious)
+    bundle.path.symlink_to(precious)
+    bundle.remove()
+    assert (precious / "manifest.json").exists()
 
 
 def test_a_bundle_is_read_as_it_was_written(tmp_path):
@@ -64,10 +111,64 @@ def test_a_location_that_is_a_link_of_somebody_else_is_refused(tmp_path):
         capture.create(location, manifest())
 
 
-def test_a_location_that_is_a_file_is_reported_with_the_option(tmp_path):
-    (tmp_path / "file").touch()
+def a_file(path):
+    path.touch()
+    return path
+
+
+def a_pipe(path):
+    os.mkfifo(path)
+    return path
+
+
+def a_device(_path):
+    return Path(os.devnull)
+
+
+def below_a_file(path):
+    path.touch()
+    return path / "captures"
+
+
+def a_link_to_itself(path):
+    path.symlink_to(path)
+    return path
+
+
+def below_a_link_to_itself(path):
+    path.symlink_to(path)
+    return path / "captures"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [a_file, a_pipe, a_device, below_a_file, a_link_to_itself, below_a_link_to_itself],
+    ids=lambda place: place.__name__,
+)
+def test_a_location_that_can_be_no_folder_is_reported_with_the_option(tmp_path, place):
+    location = place(tmp_path / "captures")
     with pytest.raises(CaptureError, match=r"Set \[sparklineage\] capture_location"):
-        capture.create(tmp_path / "file", manifest())
+        capture.create(location, manifest())
+    assert retention.sweep_at_times(location, older_than=timedelta(7), now=NOW) == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="root can search every folder, and become another")
+def test_a_location_below_a_folder_that_may_not_be_searched_is_reported(tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o700)
+    code = (
+        "import os, pathlib, sys\n"
+        "from airflow_provider_sparklineage.model.exceptions import CaptureError\n"
+        "from airflow_provider_sparklineage.spark.capture import bundle\n"
+        "os.setuid(12345)\n"
+        "try:\n"
+        "    bundle.create(pathlib.Path(sys.argv[1]), bundle.Manifest(application_run_id='r'))\n"
+        "except CaptureError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "locked" / "captures")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Permission denied" in done.stdout
+    assert "Set [sparklineage] capture_location" in done.stdout
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"garbage", b'{"application_run_id": 5}'])
@@ -80,6 +181,7 @@ def test_a_directory_without_a_readable_manifest_is_no_bundle(tmp_path, content)
 
 def test_events_that_cannot_be_read_are_an_error(tmp_path):
     bundle = capture.create(tmp_path, manifest())
+    bundle.events_path.unlink()
     bundle.events_path.mkdir()
     with pytest.raises(CaptureError, match="cannot be read"):
         list(bundle.events())

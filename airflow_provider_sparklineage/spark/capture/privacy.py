@@ -1,0 +1,57 @@
+"""Who else could replace what a folder holds.
+
+Spark is given files of a capture bundle to load and to write to. So nobody but the worker's user
+and root may be able to change the bundle, or to rename a folder on the way to it and put another
+one in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def exposed(folder: Path) -> Path | None:
+    """Give the first folder or link on the way to a folder that others can replace things in.
+
+    :return: None if there is none, so the folder is this user's alone
+    :raise OSError: if the folder is not there, or cannot be looked at
+    """
+    end = folder.stat()
+    for step, status in _steps(folder.absolute(), set()):
+        if status.st_uid not in (os.getuid(), 0):  # of a link: who says where it leads
+            return step
+        if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
+            continue
+        writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if writable and (os.path.samestat(status, end) or not _is_granted(step, status)):
+            return step
+    return None
+
+
+def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield all that is passed on the way to a path, from the root, and where links lead."""
+    for step in (*reversed(path.parents), path):
+        if step in passed:
+            continue
+        passed.add(step)
+        status = step.lstat()
+        yield step, status
+        if stat.S_ISLNK(status.st_mode):
+            yield from _steps(step.parent / step.readlink(), passed)
+
+
+def _is_granted(folder: Path, status: os.stat_result) -> bool:
+    """Whether it is on purpose that others can write to a folder above.
+
+    In images and on mounts the worker's own group can, which an administrator has put together. In
+    a pod everybody can write to a volume, and nobody but the pod's containers has it.
+    """
+    if status.st_mode & stat.S_IWOTH:
+        return "KUBERNETES_SERVICE_HOST" in os.environ and folder.is_mount()
+    return status.st_gid in (0, os.getegid(), *os.getgroups())
