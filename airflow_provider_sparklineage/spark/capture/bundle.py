@@ -54,6 +54,8 @@ if TYPE_CHECKING:
         ObservationReport,
     )
 
+# How long one that sweeps may hold a new bundle, while it sees that it is new.
+_SWEEPER_S = 2.0
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
 MANIFEST = "manifest.json"
@@ -269,7 +271,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         raise CaptureError(problem, fix) from error
     lock = None
     with suppress(OSError):  # no other try works here, and where there are no locks nothing sweeps
-        lock = locks.acquire(path)
+        lock = locks.acquire(path, _SWEEPER_S)
     bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()

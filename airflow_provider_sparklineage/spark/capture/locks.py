@@ -33,16 +33,19 @@ class Lock:
             self._handle = None
 
 
-def acquire(folder: Path, wait_s: float = 0.0) -> Lock | None:
-    """Lock a folder, whose lock file is made if there is none.
+def acquire(folder: Path, wait_s: float = 0.0, *, make: bool = True) -> Lock | None:
+    """Lock a folder.
 
     :param wait_s: how long to wait for another process that holds it
+    :param make: make the lock file if there is none; in a folder that somebody removes it would
+        be what is left
     :return: None if another process still holds it
-    :raise OSError: if the file cannot be made, or the file system knows no locks
+    :raise OSError: if the file is not there or cannot be made, or the file system knows no locks
     """
     ends = time.monotonic() + wait_s
     # Whoever else may write to the folder must not choose, by a link, what is made or locked.
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if make else 0)
+    handle = os.open(folder / LOCK, flags, 0o600)
     lock = Lock(handle)
     try:
         # Asked again and again: waiting in flock() itself has no limit.

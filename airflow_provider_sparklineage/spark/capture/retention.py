@@ -60,7 +60,7 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     may be a folder of many.
     """
     removed = 0
-    for folder in _own_bundles(location, locks.LOCK):
+    for folder in _own_bundles(location):
         with suppress(OSError):
             removed += _removed(folder, older_than, now)
     for place in folders_of_properties(location):
@@ -112,20 +112,21 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     :return: None if there is none, or if that try is still at work
     """
     found: list[CaptureBundle] = []
-    for folder in _own_bundles(location, capture.MANIFEST):
+    for folder in _own_bundles(location):
         with suppress(CaptureError):
             bundle = capture.load(folder)
             if _is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=_try_number, reverse=True):
-        lock = locks.acquire(bundle.path) if bundle.path else None
-        return replace(bundle, lock=lock) if lock else None
+        with suppress(FileNotFoundError):  # somebody removes it
+            lock = locks.acquire(bundle.path, make=False) if bundle.path else None
+            return replace(bundle, lock=lock) if lock else None
     return None
 
 
-def _own_bundles(location: Path, name: str) -> Iterator[Path]:
-    """Yield the folders with a file of that name that are bundles, and this user's."""
-    for folder in (file.parent for file in location.glob(f"*/{name}")):
+def _own_bundles(location: Path) -> Iterator[Path]:
+    """Yield the folders that are bundles, and this user's."""
+    for folder in location.glob("*-*"):
         with suppress(OSError):
             if capture.is_name(folder.name) and _is_own(folder.lstat(), stat.S_IFDIR):
                 yield folder
@@ -142,12 +143,17 @@ def _is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
 
 
 def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
-    lock = locks.acquire(folder)
+    try:
+        lock = locks.acquire(folder, make=False)
+    except FileNotFoundError:
+        if now - _modified(folder.lstat()) > _YOUNG:
+            folder.rmdir()  # empty, as a network file system leaves what is removed while locked
+        return False
     if lock is None:
         return False
     try:
         ended = _ended(folder)
-        since = ended or max(_modified(path.lstat()) for path in folder.iterdir())
+        since = ended or max(_modified(p.lstat()) for p in (folder / locks.LOCK, *folder.iterdir()))
         if now - since <= (older_than if ended else max(older_than, _YOUNG)):
             return False
         capture.remove(folder)

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import retention
+from airflow_provider_sparklineage.spark.capture import locks, retention
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.submit import observer_zip
 
@@ -77,6 +79,20 @@ def test_a_bundle_is_read_as_it_was_written(tmp_path):
     task = TaskIdentity("d", "t", "r", 1)
     bundle = capture.create(tmp_path, manifest(task=task, started=NOW))
     assert capture.load(bundle.path).manifest == bundle.manifest
+
+
+def test_a_new_bundle_is_held_even_if_one_that_sweeps_looks_at_it_first(tmp_path, monkeypatch):
+    make = tempfile.mkdtemp
+
+    def made_and_looked_at(**kwargs):
+        path = make(**kwargs)
+        threading.Timer(0.3, locks.acquire(Path(path)).release).start()
+        return path
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_looked_at)
+    bundle = capture.create(tmp_path, manifest())
+    assert bundle.lock is not None
+    assert locks.acquire(bundle.path) is None
 
 
 def test_two_bundles_of_one_try_are_two_directories(tmp_path):

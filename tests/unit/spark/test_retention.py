@@ -81,6 +81,27 @@ def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
     assert left(tmp_path) == set()
 
 
+@pytest.mark.parametrize(("hours", "stays"), [(2, False), (0.5, True)])
+def test_an_empty_folder_that_a_network_file_system_left_of_a_bundle_goes_an_hour_later(
+    tmp_path, hours, stays
+):
+    left_over = tmp_path / "shop.revenue-try1-abcdefgh"
+    left_over.mkdir()
+    os.utime(left_over, ((NOW - timedelta(hours=hours)).timestamp(),) * 2)
+    retention.sweep(tmp_path, older_than=timedelta(0), now=NOW)
+    assert left_over.exists() is stays
+
+
+def test_a_bundle_that_disappears_while_it_is_swept_is_not_made_again(tmp_path, monkeypatch):
+    gone = bundle(tmp_path, ended=NOW - timedelta(days=8))
+    other = bundle(tmp_path, ended=NOW - timedelta(days=8))
+    monkeypatch.setattr(retention, "_own_bundles", lambda _: [gone.path, other.path])
+    gone.remove()
+    other.release()
+    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert left(tmp_path) == set()
+
+
 @pytest.mark.parametrize("name", ["sparklineage", "poetry", "try-outs", "tryst-abcdefgh"])
 def test_folders_of_others_that_have_a_lock_of_that_name_stay(tmp_path, name):
     """A capture location can be a folder that others use: /tmp, or ~/.cache with our own jars."""
