@@ -240,7 +240,7 @@ def _condition(condition: Mapping[str, Any]) -> str:
 def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]]) -> str:
     """Name the partitions of a subset: all of a few, else the first, the last and how many."""
     names = [
-        str(p.get("identifier") or "/".join(f"{k}={v}" for k, v in p["dimensions"].items()))
+        str(p.get("identifier") or "/".join(f"{k}={v}" for k, v in _values(p).items()))
         for p in partitions
     ]
     if not names:
@@ -249,6 +249,10 @@ def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]])
         return ", ".join(names)
     written = (dataset.get("facets") or {}).get("sparkLineage_partitions") or {}
     return str(written.get("summary") or f"{names[0]} … {names[-1]} ({len(names)} partitions)")
+
+
+def _values(partition: Mapping[str, Any]) -> Mapping[str, Any]:
+    return partition.get("dimensions") or {}
 
 
 def _below(name: str, location: str) -> str:

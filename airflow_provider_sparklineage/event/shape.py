@@ -37,7 +37,7 @@ class _ColumnSources(msgspec.Struct):
 
 
 class _ColumnLineage(msgspec.Struct):
-    fields: dict[str, _ColumnSources | None] | None = None
+    fields: dict[str, _ColumnSources] | None = None
     dataset: list[_InputField] | None = None
 
 
@@ -75,6 +75,15 @@ class _Condition(msgspec.Struct):
     comparison: str | None = None
     field: str | None = None
     value: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = {
+            "binary": (self.left, self.operator, self.right),
+            "compare": (self.left, self.comparison, self.right),
+        }
+        if None in parts.get(self.type or "", ()):
+            msg = f"A condition of the type {self.type} is incomplete"
+            raise ValueError(msg)
 
 
 class _Subset(msgspec.Struct):

@@ -59,6 +59,9 @@ def checked(documents: object, lines: LineNumbers) -> tuple[CheckedRule, ...]:
         given = msgspec.convert(documents, tuple[_RuleDocument, ...])
     except msgspec.ValidationError as e:
         raise lines.error(*_explained(str(e))) from e
+    except UnicodeEncodeError as e:
+        problem = "a text has half of a surrogate pair, which is no character"
+        raise lines.error((), problem, "Write the character itself") from e
     rules = _Rules(lines)
     return tuple(rules.rule(document, (n,)) for n, document in enumerate(given))
 

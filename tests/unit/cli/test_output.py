@@ -151,6 +151,13 @@ DAMAGE = {
         lambda e: e["outputs"][0]["facets"].update(columnLineage=[]),
         "Expected `object | null`, got `array` - at `$.outputs[0].facets.columnLineage`",
     ),
+    "a condition of which a side is missing": (
+        lambda e: e["inputs"][0].update(
+            inputFacets={"subset": {"inputCondition": {"type": "binary", "left": {}}}}
+        ),
+        "A condition of the type binary is incomplete - at "
+        "`$.inputs[0].inputFacets.subset.inputCondition`",
+    ),
     "no datasets": (lambda e: e.update(inputs=5), "its inputs are no list of datasets"),
 }
 

@@ -339,3 +339,11 @@ def test_wrong_documents_of_a_manifest_are_refused_with_rule_and_key(documents, 
     with pytest.raises(RulesError) as error:
         PartitionRules.of(documents)
     assert message in str(error.value)
+
+
+def test_half_of_a_surrogate_pair_in_a_rules_file_is_an_error_of_the_file(tmp_path):
+    file = tmp_path / "rules.yaml"
+    file.write_text('- dataset: /lake/x\n  "\\ud800": x\n')
+    with pytest.raises(RulesError, match="half of a surrogate pair") as error:
+        load(file)
+    assert str(file) in str(error.value)
