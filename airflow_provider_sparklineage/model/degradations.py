@@ -23,6 +23,8 @@ class DegradationCode(StrEnum):
     """The driver does not run on this worker, so its events could not be collected."""
     EXTENSION_UNAVAILABLE = "extension_unavailable"
     """A jar that extends the listener could not be added; the job ran without it."""
+    TRANSPORT_LEFT_OUT = "transport_left_out"
+    """A secret of the job's own transport could not be kept from its arguments otherwise."""
     SUBMISSION_RESUMED = "submission_resumed"
     """The job had been submitted by an earlier try, and this one waited for its end."""
     CAPTURE_UNAVAILABLE = "capture_unavailable"

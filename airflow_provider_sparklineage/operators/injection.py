@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.spark.submit import (
     fetching,
     listener_selection,
     observer_zip,
+    transport,
 )
 from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
@@ -83,14 +84,36 @@ def resolved(
     spark = listener_selection.spark_of(
         target.spark_binary, env, settings.spark_version, in_task=True
     )
+    return ResolvedSubmission(_with_file(submission, target, spark.home, env), spark, env)
+
+
+def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
+    """Move secrets of the user's transport to a file, where nothing else is to be added.
+
+    :raise ListenerError: if it is not known which file that one would replace
+    """
+    env = distribution.environment(submission.env_vars)
+    spark = distribution.find(target.spark_binary, env)
+    found = _with_file(submission, target, spark.home if spark else None, env)
+    return transport.without_secrets(found)
+
+
+def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
+    """Add Airflow's transport, where the task is to give it to Spark and the job has none."""
+    if any(key.startswith(transport.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
+        return submission
+    return submission.with_conf(target.transport)
+
+
+def _with_file(
+    submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
+) -> Submission:
+    """Find the properties that a submission has from a file, and its transport."""
     if target.properties_file:
         properties = distribution.read_properties(Path(target.properties_file))
     else:
-        properties = spark.defaults(env)
-    found = replace(submission, file_properties=properties)
-    if not any(key.startswith("spark.openlineage.transport") for key in found.keys()):  # noqa: SIM118  (method)
-        found = found.with_conf(target.transport)
-    return ResolvedSubmission(found, spark, env)
+        properties = distribution.defaults(home, env)
+    return with_transport(replace(submission, file_properties=properties), target)
 
 
 def injected(

@@ -267,10 +267,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             application=operator.application or "",
             env_vars=dict(operator.env_vars or {}),
         )
-        after = capture.inject(submission, target, context)
+        after, properties_file = capture.inject(submission, target, context)
         if after is submission:
             return
-        properties_file = capture.properties_file(after)
         operator._hook = None  # noqa: SLF001  (an earlier execution's has that one's arguments)
         operator.conf = dict(after.conf)
         operator.jars = after.jars

@@ -176,7 +176,8 @@ class Try:
     ) -> TryCapture | None:
         """Begin to capture; raises only if the try is strict, before anything is submitted.
 
-        :param inject: puts the listener into the operator's submission
+        :param inject: puts the listener into the operator's submission; where there is no bundle it
+            only takes secrets from the arguments
         :return: None if there is not even a manifest; a warning has the reason
         """
         # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
@@ -202,10 +203,9 @@ class Try:
             self._without_lineage(f"It could not be set up ({type(error).__name__}: {error}).")
             return None
         try:
-            if wrong is None:
-                inject(capture)
-            else:
+            if wrong is not None:
                 capture.without_bundle(wrong)
+            inject(capture)
         except Exception as error:
             if strict:
                 capture.abandon()

@@ -7,11 +7,8 @@ submitted.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,14 +33,17 @@ from airflow_provider_sparklineage.operators.injection import (
     SubmitTarget,
     injected,
     resolved,
+    with_transport,
+    without_secrets,
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked_message
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import retention
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-from airflow_provider_sparklineage.spark.submit import distribution, transport
+from airflow_provider_sparklineage.spark.submit import transport
 from airflow_provider_sparklineage.spark.submit.injection import injected_names
 from airflow_provider_sparklineage.spark.submit.plain_paths import Links
+from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -71,7 +71,7 @@ class TryCapture:
         """All that the job is submitted with; None where that could not be found out."""
         self.is_submitted = False
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
-        self._properties_file: Path | None = None
+        self._properties_file = PropertiesFile()
         self._links = Links(bundle.path)
 
     @classmethod
@@ -90,39 +90,61 @@ class TryCapture:
             without.degrade(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
             return without
 
-    def inject(self, submission: Submission, target: SubmitTarget, context: Context) -> Submission:
-        """Give the submission with the listener in it, or the same one with a degradation noted.
+    def inject(
+        self, submission: Submission, target: SubmitTarget, context: Context
+    ) -> tuple[Submission, str | None]:
+        """Give the submission with the listener in it, or one without it and a degradation noted.
 
+        :return: with the properties file that it needs, if any
         :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
         """
-        before: ResolvedSubmission | None = None
-        try:
-            before = resolved(submission, target, self.settings)
-            mask(*transport.secrets(before.submission))
-            if self.bundle.path is not None:
+        if self.bundle.path is not None:  # else a degradation has the reason
+            try:
+                before = resolved(submission, target, self.settings)
+                mask(*transport.secrets(before.submission))
                 return self._injected(before, target, context)
+            except Exception as error:
+                if self.settings.strict:
+                    raise
+                self._refused(error)
+        return self._protected(submission, target)
+
+    def _protected(
+        self, submission: Submission, target: SubmitTarget
+    ) -> tuple[Submission, str | None]:
+        """Keep the secrets of the user's transport from the arguments: all users can read those."""
+        try:
+            safe = without_secrets(submission, target)
+            mask(*transport.secrets(safe))
+            return safe, self._file_of(safe)
         except Exception as error:
-            if self.settings.strict:
-                raise
-            self._refused(error)
-        # The user's keys are protected all the same, unless their file could not be read.
-        return submission if before is None else transport.without_secrets(before.submission)
+            log.debug("Secrets cannot be moved to a file.", exc_info=True)
+            reason = str(error)
+        given = with_transport(submission, target)
+        mask(*transport.secrets(given))
+        after = transport.left_out(given)
+        if after is not given:
+            self.degrade(
+                DegradationCode.TRANSPORT_LEFT_OUT,
+                "The job was submitted without its own OpenLineage transport, which has a secret "
+                f"that nothing but its arguments could have passed on: {reason}",
+            )
+        return after, None
 
     def _refused(self, error: Exception) -> None:
         log.debug("Injecting the listener failed.", exc_info=error)
-        if self.bundle.path is None:  # a degradation has the reason
-            return
         code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
         known = isinstance(error, SparkLineageError)
         self.degrade(code, str(error) if known else f"{type(error).__name__}: {error}")
 
     def _injected(
         self, before: ResolvedSubmission, target: SubmitTarget, context: Context
-    ) -> Submission:
+    ) -> tuple[Submission, str | None]:
         given = before.submission
         self.spark_properties = {key: given.value(key) or "" for key in sorted(given.keys())}
         defaults = self._defaults(given, context)
         after = injected(before, target, self.bundle, self.settings, defaults, self._links)
+        properties_file = self._file_of(after.submission)
         for code, problem in after.degradations:
             self.degrade(code, problem)
         versions = {"spark": before.spark.version, "scala": before.spark.scala}
@@ -130,7 +152,7 @@ class TryCapture:
             injected=injected_names(given, after.submission),
             versions={**self.bundle.manifest.versions, **versions},
         )
-        return after.submission
+        return after.submission, properties_file
 
     def declare(self, declared: Declared) -> None:
         """Note what the task declares of its datasets."""
@@ -156,21 +178,17 @@ class TryCapture:
         )
         return own | {key: value for key, value in parents.items() if key not in known}
 
-    def properties_file(self, submission: Submission) -> str | None:
-        """Write the properties file that a submission needs, if any, readable for this user only.
+    def _file_of(self, submission: Submission) -> str | None:
+        """Write the properties file that a submission needs, if any.
 
-        It contains all properties of the file that it replaces: Spark reads only one.
+        :raise CaptureError: if no folder takes it
         """
         if submission.new_file is None:
             return None
-        handle, name = tempfile.mkstemp(  # which makes it 0600
-            prefix=retention.PROPERTIES_PREFIX,
-            dir=None if self.bundle.path is None else self.settings.capture_location,
-        )
-        self._properties_file = Path(name)
-        os.close(handle)
-        distribution.write_properties(self._properties_file, submission.new_file)
-        return name
+        folders = retention.folders_of_properties(self.settings.capture_location)
+        if self.bundle.path is None:  # the location may be why
+            folders = folders[1:]
+        return self._properties_file.write(submission.new_file, folders)
 
     def abandon(self) -> None:
         """Leave nothing behind of a try that is not going to be submitted."""
@@ -188,10 +206,9 @@ class TryCapture:
         self.degrade(DegradationCode.INJECTION_FAILED, problem)
 
     def remove_own_files(self) -> None:
-        """Remove what only the job needed: links, and what :meth:`properties_file` wrote."""
+        """Remove what only the job needed: links, and the properties file."""
         self._links.remove()
-        if self._properties_file is not None:
-            self._properties_file.unlink(missing_ok=True)
+        self._properties_file.remove()
 
     def resumed(self) -> None:
         """Go on with the bundle of the try that submitted the job, if it can be found.

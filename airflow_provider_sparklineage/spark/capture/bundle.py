@@ -259,7 +259,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         for missing in [folder for folder in location.parents if not folder.exists()][::-1]:
             missing.mkdir(mode=0o755, exist_ok=True)  # also where the umask is 0
         location.mkdir(mode=0o700, exist_ok=True)
-        _require_private(location)
+        require_private(location)
         prefix = "try-"
         if manifest.task:
             task = manifest.task
@@ -308,7 +308,7 @@ def this_worker() -> Worker:
     return Worker(socket.gethostname(), os.getpid())
 
 
-def _require_private(location: Path) -> None:
+def require_private(location: Path) -> None:
     """Refuse a location in which somebody else could have put, or could replace, a bundle."""
     if (found := exposed(location)) is None:
         return

@@ -46,7 +46,9 @@ def folders_of_properties(location: Path) -> tuple[Path, ...]:
 
     :param location: of the bundles
     """
-    folders = (location, Path(tempfile.gettempdir()), Path("/dev/shm"))  # noqa: S108  (files in it are 0600)
+    folders = [location, Path("/dev/shm")]  # noqa: S108  (files in it are 0600)
+    with suppress(FileNotFoundError):  # there is none that can be written to
+        folders.insert(1, Path(tempfile.gettempdir()))
     return tuple(dict.fromkeys(folders))
 
 

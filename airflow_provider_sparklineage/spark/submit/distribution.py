@@ -49,22 +49,26 @@ class SparkDistribution:
         return tuple(sorted(jars, key=lambda jar: jar.name))  # paths compare ten times as slowly
 
     def defaults(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Properties of ``spark-defaults.conf``, which is read if there is no other file.
+        """Properties of ``spark-defaults.conf``, see :func:`defaults`."""
+        return defaults(self.home, env)
 
-        :raise ListenerError: if it is not known where that file would be
-        """
-        folder = env.get("SPARK_CONF_DIR") or (self.home and self.home / "conf")
-        if not folder:
-            problem = (
-                "Which spark-defaults.conf spark-submit reads is not known, and its properties "
-                "must not be overridden."
-            )
-            fix = (
-                "Set SPARK_HOME or SPARK_CONF_DIR on the worker, or give the task a "
-                "properties_file."
-            )
-            raise ListenerError(problem, fix)
-        return read_properties(Path(folder) / "spark-defaults.conf")
+
+def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
+    """Properties of ``spark-defaults.conf``, which is read if there is no other file.
+
+    :raise ListenerError: if it is not known where that file would be
+    :raise OSError: if it is there and cannot be read
+    :raise ValueError: if it is no properties file
+    """
+    folder = env.get("SPARK_CONF_DIR") or (home and home / "conf")
+    if not folder:
+        problem = (
+            "Which spark-defaults.conf spark-submit reads is not known, and its properties must "
+            "not be overridden."
+        )
+        fix = "Set SPARK_HOME or SPARK_CONF_DIR on the worker, or give the task a properties_file."
+        raise ListenerError(problem, fix)
+    return read_properties(Path(folder) / "spark-defaults.conf")
 
 
 def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
@@ -120,14 +124,15 @@ def declared(text: str) -> tuple[str, str]:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a Java properties file as Spark does (values trimmed); a missing one is empty.
+    """Read a Java properties file as Spark does (values trimmed); what is no file is empty.
 
     :raise OSError: if it is there and cannot be read
     :raise ValueError: if it is no properties file
     """
-    if not path.exists():
+    if not (path.is_file() or path.is_dir()):  # a folder is an error, a pipe would be waited for
         return {}
-    with path.open(encoding="utf-8") as file:  # org.apache.spark.util.Utils.getPropertiesFromFile
+    # org.apache.spark.util.Utils.getPropertiesFromFile, whose reader replaces what is no UTF-8.
+    with path.open(encoding="utf-8", errors="replace") as file:
         loaded: dict[str, str] = javaproperties.load(file)
     return {key: value.strip(_TRIMMED) for key, value in loaded.items()}
 

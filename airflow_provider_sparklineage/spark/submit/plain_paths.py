@@ -35,6 +35,15 @@ def is_plain(path: Path) -> bool:
     return all(_PLAIN.fullmatch(str(p)) is not None for p in (path, path.resolve()))
 
 
+def require_plain(path: Path) -> None:
+    """Refuse a path that is not plain.
+
+    :raise CaptureError: names the character that is in the way
+    """
+    if not is_plain(path):
+        raise CaptureError(_misread(path), _FIX)
+
+
 def is_plain_url(url: str) -> bool:
     """Whether Spark takes a URL in a list for this one URL."""
     return _URL.fullmatch(url) is not None

@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import os
 import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -106,6 +107,19 @@ def without_secrets(submission: Submission) -> Submission:
     if moved:
         submission = submission.without_conf(*moved).with_file(moved, set())
     return _redacting(submission)
+
+
+def left_out(submission: Submission) -> Submission:
+    """Leave the transport out of the arguments, if a secret is in it, so that nothing is sent.
+
+    All of it: without a key the listener would send in vain, and without a URL throw each time.
+    What the file has of a transport stays there, and a type among the arguments wins.
+    """
+    argued = {key: str(v) for key, v in submission.conf.items() if key.startswith(TRANSPORT)}
+    if all(is_public(key, value) for key, value in argued.items()):
+        return submission
+    nowhere = {f"{TRANSPORT}type": "file", f"{TRANSPORT}location": os.devnull}
+    return submission.without_conf(*argued).with_conf(nowhere)
 
 
 _SHORTEST = 6
