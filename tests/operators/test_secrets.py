@@ -114,7 +114,7 @@ def backend():
 
 
 @pytest.fixture
-def environment(spark_submit, planted, backend, monkeypatch, tmp_path):
+def environment(spark_submit, planted, backend, masker, monkeypatch, tmp_path):
     """Plant in connections, variables, configuration and files."""
     p = planted
 
@@ -147,6 +147,7 @@ def environment(spark_submit, planted, backend, monkeypatch, tmp_path):
     )
     connection("warehouse", conn_type="postgres", password=p("another connection"))
     monkeypatch.setenv("AIRFLOW_VAR_API_TOKEN", p("a variable"))
+    masker.add_mask(p("event, a masked value"))
     monkeypatch.setenv(
         "AIRFLOW__OPENLINEAGE__TRANSPORT",
         json.dumps(
@@ -521,13 +522,12 @@ def with_defaults(**_):
     ],
 )
 def test_no_secret_of_a_run_comes_out_where_the_stock_operator_shows_none(
-    environment, planted, backend, run, capsys, tmp_path, monkeypatch, masker, change, ends, relay
+    environment, planted, backend, run, capsys, tmp_path, monkeypatch, change, ends, relay
 ):
     script = json.loads(environment.script.read_text())
     environment.script.write_text(json.dumps({**script, "exit": ends}))
     changed = change(p=planted, tmp_path=tmp_path, monkeypatch=monkeypatch, backend=backend)
     given = {**arguments(planted), **changed}
-    masker.add_mask(planted("event, a masked value"))
     stock = planted.leaks(run(SparkSubmitOperator(**given)))
     with DAG("shop", schedule=None):
         task = SparkLineageSubmitOperator(
