@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# What zipfile and the libraries below it raise of content that is none of an archive's.
+# What zipfile and the libraries below it raise of content that is none of an archive's. A disk that
+# fails now may do better the next time, so an OSError is nothing to remember.
 _DAMAGED = (
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError),
-    *(NotImplementedError, RuntimeError, ValueError, OverflowError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, OverflowError),
 )
 
 
@@ -63,8 +64,8 @@ def _found(jar: Path, before: Verified | None) -> Verified:
     with jar.open("rb") as content:
         file = _identity(os.fstat(content.fileno()))  # as it was before it is read
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    if before is not None and before.sha256 == sha256:
-        return Verified(file, sha256, before.problem)
+    if before is not None and before.sha256 == sha256 and not before.problem:
+        return Verified(file, sha256)
     if sha256 in {pin.sha256 for pin in PINS.values()}:
         return Verified(file, sha256)
     return Verified(file, sha256, _damage(jar))
