@@ -19,6 +19,13 @@ from airflow_provider_sparklineage.lineage.application.canonical_names import wi
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
+from airflow_provider_sparklineage.model.budget import (
+    MORE_TIME,
+    TOO_LONG,
+    UNLIMITED,
+    Budget,
+    SpentError,
+)
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.outcome import Outcome
@@ -26,7 +33,7 @@ from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageFor
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
@@ -34,27 +41,35 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord
 
 
-def task_lineage(
-    bundle: CaptureBundle, past_deadline: Callable[[], bool] = lambda: False
-) -> TaskLineage:
+MAX_PARTITIONS = 500_000
+"""Of all that was observed; each takes about 1 KB."""
+
+_FOR_READING = 0.5
+_FOR_OBSERVATIONS = 0.5
+
+
+def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
     """Read and merge a bundle.
 
-    :param past_deadline: asked before each event; when it says True, what was read
-        until then is merged
+    :param budget: half of it is for reading; what was read until then is merged
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
     locator = manifest.locator
-    application = accumulate(bundle.events(past_deadline), manifest.application_run_id)
+    reading = budget.part(_FOR_READING)
+    application = accumulate(bundle.events(reading.is_spent), manifest.application_run_id)
     application = with_canonical_names(application, locator)
-    observations, met_observing = _observed(bundle, application, locator, past_deadline)
+    observations, met_observing = _observed(
+        bundle, application, locator, budget.part(_FOR_OBSERVATIONS)
+    )
     lineage = merge(
         application,
         outcome_of(bundle, application),
         declared_inputs=manifest.declared_inputs,
-        past_deadline=past_deadline,
+        budget=budget,
         declared_outputs=manifest.declared_outputs,
         observations=observations,
         expectations=manifest.expectations,
@@ -119,15 +134,22 @@ def _observed(
     bundle: CaptureBundle,
     application: SparkApplication,
     locator: Locator,
-    past_deadline: Callable[[], bool],
+    budget: Budget,
 ) -> tuple[Observations | None, list[Degradation]]:
-    """Read what the observer wrote; None if there was no observer that did."""
+    """Read what the observer wrote, all of it or nothing: partitions of a part would be wrong.
+
+    :return: None for the observations, if there are none
+    """
     report = ObservationReport()
     try:
-        records = list(bundle.observations(report, past_deadline))
+        records = _bounded(bundle.observations(report, budget.is_spent))
     except CaptureError as error:  # the events are as good as they are without
         return None, [Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))]
-    if not records and not report.malformed_lines and not report.cut:
+    except SpentError as reason:
+        return None, [_unobserved(reason)]
+    if report.cut:
+        return None, [_unobserved(TOO_LONG)]
+    if not records and not report.malformed_lines:
         # A job that dies before it makes a session is recognised by the lack of events already.
         if "py_files" in bundle.manifest.injected and application.events:
             return None, [
@@ -142,8 +164,39 @@ def _observed(
     identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
     for dataset in datasets:
         identities[dataset.name] |= dataset.symlinks
-    observations = bind(records, identities, locator)
+    try:
+        observations = bind(records, identities, locator, budget)
+    except SpentError as reason:
+        return None, [_unobserved(reason)]
     return observations, _observation_troubles(report, observations)
+
+
+def _bounded(records: Iterable[ObservationRecord]) -> list[ObservationRecord]:
+    """List records.
+
+    :raise SpentError: if they have more partitions than may be in memory
+    """
+    found, partitions = [], 0
+    for record in records:
+        layouts = [
+            *(layout for read in record.reads for layout in read.layouts or ()),
+            *(layout for write in record.writes for layout in (*write.layouts, *write.removed)),
+        ]
+        partitions += sum(len(layout.partitions) for layout in layouts)
+        if partitions > MAX_PARTITIONS:
+            msg = f"they are more than {MAX_PARTITIONS}"
+            raise SpentError(msg)
+        found.append(record)
+    return found
+
+
+def _unobserved(reason: object) -> Degradation:
+    fix = f"; {MORE_TIME}" if str(reason) == TOO_LONG else ""
+    return Degradation(
+        DegradationCode.COLLECTION_CUT,
+        "The partitions that were observed were left out, and those that the listener reports are "
+        f"used, because {reason}{fix}.",
+    )
 
 
 def _observation_troubles(
@@ -165,15 +218,7 @@ def _observation_troubles(
             "Read or written, but no dataset in the listener's events: {}.",
         ),
     )
-    troubles = [Degradation(code, text.format(met)) for met, code, text in problems if met.count]
-    if report.cut:
-        troubles.append(
-            Degradation(
-                DegradationCode.COLLECTION_CUT,
-                f"Collecting took too long, and not all that was observed was read; {_MORE_TIME}.",
-            )
-        )
-    return troubles
+    return [Degradation(code, text.format(met)) for met, code, text in problems if met.count]
 
 
 def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
@@ -184,14 +229,17 @@ def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
 
 
 def merged_event(
-    bundle: CaptureBundle, lineage: TaskLineage, mask: Callable[[str], str] = str
+    bundle: CaptureBundle,
+    lineage: TaskLineage,
+    mask: Callable[[str], str] = str,
+    budget: Budget = UNLIMITED,
 ) -> Event:
     """Make the merged RunEvent.
 
     :param mask: hides the secrets in a text; Airflow knows them
     """
     representation = bundle.manifest.representation
-    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage))
+    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage), budget)
 
 
 def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:
@@ -245,12 +293,6 @@ def _incomplete(application: SparkApplication) -> list[Degradation]:
     return missing
 
 
-_MORE_TIME = (
-    "raise [sparklineage] collect_timeout, or see the whole with `sparklineage show` on the "
-    "capture bundle"
-)
-
-
 def _read_troubles(report: ReadReport, application: SparkApplication) -> list[Degradation]:
     troubles = []
     if application.foreign_events:
@@ -259,6 +301,14 @@ def _read_troubles(report: ReadReport, application: SparkApplication) -> list[De
                 DegradationCode.FOREIGN_EVENTS,
                 f"{application.foreign_events} event(s) in the file are of another application "
                 f"than {application.run_id} and were left out.",
+            )
+        )
+    if application.left_out:
+        what = ", ".join(f"{count} {what}" for what, count in sorted(application.left_out.items()))
+        troubles.append(
+            Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"The events are more than merging keeps in memory, and {what} were left out.",
             )
         )
     if report.torn:
@@ -282,7 +332,7 @@ def _read_troubles(report: ReadReport, application: SparkApplication) -> list[De
         troubles.append(
             Degradation(
                 DegradationCode.COLLECTION_CUT,
-                f"Collecting took too long and ended after {report.events} events; {_MORE_TIME}.",
+                f"Collecting took too long and ended after {report.events} events; {MORE_TIME}.",
             )
         )
     return troubles

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
@@ -18,9 +20,13 @@ from airflow_provider_sparklineage.model.subset import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sparklineage.lineage.columns import Edges
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.lineage.partitions.selection import Selected
+
+    Hide = Callable[[str], str]
 
 HIDDEN = "?"
 """Stands for a literal."""
@@ -48,55 +54,68 @@ def hidden(text: str) -> str:
     return made + text[done:]
 
 
-def without_literals(lineage: TaskLineage) -> TaskLineage:
+def without_literals(lineage: TaskLineage, budget: Budget = UNLIMITED) -> TaskLineage:
     """Hide the literals in what a task's lineage describes as SQL.
 
     This is done before the event is made of it, for the event repeats conditions in summaries.
     Partitions and locations stay: they are what the event is about.
+
+    :param budget: when nothing is left, texts are hidden as a whole, and a degradation reports it
     """
+
+    def hide(text: str) -> str:
+        return HIDDEN if budget.is_spent() else hidden(text)
+
+    inputs = tuple(_dataset(d, hide) for d in lineage.inputs)
+    outputs = tuple(_dataset(d, hide) for d in lineage.outputs)
+    cut = (_CUT,) if budget.is_spent() else ()
     return replace(
-        lineage,
-        inputs=tuple(map(_dataset, lineage.inputs)),
-        outputs=tuple(map(_dataset, lineage.outputs)),
+        lineage, inputs=inputs, outputs=outputs, degradations=(*lineage.degradations, *cut)
     )
 
 
-def _dataset(dataset: LineageDataset) -> LineageDataset:
+_CUT = Degradation(
+    DegradationCode.COLLECTION_CUT,
+    f"Hiding literals took too long, so some texts are hidden as a whole; {MORE_TIME}.",
+)
+
+
+def _dataset(dataset: LineageDataset, hide: Hide) -> LineageDataset:
     columns = dataset.columns and ColumnLineage(
-        {name: _edges(edges) for name, edges in dataset.columns.fields.items()},
-        _edges(dataset.columns.dataset),
+        {name: _edges(edges, hide) for name, edges in dataset.columns.fields.items()},
+        _edges(dataset.columns.dataset, hide),
     )
-    return replace(dataset, columns=columns, selected=_selected(dataset.selected))
+    return replace(dataset, columns=columns, selected=_selected(dataset.selected, hide))
 
 
-def _edges(edges: Edges) -> Edges:
+def _edges(edges: Edges, hide: Hide) -> Edges:
     return {
         column: tuple(
-            t._replace(description=hidden(t.description)) if t.description else t for t in given
+            t._replace(description=hide(t.description)) if t.description else t for t in given
         )
         for column, given in edges.items()
     }
 
 
-def _selected(selected: Selected) -> Selected:
+def _selected(selected: Selected, hide: Hide) -> Selected:
     condition = selected.condition
     if condition is None or (
         selected.partitions is not None
         and condition == Description(extent(selected.partitions).summary)
     ):
         return selected
-    return replace(selected, condition=_condition(condition))
+    return replace(selected, condition=_condition(condition, hide))
 
 
-def _condition(condition: Condition) -> Condition:
+def _condition(condition: Condition, hide: Hide) -> Condition:
     match condition:
         case Partitions() | Locations():
             return condition
         case Compare():
             return replace(condition, value=HIDDEN)
         case Description(text):
-            return Description(hidden(text))
+            return Description(hide(text))
         case Binary(operator, left, right):
-            return Binary(operator, _condition(left), _condition(right))
+            return Binary(operator, _condition(left, hide), _condition(right, hide))
         case _:
             assert_never(condition)

@@ -28,15 +28,19 @@ from airflow_provider_sparklineage.event.partition_facets import (
     output_facets,
     partitioning_facets,
 )
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
-    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
-    from airflow_provider_sparklineage.model.degradations import Degradation
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 
@@ -45,18 +49,28 @@ def made(
     report: ReadReport | None = None,
     representation: Representation = DEFAULT_REPRESENTATION,
     header: Header | None = None,
+    budget: Budget = UNLIMITED,
 ) -> Event:
     """Make the event of a task's lineage, before any step.
 
     :param report: what reading the events met; None before the job has run: then there is no
         capture facet, and no partition check, for there is nothing to check
     :param header: None for Airflow's hooks, which fill it in themselves
+    :param budget: for this; when nothing is left, datasets have no facets
     """
     if representation.redact_literals:
         from airflow_provider_sparklineage.event.literals import without_literals
 
-        lineage = without_literals(lineage)
-    inputs, outputs = lineage.inputs, lineage.outputs
+        lineage = without_literals(lineage, budget.part(_FOR_LITERALS))
+    lost: list[Degradation] = []
+    bare = representation.bare_partitions
+    room = _Room(budget)
+    inputs: list[LineageDataset] = []
+    outputs: list[LineageDataset] = []
+    made_outputs = [
+        _output(d, lost, bare_partitions=bare) for d in room.taken(lineage.outputs, outputs)
+    ]
+    made_inputs = [_input(d, lost) for d in room.taken(lineage.inputs, inputs)]
     run_facets: Facets = {}
     job_facets: Facets = {}
     if report is not None:
@@ -65,16 +79,55 @@ def made(
         run_facets[CAPTURE_KEY] = capture_facet(lineage, report)
     if representation.explicit_lineage and (explicit := lineage_facet(outputs)):
         job_facets[LINEAGE_KEY] = explicit
-    lost: list[Degradation] = []
-    bare = representation.bare_partitions
     event = replaced(
         empty(header, lineage.outcome),
-        inputs=[_input(d, lost) for d in inputs],
-        outputs=[_output(d, lost, bare_partitions=bare) for d in outputs],
+        inputs=made_inputs,
+        outputs=made_outputs,
         run_facets=run_facets,
         job_facets=job_facets,
     )
-    return declared(event, lost)
+    return declared(event, [*lost, *room.degradations()])
+
+
+_FOR_LITERALS = 0.3
+MAX_FACETS_BYTES = 64 * 1024 * 1024
+"""Of all facets that are forwarded, as JSON; as objects they take ten times as much."""
+
+
+class _Room:
+    """The time and the memory for facets."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._bytes = MAX_FACETS_BYTES
+        self._without = 0
+
+    def taken(
+        self, datasets: Iterable[LineageDataset], taken: list[LineageDataset]
+    ) -> Iterator[LineageDataset]:
+        """Give datasets one by one, and note what was given."""
+        for dataset in datasets:
+            taken.append(self._bounded(dataset))
+            yield taken[-1]
+
+    def _bounded(self, dataset: LineageDataset) -> LineageDataset:
+        """Give a dataset, or its name alone where there is no time or no room for more."""
+        facets = (*dataset.facets.values(), *dataset.side_facets.values())
+        size = sum(len(memoryview(facet)) for facet in facets)
+        if size > self._bytes or self._budget.is_spent():
+            self._without += 1
+            return LineageDataset(dataset.name)
+        self._bytes -= size
+        return dataset
+
+    def degradations(self) -> Iterator[Degradation]:
+        if self._without:
+            yield Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"The facets of {self._without} dataset(s) were left out, because making them took "
+                f"too long, or they are more than {MAX_FACETS_BYTES // 1024 // 1024} MB; "
+                f"{MORE_TIME}.",
+            )
 
 
 def _input(dataset: LineageDataset, lost: list[Degradation]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.secrets import masked
 from airflow_provider_sparklineage.event.steps.short_texts import shortened
 from airflow_provider_sparklineage.event.steps.size import fitted
+from airflow_provider_sparklineage.event.steps.size.foreseen import bounded
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
@@ -49,18 +51,28 @@ def event_of(
     representation: Representation = DEFAULT_REPRESENTATION,
     mask: Callable[[str], str] = str,
     header: Header | None = None,
+    budget: Budget = UNLIMITED,
 ) -> Event:
     """Make the event of a task's lineage, and take it through all steps.
 
     :param report: what reading the events met; None before the job has run
     :param mask: hides the secrets in a text; Airflow knows them
     :param header: None for Airflow's hooks, which fill it in themselves
+    :param budget: for all of this; when nothing is left, facets are left out
     """
-    event = made(lineage, report, representation, header)
-    return reduce(lambda this, step: step(this), steps(representation, mask), event)
+    if report is not None:  # else there are no columns yet, and nothing to declare in
+        lineage = bounded(lineage, representation.max_event_bytes, _OPTION)
+    event = made(lineage, report, representation, header, budget.part(_FOR_MAKING))
+    return reduce(lambda this, step: step(this), steps(representation, mask, budget), event)
 
 
-def steps(representation: Representation, mask: Callable[[str], str]) -> tuple[Step, ...]:
+_FOR_MAKING = 0.25
+"""The steps take as long, and sizes twice as long."""
+
+
+def steps(
+    representation: Representation, mask: Callable[[str], str], budget: Budget = UNLIMITED
+) -> tuple[Step, ...]:
     """List the steps of an event, in their order."""
     backend = backend_of(representation.backend)
     return (
@@ -69,5 +81,5 @@ def steps(representation: Representation, mask: Callable[[str], str]) -> tuple[S
         shortened,
         partial(renamed, identity=backend.identity, text=backend.text),
         backend.repaired,
-        partial(fitted, max_bytes=representation.max_event_bytes, option=_OPTION),
+        partial(fitted, max_bytes=representation.max_event_bytes, option=_OPTION, budget=budget),
     )

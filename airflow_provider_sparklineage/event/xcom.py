@@ -24,6 +24,8 @@ KEY = "sparklineage"
 
 _ENCODING = "zlib+base64"
 _ROUNDS = 8
+_STALLED = 2
+"""Rounds without effect after which all detail is gone."""
 # PostgreSQL has no JSON with NUL or with halves of surrogate pairs; of whole pairs it has, but they
 # are too rare to be recognised.
 _UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
@@ -39,7 +41,7 @@ def encode(
     :param smaller: gives the event without detail, in about so many bytes of JSON
     :return: the value, or None if not even names fit
     """
-    allowed = 0
+    allowed = before = stalled = 0
     for _ in range(_ROUNDS):
         text = json.dumps(event).encode()
         if len(text) <= max_bytes and not _UNSTORABLE.search(text):
@@ -51,9 +53,12 @@ def encode(
         size = len(json.dumps(packed))
         if size <= max_bytes:
             return packed
+        stalled += bool(before) and len(text) >= before
+        if stalled == _STALLED:
+            return None
         # What is left compresses about as well as all of it did, and then a little worse.
         allowed = min(allowed or len(text), int(len(text) * max_bytes / size * 0.9))
-        event = smaller(allowed)
+        before, event = len(text), smaller(allowed)
         allowed = int(allowed * 0.7)
     return None
 

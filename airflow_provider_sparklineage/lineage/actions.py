@@ -2,6 +2,9 @@
 
 Each read is graded by what was written before it, each write gets its composed columns, and both
 are entered in the ledger of their dataset. So reads are found to be internal in the order of time.
+
+Columns take the most time and memory, and both are bounded. Where they are up, datasets and
+partitions go on without them: a write then has no columns, and neither has what is made of it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, ColumnRoom
 from airflow_provider_sparklineage.lineage.columns.reported import (
     ReportedColumns,
     UnreadableColumnsError,
@@ -20,10 +23,11 @@ from airflow_provider_sparklineage.lineage.dataset import joined
 from airflow_provider_sparklineage.lineage.failed_writes import describe_failed_writes
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.statements import Statements
+from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
@@ -44,6 +48,7 @@ class Accumulated:
     :param outputs: datasets that some complete action wrote, facets joined
     :param failed: datasets that an action wrote which failed or never ended
     :param writes: the complete actions that wrote each output
+    :param cut: of outputs, why the columns of some write are not known
     :param ledgers: all accesses, by dataset
     """
 
@@ -51,6 +56,7 @@ class Accumulated:
     outputs: Mapping[DatasetName, LineageDataset]
     failed: frozenset[DatasetName]
     writes: Mapping[DatasetName, Sequence[ColumnWrite]]
+    cut: Mapping[DatasetName, str]
     ledgers: Ledgers
     statements: Statements
     schemas: ReportedColumns
@@ -61,24 +67,23 @@ def accumulated(
     actions: Sequence[Action],
     ledgers: Ledgers,
     report: SubsetReport,
-    past_deadline: Callable[[], bool] = lambda: False,
+    budget: Budget = UNLIMITED,
 ) -> Accumulated:
     """Accumulate the actions of an application.
 
     :param actions: in the order of their start
     :param ledgers: new ones
     :param report: finds the partitions that a failed write may have half written
-    :param past_deadline: asked before each action; when it says True, the rest is left out
+    :param budget: most of it may go into columns; when nothing is left, the rest is left out
     """
-    accumulation = _Accumulation(ledgers, report)
+    accumulation = _Accumulation(ledgers, report, budget.part(_FOR_COLUMNS))
     for number, action in enumerate(actions):
-        if past_deadline():
+        if budget.is_spent():
             accumulation.degradations.append(
                 Degradation(
                     DegradationCode.COLLECTION_CUT,
                     f"Merging took too long and ended after {number} of {len(actions)} "
-                    "actions; raise [sparklineage] collect_timeout, or see the whole with "
-                    "`sparklineage show` on the capture bundle.",
+                    f"actions; {MORE_TIME}.",
                 )
             )
             break
@@ -86,10 +91,13 @@ def accumulated(
     return accumulation.result()
 
 
+_FOR_COLUMNS = 0.75
+
+
 class _Accumulation:
     """Accumulates action by action; :meth:`result` is what is given on."""
 
-    def __init__(self, ledgers: Ledgers, report: SubsetReport) -> None:
+    def __init__(self, ledgers: Ledgers, report: SubsetReport, budget: Budget) -> None:
         self.degradations: list[Degradation] = []
         self._ledgers = ledgers
         self._report = report
@@ -99,6 +107,8 @@ class _Accumulation:
         self._writes: dict[DatasetName, list[ColumnWrite]] = {}
         self._statements = Statements()
         self._columns = ReportedColumns()
+        self._room = ColumnRoom(budget)
+        self._cut: dict[DatasetName, str] = {}
 
     def result(self) -> Accumulated:
         return Accumulated(
@@ -106,6 +116,7 @@ class _Accumulation:
             self._outputs,
             frozenset(self._failed),
             self._writes,
+            self._cut,
             self._ledgers,
             self._statements,
             self._columns,
@@ -148,15 +159,13 @@ class _Accumulation:
 
     def _composed(
         self, action: Action, output: ActionDataset, provenances: Provenances
-    ) -> tuple[ColumnWrite, ColumnLineage]:
-        """Give the columns of one write: as the listener reported them, and composed."""
+    ) -> tuple[ColumnWrite, ColumnLineage | None]:
+        """Give the columns of one write: as the listener reported them, and composed.
+
+        :return: None for the composed ones, if there was no time for them or no room
+        """
         untraced = self._ledgers.of(output.name).untraced_columns(action)
-        try:
-            reported = self._columns.of_write(action, output, untraced)
-        except UnreadableColumnsError as error:
-            code = DegradationCode.COLUMN_LINEAGE_MISSING
-            self.degradations.append(Degradation(code, str(error), output.name))
-            return ColumnWrite(action, ColumnLineage(), untraced), ColumnLineage()
+        reported, budget = ColumnLineage(), self._room.budget
 
         def provenance_of(name: DatasetName) -> Provenance | None:
             if name in provenances:
@@ -165,17 +174,29 @@ class _Accumulation:
             ledger = self._ledgers.of(name)
             return ledger.provenance(ledger.read_by(action))
 
-        return ColumnWrite(action, reported, untraced), columns.compose(reported, provenance_of)
+        composed: ColumnLineage | None = ColumnLineage()
+        try:
+            budget.check()
+            reported = self._room.kept(self._columns.of_write(action, output, untraced, budget))
+            composed = self._room.kept(columns.compose(reported, provenance_of, self._room))
+        except UnreadableColumnsError as error:
+            code = DegradationCode.COLUMN_LINEAGE_MISSING
+            self.degradations.append(Degradation(code, str(error), output.name))
+        except SpentError as reason:
+            self._cut.setdefault(output.name, str(reason))
+            composed = None
+        return ColumnWrite(action, reported, untraced), composed
 
     def _enter_write(
         self,
         dataset: ActionDataset,
         write: ColumnWrite,
-        composed: ColumnLineage,
+        composed: ColumnLineage | None,
         provenances: Provenances,
     ) -> None:
         name, ledger = dataset.name, self._ledgers.of(dataset.name)
         self._outputs[name] = joined(self._outputs.get(name), dataset, is_input=False)
         self._writes.setdefault(name, []).append(write)
         access = ledger.write_by(write.action, dataset, write.reported)
-        ledger.enter_write(access, composed, columns.sources_of(composed, provenances))
+        sources = columns.sources_of(composed or ColumnLineage(), provenances)
+        ledger.enter_write(access, composed, sources)

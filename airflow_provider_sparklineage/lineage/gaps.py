@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.lineage.columns import is_incomplete
 from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.predicates import projections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.binding import PythonFunction
@@ -52,13 +53,13 @@ def gaps(
     dataset: LineageDataset,
     writes: Sequence[ColumnWrite],
     functions: Sequence[PythonFunction] | None,
-    past_deadline: Callable[[], bool] = lambda: False,
+    budget: Budget = UNLIMITED,
 ) -> Iterator[Degradation]:
     """Report which columns of an output have no sources, or not all, and why.
 
     :param functions: the Python functions that were observed; None where there was no observer
-    :param past_deadline: asked before SQL is parsed to find a reason; when it says True, none is
-        given
+    :param budget: when nothing is left, no SQL is parsed to find a reason, nor for what the
+        listener does not look into
     """
     name, lineage = dataset.name, dataset.columns
     # One without inputs may just have created the table that others filled.
@@ -73,9 +74,9 @@ def gaps(
     for column in columns:
         edges = lineage.fields.get(column)
         if not edges:
+            late = budget.is_spent()
             reasons = dict.fromkeys(
-                "" if past_deadline() else _why(column, columns, write, functions)
-                for write in writes
+                "" if late else _why(column, columns, write, functions) for write in writes
             )
             known = [reason for reason in reasons if reason]
             why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
@@ -89,7 +90,8 @@ def gaps(
                 "not among its sources."
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
-    yield from _hidden(dataset, columns, writes)
+    if not budget.is_spent():
+        yield from _hidden(dataset, columns, writes)
 
 
 def _hidden(

@@ -41,6 +41,7 @@ from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage, with_declared
 from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
+from airflow_provider_sparklineage.model.budget import MORE_TIME, TOO_LONG, UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
@@ -49,7 +50,7 @@ from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
@@ -72,7 +73,7 @@ def merge(
     locator: Locator = DEFAULT_LOCATOR,
     limits: Limits = DEFAULT_LIMITS,
     intermediates: Intermediates = KEEP,
-    past_deadline: Callable[[], bool] = lambda: False,
+    budget: Budget = UNLIMITED,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
@@ -81,26 +82,32 @@ def merge(
     :param locator: finds the partitions of locations; it has named the datasets already
     :param limits: how many partitions and locations the event may name
     :param intermediates: which datasets that were written and read back are no outputs
-    :param past_deadline: asked before each action, and before SQL is read to find a subset; when it
-        says True, the rest is left out, and a degradation reports it
+    :param budget: when nothing is left, actions, columns and partitions are left out, and a
+        degradation reports it
     """
     application = repaired(application)
-    report = SubsetReport(expectations, locator, limits)
+    report = SubsetReport(expectations, locator, limits, budget)
     declared_outputs = frozenset(declared_outputs)
-    done = accumulated(application.actions, Ledgers(observations), report, past_deadline)
-    degradations = [*done.degradations, *_hidden_by_delta(application.actions)]
+    done = accumulated(application.actions, Ledgers(observations), report, budget)
+    cut = {n: why for n, why in done.cut.items() if done.ledgers.of(n).contents().is_cut}
+    degradations = [
+        *done.degradations,
+        *_without_columns(cut),
+        *_hidden_by_delta(application.actions),
+    ]
 
     dropped = _dropped(done, intermediates, declared_outputs)
-    inputs, unknown = _graded(done.inputs, Side.READ, done.ledgers)
+    inputs, unknown = _graded(done.inputs, Side.READ, done.ledgers, budget)
     degradations += unknown.values()
     kept = {name: dataset for name, dataset in done.outputs.items() if name not in dropped}
-    outputs, unknown = _graded(kept, Side.WRITE, done.ledgers)
+    outputs, unknown = _graded(kept, Side.WRITE, done.ledgers, budget)
 
     functions = observations.functions if observations else None
     for name, dataset in outputs.items():
         outputs[name] = output = _composed(dataset, done, dropped)
         degradations += [unknown[name]] if name in unknown else []
-        degradations += gaps(output, done.writes[name], functions, past_deadline)
+        if name not in cut:
+            degradations += gaps(output, done.writes[name], functions, budget)
 
     failed = done.failed - outputs.keys() if outcome is Outcome.FAIL else ()
     outputs |= {name: LineageDataset(name) for name in failed}
@@ -109,11 +116,13 @@ def merge(
 
     def reported(dataset: LineageDataset, side: Side) -> LineageDataset:
         other = (outputs if side is Side.READ else inputs).get(dataset.name)
-        return _reported(dataset, side, other, report, done, past_deadline)
+        return _reported(dataset, side, other, report, done, budget)
 
     read = [reported(dataset, Side.READ) for dataset in inputs.values()]
     written = [reported(dataset, Side.WRITE) for dataset in outputs.values()]
     degradations += report.degradations()
+    if budget.is_spent():
+        degradations.append(_CUT)
     if not outputs and not dropped:
         degradations.append(_NOTHING_WRITTEN)
     return TaskLineage(
@@ -125,11 +134,35 @@ def merge(
     )
 
 
+_CUT = Degradation(
+    DegradationCode.COLLECTION_CUT,
+    "Merging took too long: partitions that only SQL names, what was expected of partitions, and "
+    f"why columns have no sources, may be missing; {MORE_TIME}.",
+)
 _NOTHING_WRITTEN = Degradation(
     DegradationCode.NOTHING_WRITTEN,
     "The application reported no output: it wrote nothing, or in a way that the listener "
     "cannot see.",
 )
+
+
+def _without_columns(cut: Mapping[DatasetName, str]) -> Iterator[Degradation]:
+    """Report of which outputs there are no columns; one of several writes is enough.
+
+    :param cut: outputs, and why
+    """
+    for reason in sorted(set(cut.values())):
+        names = sorted(str(name) for name, why in cut.items() if why == reason)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        fix = f"; {MORE_TIME}" if reason == TOO_LONG else ""
+        yield Degradation(
+            DegradationCode.COLLECTION_CUT,
+            f"The column lineage of {len(names)} dataset(s) was left out "
+            f"({', '.join(names[:_NAMED])}{more}), because {reason}{fix}.",
+        )
+
+
+_NAMED = 3
 
 
 def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
@@ -161,7 +194,7 @@ def _dropped(
 
 
 def _graded(
-    datasets: Datasets, side: Side, ledgers: Ledgers
+    datasets: Datasets, side: Side, ledgers: Ledgers, budget: Budget
 ) -> tuple[dict[DatasetName, LineageDataset], dict[DatasetName, Degradation]]:
     """Give datasets their locations, and the partitions of those of which all accesses are known.
 
@@ -173,7 +206,7 @@ def _graded(
         observed, subset, why = False, None, ""
         if ledger.is_observed(side):
             try:
-                observed, subset = True, ledger.subset(side)
+                observed, subset = True, ledger.subset(side, budget)
             except UnknownPartitionsError as reason:
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
@@ -217,7 +250,7 @@ def _reported(
     other: LineageDataset | None,
     report: SubsetReport,
     done: Accumulated,
-    past_deadline: Callable[[], bool],
+    budget: Budget,
 ) -> LineageDataset:
     """Add what was expected of a dataset and the form in which its subset is reported.
 
@@ -227,7 +260,7 @@ def _reported(
     ledger = done.ledgers.of(name)
     if side is Side.WRITE and name in done.failed and name not in done.outputs:
         return report.of(dataset, side, tables=ledger.tables, has_failed=True)
-    if not past_deadline():  # parsing SQL takes a tenth of a second for each long text
+    if not budget.is_spent():  # parsing SQL takes a tenth of a second for each long text
         if side is Side.WRITE or other is not None:
             static = done.statements.partitions(name)
         if side is Side.READ and dataset.observed:

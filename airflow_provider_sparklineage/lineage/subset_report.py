@@ -14,6 +14,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, located, selected
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -34,11 +35,16 @@ class SubsetReport:
     """Selects and compares the subsets of a task's datasets; asked once for each side of each."""
 
     def __init__(
-        self, expectations: Iterable[Expectation], locator: Locator, limits: Limits
+        self,
+        expectations: Iterable[Expectation],
+        locator: Locator,
+        limits: Limits,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self._expectations = Expectations(expectations)
         self._locator = locator
         self._limits = limits
+        self._budget = budget
         self._degradations: list[Degradation] = []
 
     def of(
@@ -82,7 +88,11 @@ class SubsetReport:
                     dataset.name,
                 )
             )
-        check = self._check(evidence, other, static if side is Side.READ else None)
+        try:
+            self._budget.check()
+            check = self._check(evidence, other, static if side is Side.READ else None)
+        except SpentError:
+            check = reconcile(expected, None)
         self._note_inexact(dataset, side, check.status)
         return replace(dataset, expected=expected, selected=subset, check=check)
 
@@ -109,11 +119,13 @@ class SubsetReport:
         if expected is None:
             return reconcile(None, None)
         if other is None or expected.kind is not Kind.PATH:
-            return reconcile(expected, _seen(evidence))
+            return reconcile(expected, _seen(evidence), budget=self._budget)
         # Locations of the other side must not make a mismatch of what was observed here.
         is_known = other.observed or not evidence.observed
         of_other = _seen(self._accessed(other, static)) if is_known else None
-        return reconcile(expected, _seen(evidence), is_on_both_sides=True, other=of_other)
+        return reconcile(
+            expected, _seen(evidence), is_on_both_sides=True, other=of_other, budget=self._budget
+        )
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
         """Report that the partitions are not certain, where they are in the event or compared."""

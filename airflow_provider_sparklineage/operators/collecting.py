@@ -68,15 +68,19 @@ def collect(
             # Its own time: what has been asked may have taken long.
             deadline.begin(capture.settings.collect_timeout.total_seconds())
             lineage = relayed(lineage, capture.bundle, task, deadline)
-        event = collecting.event(lineage)
+        event = collecting.event(lineage, deadline)
     except (Exception, AirflowTaskTimeout) as error:
         log.debug("Collecting lineage failed.", exc_info=True)
         capture.degrade(*_reason(error))
-        lineage, event = collecting.rest(outcome)
+        lineage, event = collecting.rest(outcome, deadline)
     # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
         _clean_up(capture, lineage, event, is_killed=deadline.is_killed)
     return event
+
+
+_FOR_MERGING = 2 / 3
+"""The rest is for the event of what was merged until then."""
 
 
 class _Collecting:
@@ -88,7 +92,7 @@ class _Collecting:
         from airflow_provider_sparklineage.event.from_bundle import task_lineage
 
         self._capture.note(ended=datetime.now(UTC), outcome=str(outcome))
-        return task_lineage(self._capture.bundle, deadline.has_passed)
+        return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
     def failed(self, lineage: TaskLineage) -> TaskLineage:
         from airflow_provider_sparklineage.event.from_bundle import failed_lineage
@@ -106,18 +110,18 @@ class _Collecting:
         self._capture.note(last_known=self._last_known)
         return missing.by(self._last_known)
 
-    def rest(self, outcome: Outcome) -> tuple[TaskLineage, Event]:
+    def rest(self, outcome: Outcome, deadline: Deadline) -> tuple[TaskLineage, Event]:
         """Give what is left to report of a try that could not be merged; never raises."""
         try:
             lineage = self.completed(self._without(outcome))
-            return lineage, self.event(lineage)
+            return lineage, self.event(lineage, deadline)
         except (Exception, AirflowTaskTimeout):  # what is declared may be why
             from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
             log.debug("What is declared cannot be reported.", exc_info=True)
             lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.degradations)
         try:
-            return lineage, self.event(lineage)
+            return lineage, self.event(lineage, deadline)
         except (Exception, AirflowTaskTimeout):  # a defect in making facets
             from airflow_provider_sparklineage.event.document import empty
             from airflow_provider_sparklineage.event.from_bundle import header
@@ -125,10 +129,13 @@ class _Collecting:
             log.warning("The lineage of this try cannot be reported.", exc_info=True)
             return lineage, empty(header(self._capture.bundle, lineage), lineage.outcome)
 
-    def event(self, lineage: TaskLineage) -> Event:
+    def event(self, lineage: TaskLineage, deadline: Deadline) -> Event:
         from airflow_provider_sparklineage.event.from_bundle import merged_event
 
-        return merged_event(self._capture.bundle, lineage, masked)
+        # What was kept for it, though a callback or a backend may have taken longer than all.
+        timeout = self._capture.settings.collect_timeout.total_seconds()
+        deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
+        return merged_event(self._capture.bundle, lineage, masked, deadline.budget)
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from airflow_provider_sparklineage.model.budget import Budget
+
 AFTER_KILL_S = 3.0  # Airflow sends SIGKILL 5 s after SIGTERM
 
 
@@ -34,6 +36,11 @@ class Deadline:
             return 0.0
         at = self._at if self._at_if_killed is None else min(self._at, self._at_if_killed)
         return max(0.0, at - time.monotonic())
+
+    @property
+    def budget(self) -> Budget:
+        """The time that is left, for those who do not know the clock."""
+        return Budget(lambda: self.left)
 
     def has_passed(self) -> bool:
         """Whether nothing is left."""

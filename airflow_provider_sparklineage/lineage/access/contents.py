@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Write(NamedTuple):
     """The write of a complete action, and what it was made of.
 
-    :param columns: its column lineage, with intermediates resolved
+    :param columns: its column lineage, with intermediates resolved; None where it was cut
     :param sources: datasets from outside that it was made of
     """
 
     ended: datetime
     access: Access
-    columns: ColumnLineage
+    columns: ColumnLineage | None
     sources: frozenset[DatasetName]
 
     @property
@@ -45,6 +45,8 @@ class Contents:
         self._fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
         self._dataset: dict[Column, tuple[Transformation, ...]] = {}
         self.sources: frozenset[DatasetName] = frozenset()
+        self.is_cut = False
+        """Whether the columns of some write are not known; then none are."""
         self.is_full = False
         """Whether the dataset holds nothing older than these writes."""
         self.size: int | None = None
@@ -58,13 +60,14 @@ class Contents:
     @property
     def columns(self) -> ColumnLineage:
         """What the columns are made of: a view, which a later write changes."""
-        return ColumnLineage(self._fields, self._dataset)
+        return ColumnLineage() if self.is_cut else ColumnLineage(self._fields, self._dataset)
 
     def add(self, write: Write) -> None:
         """Have the contents after one more write, in time of the length of its lineage."""
         access, replaced = write.access, write.replaced
         if access.owned.full or self.empty:
             self._fields, self._dataset, self.sources = {}, {}, frozenset()
+            self.is_cut = False
             self.size = self.size_alone = access.size
             self._replaced = set(replaced) if replaced else None
         else:
@@ -78,10 +81,13 @@ class Contents:
                 self._replaced |= replaced
         self.is_full = self.is_full or access.owned.full
         self.empty = False
+        self.sources |= write.sources
+        if write.columns is None:
+            self.is_cut = True
+            return
         for name, edges in write.columns.fields.items():
             unite_into(self._fields.setdefault(name, {}), edges)
         unite_into(self._dataset, write.columns.dataset)
-        self.sources |= write.sources
 
     def _is_remote(self, replaced: frozenset[str]) -> bool:
         """Whether a write replaced locations to which none of the writes before went."""

@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     Scope,
 )
 from airflow_provider_sparklineage.lineage.application.binding import Observations
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.access.observed import Subset
@@ -139,11 +140,11 @@ class Ledger:
         self.is_assumed = self.is_assumed or provenance.grade is not Grade.OBSERVED
 
     def enter_write(
-        self, write: Access, columns: ColumnLineage, sources: frozenset[DatasetName]
+        self, write: Access, columns: ColumnLineage | None, sources: frozenset[DatasetName]
     ) -> None:
         """Note a write of a complete action.
 
-        :param columns: its column lineage, with intermediates resolved
+        :param columns: its column lineage, with intermediates resolved; None where it was cut
         :param sources: datasets from outside that it was made of
         """
         if write.size:  # others, as CREATE TABLE, write no data
@@ -181,9 +182,9 @@ class Ledger:
         found = self._locations.get(side, set())
         return None if found is None else frozenset(found)
 
-    def subset(self, side: Side) -> Subset | None:
+    def subset(self, side: Side, budget: Budget = UNLIMITED) -> Subset | None:
         """Give the partitions of one side; as :meth:`.ObservedAccesses.subset`."""
-        return self.observed.subset(side)
+        return self.observed.subset(side, budget)
 
     def contents(self) -> Contents:
         """Give what the application had put into the dataset when it ended."""

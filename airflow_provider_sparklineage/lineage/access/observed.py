@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.timeline import SLACK, Timeline
 from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, disjunction
 
@@ -109,25 +110,30 @@ class ObservedAccesses:
         )
         return None if united == EVERYTHING else united
 
-    def subset(self, side: Side) -> Subset | None:
+    def subset(self, side: Side, budget: Budget = UNLIMITED) -> Subset | None:
         """Give the partitions that were read from outside, or written.
 
         :return: None if the dataset is not partitioned, or nothing was observed
+        :param budget: for all of a side; not for a part of it
         :raise UnknownPartitionsError: if the partitions of some access are not known
         """
         accesses = self._of[side]
         for access in accesses:
             if access.scope.partitions is None:
                 raise UnknownPartitionsError(access.why_unknown or "nobody knows which")
-        if side is Side.WRITE:
-            written = (access.scope.partitions or () for access in accesses)
-            return _subset(accesses, {p for partitions in written for p in partitions})
         partitions: set[Partition] = set()
         full = False
-        for read in sorted(accesses, key=lambda r: r.started):
-            outside = self._outside(read)
-            is_foreign = bool(outside) and outside == read.scope.partitions
-            full = full or (read.scope.full and is_foreign)
+        for access in sorted(accesses, key=lambda a: a.started):
+            try:
+                budget.work(len(access.scope.partitions or ()))
+            except SpentError as reason:
+                raise UnknownPartitionsError(str(reason)) from reason
+            if side is Side.WRITE:
+                partitions |= access.scope.partitions or frozenset()
+                continue
+            outside = self._outside(access)
+            is_foreign = bool(outside) and outside == access.scope.partitions
+            full = full or (access.scope.full and is_foreign)
             partitions |= outside
         return _subset(accesses, partitions, full=full)
 

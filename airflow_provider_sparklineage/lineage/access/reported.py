@@ -60,12 +60,12 @@ class ReportedWrites:
     def add(
         self,
         access: Access,
-        columns: ColumnLineage = ColumnLineage(),  # noqa: B008  (frozen)
+        columns: ColumnLineage | None = ColumnLineage(),  # noqa: B008  (frozen)
         sources: frozenset[DatasetName] = frozenset(),
     ) -> None:
         """Add a write; one that never ended was not read back.
 
-        :param columns: its column lineage, with intermediates resolved
+        :param columns: its column lineage, with intermediates resolved; None where it was cut
         :param sources: datasets from outside that it was made of
         """
         if access.ended is None:

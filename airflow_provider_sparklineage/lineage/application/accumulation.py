@@ -16,7 +16,8 @@ properties             all values: they are the session's, and change while it r
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-What the listener reports wrongly is repaired (:mod:`.repairs`).
+What the listener reports wrongly is repaired (:mod:`.repairs`). Of what does not fit in memory
+(:mod:`.room`), facets go first: datasets are known without them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.room import LEFT_OUT, Room
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
@@ -92,6 +94,8 @@ class SparkApplication:
     """Whether its end is, or, of several SparkContexts one after the other, that of each."""
     events: int = 0
     foreign_events: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How much of what there was no room for in memory."""
     application_id: str = ""
     spark_version: str = ""
     listener_version: str = ""
@@ -105,15 +109,16 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
     """
     runs: dict[str, _Run] = {}
     own = _ApplicationRun(run_id)
-    same: dict[bytes, bytes] = {}
-    """Every facet once: a thousand actions report the schema of one table."""
+    room = Room()
     for event in events:
         if event.run.run_id == run_id:
             own.add(event)
         elif event.parent_run_id == run_id:
             run = runs.get(event.run.run_id)
             if run is None:
-                run = runs[event.run.run_id] = _Run(event.run.run_id, same)
+                if not room.action(len(event.inputs or ()) + len(event.outputs or ())):
+                    continue
+                run = runs[event.run.run_id] = _Run(event.run.run_id, room)
             run.add(event)
         else:
             own.foreign += 1
@@ -129,6 +134,7 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         finished=bool(own.ends) and len(own.ends) >= len(own.starts),
         events=own.events + sum(r.events for r in runs.values()),
         foreign_events=own.foreign,
+        left_out=dict(room.left_out),
         application_id=own.application_id,
         spark_version=own.spark_version,
         listener_version=own.listener_version,
@@ -160,10 +166,10 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class _Facets:
     """Facets by name, each with the rank of its event; of equal ranks the greater bytes stay."""
 
-    __slots__ = ("_earliest", "_same", "_values")
+    __slots__ = ("_earliest", "_room", "_values")
 
-    def __init__(self, same: dict[bytes, bytes], earliest: frozenset[str] = frozenset()) -> None:
-        self._same = same
+    def __init__(self, room: Room, earliest: frozenset[str] = frozenset()) -> None:
+        self._room = room
         self._earliest = earliest
         self._values: dict[str, tuple[_Rank, bytes]] = {}
 
@@ -172,8 +178,7 @@ class _Facets:
             return
         values = self._values
         for name, raw in facets.items():
-            copy = bytes(raw)  # which does not keep the line that it is from
-            value = self._same.setdefault(copy, copy)
+            value = self._room.facet(raw)
             if len(value) <= _LONGEST_EMPTY and value in _EMPTY:
                 continue
             new = (rank, value)
@@ -184,14 +189,18 @@ class _Facets:
                 values[name] = new
 
     def facets(self) -> dict[str, msgspec.Raw]:
-        return {name: msgspec.Raw(self._values[name][1]) for name in sorted(self._values)}
+        names = sorted(self._values.keys() - self.left_out())
+        return {name: msgspec.Raw(self._values[name][1]) for name in names}
+
+    def left_out(self) -> frozenset[str]:
+        return frozenset(name for name, (_, value) in self._values.items() if value is LEFT_OUT)
 
 
 class _Side:
     """The datasets of one side of a run."""
 
-    def __init__(self, same: dict[bytes, bytes], *, is_input: bool) -> None:
-        self._same = same
+    def __init__(self, room: Room, *, is_input: bool) -> None:
+        self._room = room
         self._is_input = is_input
         self._datasets: dict[DatasetName, _Dataset] = {}
 
@@ -200,7 +209,9 @@ class _Side:
             name = DatasetName(dataset.namespace, dataset.name)
             known = self._datasets.get(name)
             if known is None:
-                known = self._datasets[name] = _Dataset(self._same, is_input=self._is_input)
+                if not self._room.dataset():
+                    continue
+                known = self._datasets[name] = _Dataset(self._room, is_input=self._is_input)
             known.add(dataset, rank)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
@@ -208,10 +219,10 @@ class _Side:
 
 
 class _Dataset:
-    def __init__(self, same: dict[bytes, bytes], *, is_input: bool) -> None:
+    def __init__(self, room: Room, *, is_input: bool) -> None:
         self._is_input = is_input
-        self._facets = _Facets(same, _EARLIEST if is_input else frozenset())
-        self._side_facets = _Facets(same, _EARLIEST)
+        self._facets = _Facets(room, _EARLIEST if is_input else frozenset())
+        self._side_facets = _Facets(room, _EARLIEST)
         self._locations: set[str] = set()
         self._whole = False
 
@@ -227,7 +238,8 @@ class _Dataset:
         side = self._side_facets.facets()
         side.pop("subset", None)  # it is in ``locations``; facets are made once, at the edge
         locations = None if self._whole else frozenset(self._locations)
-        return ActionDataset(name, self._facets.facets(), side, locations)
+        left_out = self._facets.left_out()
+        return ActionDataset(name, self._facets.facets(), side, locations, left_out)
 
 
 class _Condition(msgspec.Struct):
@@ -256,7 +268,7 @@ def _locations(side_facets: RawFacets | None) -> set[str] | None:
 class _Run:
     """The events of one action so far, joined."""
 
-    def __init__(self, run_id: str, same: dict[bytes, bytes]) -> None:
+    def __init__(self, run_id: str, room: Room) -> None:
         self.run_id = run_id
         self.events = 0
         self.last: datetime | None = None
@@ -268,8 +280,8 @@ class _Run:
         self._sql = ""
         self._error = ""
         self._properties: dict[str, set[str]] = {}
-        self._inputs = _Side(same, is_input=True)
-        self._outputs = _Side(same, is_input=False)
+        self._inputs = _Side(room, is_input=True)
+        self._outputs = _Side(room, is_input=False)
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1

@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.lineage.application.untraced_columns import (
     bound_columns,
     call,
 )
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.truncation import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.partitioning import Partition
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ReadRecord,
@@ -80,14 +81,17 @@ def bind(
     records: Iterable[ObservationRecord],
     identities: Mapping[DatasetName, Collection[DatasetName]],
     locator: Locator = DEFAULT_LOCATOR,
+    budget: Budget = UNLIMITED,
 ) -> Observations:
     """Bind records to the datasets that they are about.
 
     :param identities: the application's datasets, each with its symlinks
+    :raise SpentError: if there is no time left
     """
-    binding = _Binding(identities, locator)
+    binding = _Binding(identities, locator, budget)
     functions = []
     for record in records:
+        budget.check()
         span = (_timestamp(record.started), _timestamp(record.ended))
         for udf in record.python_udfs:
             functions.append(PythonFunction(*span, call(udf).text))
@@ -119,9 +123,13 @@ class _Binding:
     """Records on their way to accesses, by dataset."""
 
     def __init__(
-        self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
+        self,
+        identities: Mapping[DatasetName, Collection[DatasetName]],
+        locator: Locator,
+        budget: Budget,
     ) -> None:
         self._locator = locator
+        self._budget = budget
         self.index = DatasetIndex(identities, locator)
         self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
@@ -149,7 +157,7 @@ class _Binding:
         roots = {plain(root) for root in read.roots}
         for dataset, layouts in self._by_dataset(at_roots(read, self._locator), read.table).items():
             bases = {plain(layout.base) for layout in layouts}
-            dimensions, partitions = partitions_of(layouts, dataset, self._locator)
+            dimensions, partitions = self._partitions_of(layouts, dataset)
             full = unrestricted and bases <= roots and not are_partitions(bases, self._locator)
             self.reads[dataset].append(
                 Access(
@@ -167,12 +175,12 @@ class _Binding:
     def add_write(self, write: WriteRecord, started: datetime, ended: datetime) -> None:
         layouts = write.layouts or [Layout(write.path)]
         for dataset, found in self._by_dataset(layouts, write.table).items():
-            dimensions, partitions = partitions_of(found, dataset, self._locator)
+            dimensions, partitions = self._partitions_of(found, dataset)
             known = None if write.how == "unknown" else partitions
             owned: frozenset[Partition] = frozenset()
             others = [_with_partitions(layout, write.shared or []) for layout in found]
-            shared = partitions_of(others, dataset, self._locator)[1]
-            removed = partitions_of(write.removed, dataset, self._locator)[0]
+            shared = self._partitions_of(others, dataset)[1]
+            removed = self._partitions_of(write.removed, dataset)[0]
             bases = {layout.base for layout in found}
             replaced = write.mode in _REPLACING
             if known is not None and (replaced or write.shared is not None):
@@ -206,6 +214,11 @@ class _Binding:
             find = self.index.find_relation
             untraced = bound_columns(record.lost_columns, record.python_udfs, find)
             self.untraced_columns[written].append((started, ended, untraced))
+
+    def _partitions_of(
+        self, layouts: Iterable[Layout], dataset: DatasetName
+    ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
+        return partitions_of(layouts, dataset, self._locator, self._budget)
 
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None

@@ -67,6 +67,7 @@ def _joined(
             facets={**known.facets, **dataset.facets},
             side_facets={**known.side_facets, **dataset.side_facets},
             locations=united_locations(known.locations, locations),
+            left_out=known.left_out | dataset.left_out,
         )
     return tuple(found[name] for name in sorted(found))
 

@@ -41,12 +41,14 @@ class ActionDataset(DecodedFacets):
     :param side_facets: ``inputFacets`` or ``outputFacets``, undecoded
     :param locations: partition locations that the listener trimmed off the name; None is the full
         dataset
+    :param left_out: facets that were reported, and that there was no room for
     """
 
     name: DatasetName
     facets: Mapping[str, msgspec.Raw]
     side_facets: Mapping[str, msgspec.Raw]
     locations: frozenset[str] | None = None
+    left_out: frozenset[str] = frozenset()
 
     @cached_property
     def lifecycle(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_folder
 from airflow_provider_sparklineage.spark.capture.observations import Layout
 
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 
 
 def partitions_of(
-    layouts: Iterable[Layout], dataset: DatasetName, locator: Locator
+    layouts: Iterable[Layout],
+    dataset: DatasetName,
+    locator: Locator,
+    budget: Budget = UNLIMITED,
 ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
     """Unite the layouts of one dataset, with the partitions that their bases are themselves.
 
     :return: dimensions and partitions; None where only a rule could name the partition of a base
+    :raise SpentError: if there is no time left
     """
     known = locator.rules.dimensions(dataset)
     dimensions: dict[Dimension, None] = {}
@@ -40,6 +45,7 @@ def partitions_of(
             dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
         labels = [d.label for d in own]
         for values in layout.partitions:
+            budget.work()
             rest = Partition.of(zip(labels, values, strict=False))
             partitions.add(Partition(prefix.values + rest.values))
     return tuple(dimensions), frozenset(partitions)

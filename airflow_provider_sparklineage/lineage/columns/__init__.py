@@ -11,6 +11,7 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 :mod:`.composition`   A→tmp and tmp→B give A→B
 :mod:`.descriptions`  the SQL of the two, as one text
 :mod:`.forms`         ``compact`` and ``legacy``: influences on all columns once or with each
+:mod:`.room`          how many edges may be in memory
 ====================  ============================================================================
 """
 
@@ -48,6 +49,7 @@ from airflow_provider_sparklineage.lineage.columns.forms import (
     legacy,
 )
 from airflow_provider_sparklineage.lineage.columns.recovery import is_incomplete, recovered
+from airflow_provider_sparklineage.lineage.columns.room import ColumnRoom
 
 __all__ = [
     "DIRECT",
@@ -58,6 +60,7 @@ __all__ = [
     "ROW_SUBTYPES",
     "Column",
     "ColumnLineage",
+    "ColumnRoom",
     "Edges",
     "Provenance",
     "Transformation",

@@ -20,9 +20,11 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     ColumnLineage,
     Edges,
     Transformation,
+    count,
     joined,
     unite_into,
 )
+from airflow_provider_sparklineage.lineage.columns.room import ColumnRoom
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -87,20 +89,25 @@ class Provenance(NamedTuple):
 
 
 def compose(
-    lineage: ColumnLineage, provenance_of: Callable[[DatasetName], Provenance | None]
+    lineage: ColumnLineage,
+    provenance_of: Callable[[DatasetName], Provenance | None],
+    room: ColumnRoom | None = None,
 ) -> ColumnLineage:
     """Replace the columns of datasets that the application wrote itself by what those were made of.
 
     A column whose own sources are not known stays as it is: it is true, and more is not known. What
     influences all of an intermediate influences everything made of it. One step is enough,
     and it ends whatever is made of what: columns are composed when they are written.
+
+    :raise SpentError: if there is no time left, or no room for the edges
     """
     used = {c for edges in (*lineage.fields.values(), lineage.dataset) for c in edges}
     known = {dataset: provenance_of(dataset) for dataset in sorted({c.dataset for c in used})}
     if not any(known.values()):
         return lineage
     names = Counter(c.field for c in used)
-    composing = _Composing(known, {name for name, count in names.items() if count == 1})
+    clear = {name for name, number in names.items() if number == 1}
+    composing = _Composing(known, clear, room or ColumnRoom())
     fields = {name: composing.edges(edges) for name, edges in lineage.fields.items()}
     everything = composing.edges(lineage.dataset)
     for provenance in known.values():
@@ -116,10 +123,15 @@ class _Composing:
     """
 
     def __init__(
-        self, known: Mapping[DatasetName, Provenance | None], clear: Collection[str]
+        self,
+        known: Mapping[DatasetName, Provenance | None],
+        clear: Collection[str],
+        room: ColumnRoom,
     ) -> None:
         self._known = known
         self._clear = clear
+        self._room = room
+        self._made = 0
         self._folded: dict[DatasetName, dict[str, str]] = {}
 
     def edges(self, edges: Edges) -> dict[Column, tuple[Transformation, ...]]:
@@ -131,10 +143,13 @@ class _Composing:
                 composed[column] = _bounded(joined(composed.get(column, ()), transformations))
             via = column.field if column.field in self._clear else ""
             for source, upstream in (sources or {}).items():
+                self._room.budget.work(len(transformations) * len(upstream))
                 both = tuple(
                     dict.fromkeys(combine(t, u, via) for t in transformations for u in upstream)
                 )
                 composed[source] = _bounded(joined(composed.get(source, ()), both))
+        self._made += count(composed)
+        self._room.require(self._made)
         return composed
 
     def _sources(self, column: Column, provenance: Provenance) -> Edges | None:

@@ -38,6 +38,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     unite_into,
 )
 from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES, compact
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -79,18 +80,22 @@ _EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w
 
 
 def decode(
-    facet: bytes | msgspec.Raw, relocate: Callable[[DatasetName], DatasetName]
+    facet: bytes | msgspec.Raw,
+    relocate: Callable[[DatasetName], DatasetName],
+    budget: Budget = UNLIMITED,
 ) -> ColumnLineage:
     """Decode a ``columnLineage`` facet of the listener.
 
     :param relocate: the dataset that a name in the facet stands for; the facet may name single
         files where ``inputs`` names their directory
     :raise msgspec.ValidationError: if the facet is none
+    :raise SpentError: if there is no time left
     """
     decoded = _FACET.decode(facet)
     reading = _Reading(relocate)
     fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
     for name, entry in (decoded.fields or {}).items():
+        budget.work(len(entry.input_fields or ()))
         of_all = _deprecated(entry.type, entry.description or "")
         if edges := reading.edges(entry.input_fields or (), of_all):
             unite_into(fields.setdefault(_unquoted(name), {}), edges)

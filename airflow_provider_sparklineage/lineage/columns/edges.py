@@ -54,6 +54,11 @@ class ColumnLineage:
         return bool(self.fields or self.dataset)
 
 
+def count(edges: Edges) -> int:
+    """Count transformations."""
+    return sum(map(len, edges.values()))
+
+
 def joined(
     first: tuple[Transformation, ...], second: tuple[Transformation, ...]
 ) -> tuple[Transformation, ...]:

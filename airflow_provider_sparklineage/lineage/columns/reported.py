@@ -9,6 +9,7 @@ import msgspec
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.canonical_names import input_names
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
@@ -42,16 +43,26 @@ class ReportedColumns:
         return self._schemas.get(dataset, ())
 
     def of_write(
-        self, action: Action, output: ActionDataset, untraced: Iterable[UntracedColumns]
+        self,
+        action: Action,
+        output: ActionDataset,
+        untraced: Iterable[UntracedColumns],
+        budget: Budget = UNLIMITED,
     ) -> ColumnLineage:
         """Give the column lineage of one write.
 
         :param untraced: what was observed of columns that the listener does not know
         :raise UnreadableColumnsError: if the facet cannot be read
+        :raise SpentError: if there is no time left, or the facet was not kept
         """
+        if "columnLineage" in output.left_out:
+            msg = "what the listener reports of it is too large to be read"
+            raise SpentError(msg)
         facet = output.facets.get("columnLineage")
         try:
-            reported = columns.decode(facet, input_names(action)) if facet else ColumnLineage()
+            reported = ColumnLineage()
+            if facet:
+                reported = columns.decode(facet, input_names(action), budget)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             msg = (
                 f"The column lineage that the listener reported for {output.name} cannot be read: "

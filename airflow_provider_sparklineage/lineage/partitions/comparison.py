@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import globs, predicates
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING
 from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
@@ -110,12 +111,14 @@ def reconcile(
     *,
     is_on_both_sides: bool = False,
     other: Seen | None = None,
+    budget: Budget = UNLIMITED,
 ) -> Reconciliation:
     """Compare what is expected with what was seen; linear in both.
 
     :param seen: None where it is not known
     :param is_on_both_sides: whether the dataset was read and written
     :param other: what was seen on the other side; None where it is not known
+    :raise SpentError: if there is no time left
     """
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
         return Reconciliation(PartitionStatus.UNDECLARED)
@@ -128,23 +131,25 @@ def reconcile(
     if seen is None:
         return Reconciliation(PartitionStatus.UNOBSERVED)
     if expected.choices:
-        return _by_predicates(expected, seen)
+        return _by_predicates(expected, seen, budget)
     if expected.kind is Kind.PATH and is_on_both_sides:
-        return _by_paths_of_no_side(expected, seen, other)
-    return _by_partitions(expected, seen)
+        return _by_paths_of_no_side(expected, seen, other, budget)
+    return _by_partitions(expected, seen, budget)
 
 
-def _by_partitions(expected: Expected, seen: Seen) -> Reconciliation:
-    found = _compared(expected, seen)
+def _by_partitions(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
+    found = _compared(expected, seen, budget)
     if found is None:
         return Reconciliation(PartitionStatus.UNOBSERVED)
     return _differing(*found)
 
 
-def _by_paths_of_no_side(expected: Expected, seen: Seen, other: Seen | None) -> Reconciliation:
+def _by_paths_of_no_side(
+    expected: Expected, seen: Seen, other: Seen | None, budget: Budget
+) -> Reconciliation:
     """Compare where a path may be of the other side: yesterday's is read and today's is written."""
-    found = _compared(expected, seen)
-    there = _compared(expected, other) if other else None
+    found = _compared(expected, seen, budget)
+    there = _compared(expected, other, budget) if other else None
     if found is None:
         return Reconciliation(PartitionStatus.UNOBSERVED)
     missing, unexpected = found
@@ -167,7 +172,7 @@ def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) 
 
 
 def _compared(
-    expected: Expected, seen: Seen
+    expected: Expected, seen: Seen, budget: Budget
 ) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
     """Give what is missing and what is unexpected; None if the two cannot be compared."""
     forms = _CanonicalForms(seen.dimensions, expected.dimensions)
@@ -178,7 +183,7 @@ def _compared(
     if not forms.is_comparable(wanted, found.values()):
         return None
     covers = _globbed if expected.is_glob else _covering
-    covered, accessed = covers(wanted, found, forms)
+    covered, accessed = covers(wanted, found, forms, budget)
     missing = frozenset(p for key, p in wanted.items() if key not in accessed)
     return missing, frozenset(found) - covered
 
@@ -278,7 +283,10 @@ class _CanonicalForms:
 
 
 def _covering(
-    wanted: Iterable[_Key], found: Mapping[Partition, _Values], forms: _CanonicalForms
+    wanted: Iterable[_Key],
+    found: Mapping[Partition, _Values],
+    forms: _CanonicalForms,
+    budget: Budget,
 ) -> tuple[frozenset[Partition], set[_Key]]:
     """Find the accessed partitions that are expected, and the expectations that were met."""
     shapes: dict[tuple[tuple[str, int | None], ...], set[_Key]] = {}
@@ -287,6 +295,7 @@ def _covering(
         shapes.setdefault(shape, set()).add(key)
     covered, met = set(), set()
     for partition, values in found.items():
+        budget.work(len(shapes))
         full = tuple(sorted(values.items()))
         for shape, keys in shapes.items():
             key = full
@@ -299,7 +308,10 @@ def _covering(
 
 
 def _globbed(
-    wanted: Iterable[_Key], found: Mapping[Partition, _Values], forms: _CanonicalForms
+    wanted: Iterable[_Key],
+    found: Mapping[Partition, _Values],
+    forms: _CanonicalForms,
+    budget: Budget,
 ) -> tuple[frozenset[Partition], set[_Key]]:
     """Do the same where some values are patterns."""
     patterns = [
@@ -307,9 +319,12 @@ def _globbed(
         for key in wanted
         if any(globs.is_glob(value) for _, value in key)
     ]
-    covered, met = _covering(set(wanted).difference(key for key, _ in patterns), found, forms)
+    covered, met = _covering(
+        set(wanted).difference(key for key, _ in patterns), found, forms, budget
+    )
     also = set()
     for partition, values in found.items() if patterns else ():
+        budget.work(len(patterns))
         seen = partition.as_dict()
         texts = {
             label: folder_values(seen[label], value, is_text=label in forms.texts)
@@ -329,7 +344,7 @@ def _globbed(
 # --- predicates -----------------------------------------------------------------------------------
 
 
-def _by_predicates(expected: Expected, seen: Seen) -> Reconciliation:
+def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
     """Compare where at least one of the statements has a predicate."""
     evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
@@ -339,12 +354,13 @@ def _by_predicates(expected: Expected, seen: Seen) -> Reconciliation:
         covered: frozenset[Partition] | None = None
         if partitions is not None:
             alone = replace(expected, partitions=partitions, choices=())
-            check = _by_partitions(alone, seen)
+            check = _by_partitions(alone, seen, budget)
             if check.status is PartitionStatus.UNOBSERVED:
                 return check
             missing |= check.missing
             covered = seen.partitions - check.unexpected
         for partition, found in verdicts.items():
+            budget.work()
             is_covered = covered is None or partition in covered
             holds = evaluation.selects(condition, partition) if is_covered else False
             found.append(True if holds is None and covered is not None else holds)

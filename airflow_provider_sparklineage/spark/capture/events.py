@@ -19,7 +19,6 @@ import msgspec
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture.lines import (
     BYTE_ORDER_MARK,
-    MAX_LINE_BYTES,
     LinesReport,
     LongLine,
     UnreadableError,
@@ -262,7 +261,7 @@ def as_lines(stream: IO[bytes]) -> Iterable[bytes | LongLine]:
         return lines_of(stream)
 
 
-MAX_DOCUMENT_BYTES = 4 * MAX_LINE_BYTES
+MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 

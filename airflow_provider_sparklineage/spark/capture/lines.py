@@ -7,6 +7,7 @@ too long is skipped, and never in memory as a whole.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import stat
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Of one event or observation; those of the largest plans have a few MB."""
+MAX_LINE_BYTES = 384 * 1024 * 1024
+"""Of one event or observation; those of the largest plans have a few MB. Of a long line the facets
+are not kept, but its datasets are: one write with a million column edges has more than 300 MB."""
 MAX_TEXT = 500
 """Characters of a message that is not ours: why a line cannot be read, what failed in Spark."""
 
@@ -182,12 +184,29 @@ def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
         msg = f"it has more than {_in_mb(MAX_LINE_BYTES)}"
         raise UnreadableError(msg)
     try:
-        return decoder.decode(text.decode())  # what stays undecoded must be UTF-8 as well
+        _require_utf8(text)
+        return decoder.decode(text)
     except RecursionError as error:
         msg = "it is nested too deeply"
         raise UnreadableError(msg) from error
     except ValueError as error:  # all that msgspec raises, and what is no UTF-8
         raise UnreadableError(truncated(str(error), MAX_TEXT)) from error
+
+
+def _require_utf8(text: bytes) -> None:
+    """Look at what stays undecoded as well, and not at a copy of all of it.
+
+    :raise UnicodeDecodeError: where it is not UTF-8
+    """
+    if text.isascii():
+        return
+    decoder = _utf8()
+    for start in range(0, len(text), _CHUNK):
+        decoder.decode(text[start : start + _CHUNK])
+    decoder.decode(b"", final=True)
+
+
+_utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 def _in_mb(size: int) -> str:

@@ -8,9 +8,11 @@ import os
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS, Manifest
 from airflow_provider_sparklineage.spark.capture.observations import Messages
+from tests.budgets import lasting
 from tests.conftest import golden
 from tests.openlineage_spec import validate_event
 
@@ -39,8 +41,8 @@ def merged(tmp_path):
     return merged
 
 
-def event_of(bundle, past_deadline=lambda: False):
-    return merged_event(bundle, task_lineage(bundle, past_deadline))
+def event_of(bundle, budget=UNLIMITED):
+    return merged_event(bundle, task_lineage(bundle, budget))
 
 
 def degradations(event):
@@ -148,9 +150,8 @@ def test_the_deadline_ends_reading_observations(tmp_path):
     bundle = capture.create(tmp_path, Manifest(application_run_id=RUN_ID))
     bundle.events_path.write_bytes(b"".join(LINES[EVENTS]))
     bundle.observations_path.write_bytes(b"\n" * 100)
-    asked = iter([False] * (len(LINES[EVENTS]) + 50))
-    event = event_of(bundle, lambda: next(asked, True))
-    assert any("not all that was observed was read" in m for m in messages(event, "collection_cut"))
+    event = event_of(bundle, lasting(len(LINES[EVENTS]) + 50))
+    assert any("observed were left out" in m for m in messages(event, "collection_cut"))
 
 
 def test_errors_of_the_observer_are_truncated_however_long_and_many(merged):

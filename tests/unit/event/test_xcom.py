@@ -57,6 +57,12 @@ def test_nothing_is_better_than_too_much(event):
     assert xcom.encode(event, 100, lambda _: event) is None
 
 
+def test_an_event_that_gets_no_smaller_is_not_tried_again(event):
+    asked = []
+    assert xcom.encode(event, 100, lambda size: asked.append(size) or event) is None
+    assert len(asked) == 2
+
+
 def test_text_of_any_kind_survives(event):
     hostile = copy.deepcopy(event)
     hostile["job"]["name"] = "a\0b\u202e<script>'\"\ud800"

@@ -14,14 +14,16 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 )
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from tests.budgets import lasting
 
 START, END = (datetime(2024, 5, 6, hour, tzinfo=UTC) for hour in (1, 2))
 ORDERS = DatasetName("file", "/lake/orders")
 SYMLINK = msgspec.Raw(b'{"identifiers": [{"namespace": "hive", "name": "shop.sales"}]}')
 
 
-def summary(*statements, past_deadline=lambda: False):
+def summary(*statements, budget=UNLIMITED):
     """Merge actions of these statements, each of which read the orders; give what is selected."""
     dataset = ActionDataset(ORDERS, {"symlinks": SYMLINK}, {})
     actions = tuple(
@@ -29,7 +31,7 @@ def summary(*statements, past_deadline=lambda: False):
         for n, sql in enumerate(statements)
     )
     application = SparkApplication("run", "tests", "job", actions, finished=True)
-    [orders] = merge(application, Outcome.COMPLETE, past_deadline=past_deadline).inputs
+    [orders] = merge(application, Outcome.COMPLETE, budget=budget).inputs
     return orders.selected.summary
 
 
@@ -66,6 +68,5 @@ def test_two_filters_are_united():
 
 
 def test_no_statement_is_read_when_time_is_up():
-    asked = iter([False, True, True, True])
     sql = "SELECT * FROM orders WHERE dt = '1'"
-    assert summary(sql, past_deadline=lambda: next(asked)) == ""
+    assert summary(sql, budget=lasting(2)) == ""

@@ -23,38 +23,43 @@ own facets, is not in it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_degradations
 from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.steps.size.declaration import of_dropped, too_large
 from airflow_provider_sparklineage.event.steps.size.measured_event import (
     MeasuredEvent,
     is_surely_within,
     size_of,
 )
 from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
-from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.degradations import Degradation
 
 _NAMED = 5
 """Facets of the last step that are named; the others are counted."""
 
 
-def fitted(event: Event, max_bytes: int, option: str) -> Event:
+def fitted(event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED) -> Event:
     """Drop what makes an event larger than it may be, and declare it.
 
     :param max_bytes: of the event as OpenLineage's client writes it in JSON
     :param option: what a person would change to get more, as a sentence calls it:
         ``[sparklineage] max_event_bytes``
+    :param budget: when nothing is left, column lineage and facets go at once
     """
     capture = event["run"]["facets"].get(CAPTURE_KEY)
-    return event if capture is None else reduced(event, max_bytes, option)[0]
+    return event if capture is None else reduced(event, max_bytes, option, budget)[0]
 
 
-def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Degradation, ...]]:
+def reduced(
+    event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED
+) -> tuple[Event, tuple[Degradation, ...]]:
     """Do so for an event with or without the facet that declares it.
 
     :return: the event, which is the same object if it fits, and what was dropped
@@ -65,7 +70,7 @@ def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Deg
     if measured.bytes <= max_bytes:
         return event, ()
     fitting = _Fitting(measured, event["run"]["facets"].get(CAPTURE_KEY), max_bytes, option)
-    fitting.drop()
+    fitting.drop(budget)
     kept = measured.event()
     if fitting.capture is not None:
         kept = replaced(kept, run_facets={**kept["run"]["facets"], CAPTURE_KEY: fitting.capture})
@@ -87,15 +92,15 @@ class _Fitting:
         for place in event.places(CAPTURE_KEY, group="run"):
             event.reduce(place, everything)
 
-    def drop(self) -> None:
+    def drop(self, budget: Budget) -> None:
         """Drop kind by kind, until the rest fits."""
-        for drop in (self._details, self._column_lineage, self._facets):
+        for drop in (partial(self._details, budget), self._column_lineage, self._facets):
             if self._fits():
                 return
             drop()
         if not self._fits():
             what = "Even the names of the datasets, and the list of what is missing, are more"
-            self.dropped.append(self._degradation(what))
+            self.dropped.append(too_large(what, self._option))
             self._declare()
 
     def _fits(self) -> bool:
@@ -109,24 +114,15 @@ class _Fitting:
         if self._known is not None:
             self.capture = with_degradations(self._known, self.dropped, in_front=True)
 
-    def _degradation(self, what: str, dataset: DatasetName | None = None) -> Degradation:
-        return Degradation(
-            DegradationCode.DETAIL_DROPPED,
-            f"{what} than {self._option} allows; raise it if what receives the event takes more.",
-            dataset,
-        )
-
-    def _details(self) -> None:
+    def _details(self, budget: Budget) -> None:
         for kind in KINDS:
-            if self._fits():
+            if self._fits() or budget.is_spent():
                 return
             count = sum(
                 self._event.reduce(place, kind.reduced) for place in self._event.places(*kind.keys)
             )
             if count:
-                self.dropped.append(
-                    self._degradation(f"{count} {kind.what} were left out: they are more")
-                )
+                self.dropped.append(of_dropped(f"{count} {kind.what}", self._option))
 
     def _column_lineage(self) -> None:
         places = self._event.places("columnLineage", group="outputs")
@@ -135,18 +131,18 @@ class _Fitting:
                 return
             self._event.reduce(place, everything)
             name = self._event.dataset(place)
-            self.dropped.append(
-                self._degradation(f"The column lineage of {name} was left out: it is more", name)
-            )
+            self.dropped.append(of_dropped(f"The column lineage of {name}", self._option, name))
 
     def _facets(self) -> None:
-        before, gone = list(self.dropped), list[str]()
-        for place in self._event.largest_first(self._event.places()):
-            if gone and self._fits():
+        before, named = len(self.dropped), list[str]()
+        places = self._event.largest_first(self._event.places())
+        for gone, place in enumerate(places, start=1):
+            if named and self._fits():
                 return
             self._event.reduce(place, everything)
             name = self._event.dataset(place)
-            gone.append(f"{place.key} of {name}" if name else place.key)
-            more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
-            named = f"Facets were left out ({', '.join(gone[:_NAMED])}{more}): they are more"
-            self.dropped[:] = [*before, self._degradation(named)]
+            if gone <= _NAMED:
+                named.append(f"{place.key} of {name}" if name else place.key)
+            more = f" and {gone - _NAMED} more" if gone > _NAMED else ""
+            what = f"Facets were left out ({', '.join(named)}{more}): they are more"
+            self.dropped[before:] = [too_large(what, self._option)]

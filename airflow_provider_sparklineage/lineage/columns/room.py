@@ -1,0 +1,45 @@
+"""How many edges may be in memory: of all writes of an application, as reported and composed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.lineage.columns.edges import count
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
+
+MAX_TRANSFORMATIONS = 1_000_000
+"""Each takes some 400 bytes. An event has room for a tenth of them."""
+
+
+class ColumnRoom:
+    """Counts what is kept; the same bound with and without a deadline.
+
+    :param budget: the time for columns
+    """
+
+    def __init__(self, budget: Budget = UNLIMITED) -> None:
+        self.budget = budget
+        self._left = MAX_TRANSFORMATIONS
+
+    def require(self, transformations: int) -> None:
+        """Look whether there is room.
+
+        :raise SpentError: if there is not
+        """
+        if transformations > self._left:
+            msg = f"the job has more than {MAX_TRANSFORMATIONS} transformations of columns"
+            raise SpentError(msg)
+
+    def kept(self, lineage: ColumnLineage) -> ColumnLineage:
+        """Count the column lineage of a write, and give it back.
+
+        :raise SpentError: if there is no room for it, or no time left
+        """
+        transformations = count(lineage.dataset) + sum(map(count, lineage.fields.values()))
+        self.require(transformations)
+        self._left -= transformations
+        self.budget.work(transformations)
+        return lineage

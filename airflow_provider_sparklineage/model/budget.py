@@ -1,0 +1,73 @@
+"""The time that is left for lineage, asked for wherever it is spent.
+
+A task waits for its lineage, so what takes long is cut, and what is cut is declared. The clock is
+not asked here: whoever has one gives the seconds that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNITS = 500
+"""Units of work between two looks at the clock: about a millisecond."""
+
+MORE_TIME = (
+    "raise [sparklineage] collect_timeout, or see the whole with `sparklineage show` on the "
+    "capture bundle"
+)
+"""What a person can do, as a part of a sentence."""
+
+
+TOO_LONG = "merging took too long"
+
+
+class SpentError(Exception):
+    """Raised where there is no time left, or no room; the message is the reason in a few words."""
+
+
+class Budget:
+    """The time for a part of the work.
+
+    :param left: gives the seconds that are left of it
+    """
+
+    def __init__(self, left: Callable[[], float] = lambda: math.inf) -> None:
+        self._left = left
+        self._units = 0
+
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self._left() <= 0
+
+    def work(self, units: int = 1) -> None:
+        """Count small units of work, and look at the clock now and then.
+
+        :raise SpentError: if nothing is left
+        """
+        self._units += units
+        if self._units >= _UNITS:
+            self._units = 0
+            self.check()
+
+    def check(self) -> None:
+        """Look at the clock.
+
+        :raise SpentError: if nothing is left
+        """
+        if self.is_spent():
+            raise SpentError(TOO_LONG)
+
+    def part(self, share: float) -> Budget:
+        """Give a share of what is left now; the rest is kept for what comes after it."""
+        now = self._left()
+        if math.isinf(now):
+            return self
+        kept = now * (1 - share)
+        return Budget(lambda: self._left() - kept)
+
+
+UNLIMITED = Budget()
