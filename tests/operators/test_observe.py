@@ -75,9 +75,16 @@ def test_the_argument_beats_the_configuration(spark_submit, execute, monkeypatch
     assert len(py_files(spark_submit.given)) == 1
 
 
-def test_a_jvm_application_gets_the_listener_only(spark_submit, execute):
+@pytest.mark.parametrize(
+    "application",
+    [{"application": "job.jar", "java_class": "shop.Revenue"}, {"application": "job.R"}],
+    ids=["JVM", "R"],
+)
+def test_an_application_of_another_language_gets_the_listener_only(
+    spark_submit, execute, application
+):
     spark_submit.does("staging_chain")
-    task = operator(application="job.jar", java_class="shop.Revenue")
+    task = operator(**application)
     execute(task)
     assert py_files(spark_submit.given) == []
     assert "spark.extraListeners" in spark_submit.given.conf
