@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 )
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
 from airflow_provider_sparklineage.lineage.application.canonical_names import with_canonical_names
+from airflow_provider_sparklineage.lineage.application.clock import Clock
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
@@ -60,11 +61,16 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     manifest = bundle.manifest
     locator = manifest.locator
     reading = budget.part(_FOR_READING)
-    application = accumulate(bundle.events(reading.is_spent), manifest.application_run_id)
+    events, clock = bundle.events(reading.is_spent), Clock()
+    if bundle.is_in_order:
+        events = clock.corrected(events)
+    application = accumulate(events, manifest.application_run_id)
     application = with_canonical_names(application, locator)
     observations, met_observing = _observed(
         bundle, application, locator, budget.part(_FOR_OBSERVATIONS)
     )
+    if clock.put_back:
+        observations = None
     lineage = merge(
         application,
         outcome_of(bundle, application),
@@ -79,15 +85,18 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
-    met = [] if manifest.degradations else _incomplete(application)
+    # What was not read says nothing about the job.
+    known = manifest.degradations or bundle.report.cut
+    met = [] if known else _incomplete(application)
     degradations = [
         *manifest.degradations,
         *met,
         *_read_troubles(bundle.report, application),
+        *clock.degradations(),
         *met_observing,
         *lineage.degradations,
     ]
-    if not application.events:  # then the lack of outputs says nothing about the job
+    if bundle.report.cut or not application.events:  # then having no outputs means nothing
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     tables = observations.tables if observations else {}
     lineage = replace(lineage, degradations=tuple(degradations), tables=tables)

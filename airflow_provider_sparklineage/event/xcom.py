@@ -30,7 +30,7 @@ _STALLED = 2
 # are too rare to be recognised.
 _UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
 # An event is a few MB at most; what claims to be more is no event.
-_MAX_EVENT_BYTES = 256 * 1024 * 1024
+_MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 
 def encode(

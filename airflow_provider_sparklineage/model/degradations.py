@@ -41,6 +41,8 @@ class DegradationCode(StrEnum):
     """The application reported no end: its driver was killed or is still running."""
     COLLECTION_CUT = "collection_cut"
     """Collecting was stopped by its time budget or by the task's ``execution_timeout``."""
+    CLOCK_WENT_BACKWARDS = "clock_went_backwards"
+    """The driver's clock was put back while the job ran; actions are in the order of the file."""
     MERGE_FAILED = "merge_failed"
     """The collected events could not be merged: a defect in this package."""
 

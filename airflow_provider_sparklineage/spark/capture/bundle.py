@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -172,6 +172,9 @@ class CaptureBundle:
     report: ReadReport = field(default_factory=_no_report)
     lock: Lock | None = field(default=None, compare=False, repr=False)
     """What keeps others from deleting it, in the process that makes it."""
+
+    is_in_order: ClassVar[bool] = True
+    """Whether events come in the order in which one listener wrote them."""
 
     @property
     def events_path(self) -> Path | None:

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 class EventFiles(CaptureBundle):
     """Event files without a manifest, read like a bundle."""
 
+    is_in_order: ClassVar[bool] = False  # nobody knows in which order the files are
     files: tuple[Path, ...] = ()
     applications: set[str] = field(default_factory=set)
     """Run ids that turned out to be applications while they were read."""

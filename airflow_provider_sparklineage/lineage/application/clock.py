@@ -1,0 +1,66 @@
+"""Times of a driver whose clock was put back while it ran, by the order in which it wrote.
+
+One listener writes its events one after the other, in the order of their times but for the
+milliseconds by which Spark's threads overtake each other. Where the times contradict that by more,
+the clock was put back (NTP does it), and by the times alone what was written before it was read
+would seem to be written later. Then the rest of the file is as much later as it takes for the order
+to be that of the file. Lines that come again prove nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.spark.capture.events import SparkEvent
+
+TOLERANCE = timedelta(seconds=1)
+"""Threads of recorded jobs overtake each other by up to 20 ms."""
+
+
+class Clock:
+    """The clock of one driver.
+
+    :ivar put_back: by how much, in all
+    """
+
+    def __init__(self) -> None:
+        self.put_back = timedelta()
+
+    def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
+        """Give events with times that fit their order.
+
+        :param events: of one file, in its order
+        """
+        latest: datetime | None = None
+        seen: set[tuple[str, str | None, datetime]] = set()
+        for event in events:
+            at = event.event_time + self.put_back
+            line = (event.run.run_id, event.event_type, event.event_time)
+            lag = timedelta() if latest is None or line in seen else latest - at
+            seen.add(line)
+            if lag > TOLERANCE:
+                self.put_back += lag
+                at += lag
+            latest = max(latest or at, at)
+            yield replace(event, event_time=at) if self.put_back else event
+
+    def degradations(self) -> Iterator[Degradation]:
+        """Report it: what was observed has the driver's times too, and is not matched by them."""
+        if self.put_back:
+            seconds = self.put_back.total_seconds()
+            yield Degradation(
+                DegradationCode.CLOCK_WENT_BACKWARDS,
+                f"The driver's clock was put back by {seconds:g} s while the job ran. Its actions "
+                "are in the order of the event file, and partitions that were observed are not "
+                "used, because they belong to actions by time alone; see to it that the clock is "
+                "adjusted slowly (chrony, ntpd -x).",
+            )
