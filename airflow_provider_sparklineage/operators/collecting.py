@@ -70,13 +70,33 @@ def collect(
             lineage = relayed(lineage, capture.bundle, task, deadline)
         event = collecting.event(lineage, deadline)
     except (Exception, AirflowTaskTimeout) as error:
-        log.debug("Collecting lineage failed.", exc_info=True)
-        capture.degrade(*_reason(error))
-        lineage, event = collecting.rest(outcome, deadline)
+        return given_up(capture, deadline, outcome, last_known, error)
+    _end(capture, deadline, lineage, event)
+    return event
+
+
+def given_up(
+    capture: TryCapture,
+    deadline: Deadline,
+    outcome: Outcome,
+    last_known: LastRun,
+    error: BaseException,
+) -> Event:
+    """Make the event of a try whose lineage cannot be collected.
+
+    :param error: why
+    """
+    log.debug("Collecting lineage failed.", exc_info=error)
+    capture.degrade(*_reason(error))
+    lineage, event = _Collecting(capture, last_known).rest(outcome, deadline)
+    _end(capture, deadline, lineage, event)
+    return event
+
+
+def _end(capture: TryCapture, deadline: Deadline, lineage: TaskLineage, event: Event) -> None:
     # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
         _clean_up(capture, lineage, event, is_killed=deadline.is_killed)
-    return event
 
 
 _FOR_MERGING = 2 / 3

@@ -247,12 +247,15 @@ class Try:
         ti = context.get("ti")
         self._finished = (ti, getattr(ti, "try_number", 0))
         known = self.prepared.known if self.prepared else NO_LAST_RUN
-        self.collected = collecting.collect(
-            self.capture, self.deadline, outcome, has_failed, known, context.get("task")
-        )
-        if self.deadline.is_killed:
-            self.ended_as = reporting.ended_as(context["ti"])
+        try:
+            self.collected = collecting.collect(
+                self.capture, self.deadline, outcome, has_failed, known, context.get("task")
+            )
+        except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
+            self.collected = collecting.given_up(self.capture, self.deadline, outcome, known, error)
         with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
+            if self.deadline.is_killed:
+                self.ended_as = reporting.ended_as(context["ti"])
             from airflow_provider_sparklineage.operators.publishing import publish
 
             publish(self.capture, self.deadline, self.collected, context)
