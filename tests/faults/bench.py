@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
-from airflow_provider_sparklineage.spark.capture import bundle
+from airflow_provider_sparklineage.spark.capture import bundle, locks
 from tests.conftest import golden
 from tests.faults.rows import BUNDLE, Run
 from tests.spark_submit_double import FakeSparkSubmit, execute, task_context
@@ -300,7 +300,8 @@ class Bench:
     def _is_kept(self, path: Path) -> bool:
         """Whether a path is for later tasks: the capture location, and what is known of jars."""
         cache = self.home / ".cache" / "sparklineage"
-        return path in (self._default_captures, cache.parent, cache) or path.match(".known-*")
+        kept = (self._default_captures, cache.parent, cache, cache / locks.LOCK)
+        return path in kept or path.match(".known-*")
 
     def _described(self, name: str) -> str:
         name = name.removeprefix(f"{self._default_captures.name}/")

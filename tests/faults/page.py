@@ -44,9 +44,21 @@ _BOUNDS = (1, 3, 10, 35)
 """Seconds are rounded up to one of these, so that the page stays the same from run to run."""
 
 
-def page(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write the page of all rows, by the names of their faults."""
-    return "\n".join(_lines(rows))
+_SPOILED = """\
+## Spoiled files
+
+Bundles, recorded events, merged events and rules with bytes, lines and values changed at random,
+read by the task and by every command. Each gives output, or one line with the file, the line and
+what is wrong with it.
+
+| kind | spoiled inputs | tracebacks |
+|---|---|---|"""
+
+
+def page(rows: Mapping[str, Mapping[str, Any]], spoiled: Mapping[str, Mapping[str, int]]) -> str:
+    """Write the page of all rows, by the names of their faults, and of the spoiled inputs."""
+    kinds = (f"| {k} | {r['inputs']:,} | {r['problems'] or 'none'} |" for k, r in spoiled.items())
+    return "\n".join([*_lines(rows), _SPOILED, *kinds, ""])
 
 
 def _lines(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -68,8 +80,12 @@ def _lines(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
                 _seconds(row["seconds"]),
                 ", ".join(row["left"]) or "nothing",
             )
-            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+            yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _declared(row: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 
 from tests.faults.bench import raising
@@ -179,7 +180,24 @@ def _(bench):
     (bench.captures / f".swept-{os.getuid()}").mkdir()
 
 
-for text in ("a space", "a%20b", "émile", "a'b"):
-    fault(f"The capture location is called `{text}`", leaves=(text,))(
+for text in ("a space", "a%20b", "émile", "a'b", "a,b", "a#b", "a[1]{b}", "a*b", "a?b", "a:b"):
+    fault(f"The capture location is called `{text}`", leaves=(glob.escape(text),))(
         lambda bench, text=text: bench.set("capture_location", bench.captures / text)
     )
+
+
+@fault("The capture location has a line break in its name", leaves=("*",))
+def _(bench):
+    bench.set("capture_location", bench.captures / "a\nb")
+
+
+@fault("The capture location is a link to a private folder")
+def _(bench):
+    private = bench.home / "private"
+    private.mkdir(mode=0o700)
+    bench.captures.symlink_to(private)
+
+
+@fault("The name of the capture location has 250 characters", leaves=("*",))
+def _(bench):
+    bench.set("capture_location", bench.captures / ("x" * 250))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 from airflow_provider_sparklineage.spark.capture import locks
-from airflow_provider_sparklineage.spark.submit import fetching
+from airflow_provider_sparklineage.spark.submit import fetching, remembered
 from airflow_provider_sparklineage.spark.submit.listener import PINS
+from tests.faults.bench import raising
 from tests.faults.registry import Area
 from tests.unit.listener_jars import listener_jar, other_jar, with_a_damaged_class
 
@@ -80,7 +83,6 @@ def _(bench):
 @fault(
     "Another process holds the cache for ever, and the task may fetch",
     "listener_unavailable",
-    leaves=(".cache/sparklineage/.lock",),
 )
 def _(bench):
     bench.unset("listener_jar")
@@ -95,7 +97,6 @@ def _(bench):
 @fault(
     "Spark's resolver hangs, and the task may fetch",
     "listener_unavailable",
-    leaves=(".cache/sparklineage/.lock",),
 )
 def _(bench):
     bench.unset("listener_jar")
@@ -106,3 +107,91 @@ def _(bench):
     binary.parent.mkdir()
     binary.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
     binary.chmod(0o755)
+
+
+@fault("The listener's jar may not be read", "listener_unavailable")
+def _(bench):
+    jar = listener_jar(bench.home / "openlineage-spark_2.13-1.53.0.jar")
+    bench.set("listener_jar", jar)
+    bench.disk(errno.EACCES, jar.name, reading=True)
+
+
+@fault("The disk gives an I/O error when the listener's jar is read", "listener_unavailable")
+def _(bench):
+    jar = listener_jar(bench.home / "openlineage-spark_2.13-1.53.0.jar")
+    bench.set("listener_jar", jar)
+    bench.disk(errno.EIO, jar.name, reading=True)
+
+
+@fault("What is known of the listener's jar cannot be kept")
+def _(bench):
+    bench.disk(errno.ENOSPC, "*.known-*")
+
+
+@fault("What is known of jars is garbage")
+def _(bench):
+    cache = fetching.cache_folder({"HOME": str(bench.home)})
+    cache.mkdir(parents=True)
+    (cache / remembered._name(f"jar {bench.spark.jar}")).write_bytes(b"\xff garbage")
+
+
+@fault("Two listeners would reach the job", "listener_unavailable")
+def _(bench):
+    other = listener_jar(bench.home / "openlineage-spark_2.13-1.52.0.jar", version="1.52.0")
+    listener_jar(bench.spark.home / "jars" / "openlineage-spark_2.13-1.53.0.jar")
+    bench.arguments["jars"] = str(other)
+
+
+@fault("An extension of the listener does not exist", "extension_unavailable")
+def _(bench):
+    bench.lineage["listener_extensions"] = ["/nowhere/shop.jar"]
+
+
+@fault("An extension of the listener is a folder", "extension_unavailable")
+def _(bench):
+    bench.lineage["listener_extensions"] = [str(bench.home)]
+
+
+@fault("An extension of the listener is truncated", "extension_unavailable")
+def _(bench):
+    jar = other_jar(bench.home / "shop.jar")
+    jar.write_bytes(jar.read_bytes()[:-30])
+    bench.lineage["listener_extensions"] = [str(jar)]
+
+
+def _fetches(bench, fetcher):
+    """Let the task fetch its listener; Spark's resolver is replaced."""
+    bench.unset("listener_jar")
+    bench.set("fetch_listener", "True")
+    bench.patch(".spark.submit.resolver.from_spark", lambda *_, **__: fetcher)
+    bench.patch(".spark.submit.java.refusal", lambda *_: None)
+
+
+@fault("There is no listener in the cache, and none may be fetched", "listener_unavailable")
+def _(bench):
+    bench.unset("listener_jar")
+
+
+@fault("The repository answers with a web page", "listener_unavailable")
+def _(bench):
+    def page(folder):
+        (folder / "listener.jar").write_text("<html>Sign in</html>")
+        return folder / "listener.jar"
+
+    _fetches(bench, page)
+
+
+@fault("Fetching the listener has a defect", "injection_failed")
+def _(bench):
+    _fetches(bench, raising(ZeroDivisionError()))
+
+
+@fault("Fetching the listener fails, because there is no network", "listener_unavailable")
+def _(bench):
+    _fetches(bench, raising(ConnectionError("Network is unreachable")))
+
+
+@fault("The disk is full when the listener is fetched", "listener_unavailable")
+def _(bench):
+    _fetches(bench, raising(ZeroDivisionError()))
+    bench.disk(errno.ENOSPC, ".fetch-*")

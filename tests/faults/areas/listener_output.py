@@ -155,6 +155,34 @@ def _(bench):
     bench.meanwhile("pathlib.Path(location).unlink(); pathlib.Path(location).symlink_to(location)")
 
 
+@fault("The file of events is a pipe that nobody writes to", "capture_unavailable")
+def _(bench):
+    bench.job["events"] = None
+    bench.meanwhile("pathlib.Path(location).unlink(); __import__('os').mkfifo(location)")
+
+
+@fault("The file of events is a device without an end", "capture_unavailable")
+def _(bench):
+    bench.job["events"] = None
+    bench.meanwhile("p = pathlib.Path(location); p.unlink(); p.symlink_to('/dev/zero')")
+
+
+@fault("The file of events has a hole of a terabyte", "malformed_events")
+def _(bench):
+    bench.meanwhile("__import__('os').truncate(location, 1 << 40)")
+
+
+@fault("A line is of seventy megabytes", "malformed_events", within=20)
+def _(bench):
+    bench.meanwhile("open(location, 'ab').write(b'x' * 70_000_000 + b'\\n')")
+
+
+@fault("A schema is nested 450 deep", "malformed_events")
+def _(bench):
+    field = '{"name":"a","type":"struct","fields":['
+    bench.events = _with_facet(bench.events, "schema2", field * 450 + "]}" * 450)
+
+
 def _ends_application(line):
     event = json.loads(line)
     kind = event["job"].get("facets", {}).get("jobType", {}).get("jobType")

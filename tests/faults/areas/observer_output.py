@@ -76,3 +76,25 @@ def _(bench):
 def _(bench):
     error = OSError(errno.EIO, "Input/output error")
     bench.breaks(".spark.capture.observations.read_observations", error)
+
+
+@fault("The observer's file is a pipe that nobody writes to", "observations_missing")
+def _(bench):
+    bench.job["observed"] = None
+    bench.meanwhile("__import__('os').mkfifo(observations)")
+
+
+@fault("The observer's file is a device without an end", "observations_missing")
+def _(bench):
+    bench.job["observed"] = None
+    bench.meanwhile("pathlib.Path(observations).symlink_to('/dev/zero')")
+
+
+@fault("The observer reports an error of fifty megabytes", "observer_failed")
+def _(bench):
+    bench.observations += b'{"error": "' + b"x" * 50_000_000 + b'"}\n'
+
+
+@fault("The observer reports ten thousand errors", "observer_failed")
+def _(bench):
+    bench.observations += b'{"error": "the gateway is gone"}\n' * 10_000
