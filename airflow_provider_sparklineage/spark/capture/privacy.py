@@ -24,14 +24,21 @@ def exposed(folder: Path) -> Path | None:
     """
     end = folder.stat()
     for step, status in _steps(folder.absolute(), set()):
-        if status.st_uid not in (os.getuid(), 0):  # of a link: who says where it leads
-            return step
-        if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
+        if not _is_open(status):
             continue
-        writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if writable and (os.path.samestat(status, end) or not _is_granted(step, status)):
+        is_above = not (stat.S_ISLNK(status.st_mode) or os.path.samestat(status, end))
+        if not (is_above and _is_granted(step, status)):
             return step
     return None
+
+
+def _is_open(status: os.stat_result) -> bool:
+    """Whether another user could replace what is in a folder, or say where a link leads."""
+    if status.st_uid not in (os.getuid(), 0):
+        return True
+    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
+        return False
+    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result]]:
@@ -47,11 +54,13 @@ def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result
 
 
 def _is_granted(folder: Path, status: os.stat_result) -> bool:
-    """Whether it is on purpose that others can write to a folder above.
+    """Whether it is on purpose that others can write to a folder above, whoever owns it.
 
-    In images and on mounts the worker's own group can, which an administrator has put together. In
-    a pod everybody can write to a volume, and nobody but the pod's containers has it.
+    In images and on mounts the worker's own group can, which an administrator has put together: in
+    Airflow's image the owner is the user that it was built with, not the one that it runs as. In a
+    pod everybody can write to a volume, and nobody but the pod's containers has it.
     """
     if status.st_mode & stat.S_IWOTH:
         return "KUBERNETES_SERVICE_HOST" in os.environ and folder.is_mount()
-    return status.st_gid in (0, os.getegid(), *os.getgroups())
+    is_groups = status.st_gid in (0, os.getegid(), *os.getgroups())
+    return is_groups and bool(status.st_mode & stat.S_IWGRP)

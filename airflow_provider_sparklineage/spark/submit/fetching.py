@@ -223,10 +223,13 @@ def _download(url: str, target: Path, limit_s: float, progress: Progress) -> Non
         "Check the URL and HTTPS_PROXY, or download the jar on another machine and give its path "
         "to --from."
     )
+    plain = {"Accept-Encoding": "identity"}  # what is read below is what was sent
     ends = time.monotonic() + limit_s
     try:
         with (
-            requests.get(bare, auth=auth, stream=True, timeout=SILENCE_S) as response,
+            requests.get(
+                bare, auth=auth, headers=plain, stream=True, timeout=SILENCE_S
+            ) as response,
             target.open("wb") as file,
         ):
             response.raise_for_status()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import gzip
 import hashlib
 import os
 import tempfile
@@ -134,6 +135,15 @@ class Mirror(Handler):
                 time.sleep(0.05)
         elif self.path == "/x.jar":
             self.answer(200, CONTENT.decode())
+        elif self.path == "/packed.jar":
+            is_packed = "gzip" in self.headers.get("Accept-Encoding", "")
+            content = gzip.compress(CONTENT) if is_packed else CONTENT
+            self.send_response(200)
+            if is_packed:
+                self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
         else:
             self.answer(404)
 
@@ -150,6 +160,11 @@ def test_a_mirror_gets_the_user_of_the_url(env, mirror):
     assert jar.read_bytes() == CONTENT
     token = base64.b64encode(b"ci@shop:p:ss").decode()
     assert mirror.asked == [("/x.jar", f"Basic {token}")]
+
+
+def test_a_mirror_that_packs_what_it_sends_is_asked_for_the_jar_as_it_is(env, mirror):
+    jar = fetching.fetch("2.13", fetching.from_location(f"{mirror.url}/packed.jar"), env)
+    assert jar.read_bytes() == CONTENT
 
 
 def test_the_user_is_not_sent_on_to_another_host(env, mirror):

@@ -56,6 +56,16 @@ def test_a_folder_above_that_is_another_users(parent, mode):
 
 
 @only_root
+@pytest.mark.parametrize("folder", ["parent", "parent/captures"])
+def test_another_owner_is_allowed_where_the_workers_group_can_write(parent, folder):
+    """Airflow's image has /opt/airflow like this, and runs as any user of the group root."""
+    folder = parent.parent / folder
+    folder.chmod(0o775)
+    os.chown(folder, NOBODY, os.getegid())
+    assert exposed(parent) == (None if folder == parent else folder)
+
+
+@only_root
 def test_a_folder_above_that_a_group_of_others_can_write_to(parent):
     parent.chmod(0o775)
     os.chown(parent, -1, 12345)
@@ -85,8 +95,10 @@ def test_a_link_of_another_user_on_the_way(parent, tmp_path):
     assert privacy.exposed(link / "captures") == link
 
 
-def test_a_volume_of_a_pod_is_its_containers_alone(parent, monkeypatch):
+@pytest.mark.parametrize("owner", [os.getuid(), pytest.param(NOBODY, marks=only_root)])
+def test_a_volume_of_a_pod_is_its_containers_alone(parent, monkeypatch, owner):
     parent.chmod(0o777)
+    os.chown(parent, owner, -1)
     monkeypatch.setattr(Path, "is_mount", lambda path: path == parent)
     assert exposed(parent) == parent
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
