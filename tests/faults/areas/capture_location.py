@@ -15,7 +15,6 @@ AREA = Area(
     "runs costs what had not been written.",
 )
 fault = AREA.fault
-KEY = "spark.openlineage.transport.type http\nspark.openlineage.transport.auth.apiKey hunter2\n"
 
 
 @fault("The capture location is a file", "capture_unavailable")
@@ -105,12 +104,6 @@ def _(bench):
 @fault("The disk is full when the observer is put into the bundle", "observer_unavailable")
 def _(bench):
     bench.disk(errno.ENOSPC, "*.zip")
-
-
-@fault("The disk is full when the properties file is written", "injection_failed")
-def _(bench):
-    (bench.spark.home / "conf" / "spark-defaults.conf").write_text(KEY)
-    bench.disk(errno.ENOSPC, ".sparklineage-properties-*")
 
 
 @fault("The bundle cannot be locked, because its file system has no locks")

@@ -13,6 +13,7 @@ AREA = Area(
     "Each line is read by itself: one that is no event costs that event, never the others.",
 )
 fault = AREA.fault
+BACK = "clock_went_backwards"
 
 
 @fault("The listener writes nothing", "no_events", "observation_untied")
@@ -50,7 +51,7 @@ def _(bench):
     bench.events = b"".join(line * 2 for line in bench.events.splitlines(keepends=True))
 
 
-@fault("The lines are in reverse order")
+@fault("The lines are in reverse order", BACK)
 def _(bench):
     bench.events = b"\n".join(reversed(bench.events.splitlines())) + b"\n"
 
@@ -60,7 +61,11 @@ def _(bench):
     bench.events = bench.events.replace(b"\n", b"\n\n \n")
 
 
-@fault("A line has no event type", changes="a line of no application counts as one of ours")
+@fault(
+    "A line has no event type, and is of an earlier time",
+    BACK,
+    changes="a line of no application counts as one of ours",
+)
 def _(bench):
     first = json.loads(bench.events.splitlines()[0])
     del first["eventType"]
@@ -94,7 +99,7 @@ def _(bench):
 @fault("The events of another application are among ours", "foreign_events")
 def _(bench):
     text = golden("staging_chain").read_bytes()
-    bench.events += text
+    bench.events = text + bench.events
 
 
 @fault("A line is JSON of another kind", "malformed_events")

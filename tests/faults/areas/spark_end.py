@@ -10,7 +10,6 @@ AREA = Area(
     "The task ends as its job does. What the job had done until then is in the event.",
 )
 fault = AREA.fault
-CUT = ("application_unfinished", "nothing_written")
 FAILS = "AirflowException (exit code 1)"
 NOTHING = ("no_events", "observation_untied")
 
@@ -127,15 +126,6 @@ def _(bench):
     bench.patch(".operators.partition_check.checks", time_is_up)
 
 
-@fault("There is no time at all for collecting", "collection_cut", "no_events")
+@fault("There is no time at all for collecting", "collection_cut")
 def _(bench):
     bench.set("collect_timeout", 0)
-
-
-@fault("Reading takes longer than `collect_timeout`", "collection_cut", *CUT)
-def _(bench):
-    bench.set("collect_timeout", 0.05)
-    bench.events = b"".join(
-        line if not number else line * 300
-        for number, line in enumerate(bench.events.splitlines(keepends=True))
-    )

@@ -73,7 +73,7 @@ def _(bench):
     (bench.spark.home / "conf" / "spark-defaults.conf").mkdir()
 
 
-@fault("spark-defaults.conf is no UTF-8", "injection_failed")
+@fault("spark-defaults.conf is no UTF-8")
 def _(bench):
     (bench.spark.home / "conf" / "spark-defaults.conf").write_bytes(b"spark.app.name caf\xe9\n")
 
@@ -94,7 +94,7 @@ def _(bench):
     bench.arguments["properties_file"] = "/nowhere/job.properties"
 
 
-@fault("The task's properties file is no UTF-8", "injection_failed")
+@fault("The task's properties file is no UTF-8")
 def _(bench):
     file = bench.home / "job.properties"
     file.write_bytes(b"spark.app.name=caf\xe9\n")
