@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -20,16 +21,19 @@ pytestmark = [
 
 
 class _Handler(Handler):
-    """Notes every event, and answers as configured."""
+    """Notes every event, and answers as configured; with no status, never."""
 
     def post(self):
         self.server.received.append((dict(self.headers), json.loads(self.body())))
-        self.answer(self.server.status, self.server.page)
+        if self.server.status is None:
+            self.server.gate.wait(60)
+        else:
+            self.answer(self.server.status, self.server.page)
 
 
 @pytest.fixture
 def backend():
-    with serving(_Handler, received=[], status=201, page="") as running:
+    with serving(_Handler, received=[], status=201, page="", gate=threading.Event()) as running:
         yield running
 
 
@@ -43,6 +47,7 @@ def one_connection(request, backend, airflow_db, monkeypatch):
             "type": "http",
             "url": backend.url,
             "retry": {"total": 0},
+            "timeout": 1,
             "auth": {"type": "airflow_connection_api_key"},
         },
         "max_partitions": 7,
@@ -99,18 +104,34 @@ def test_one_connection_and_one_setting_are_the_full_set_up(
 
 
 @pytest.mark.parametrize("one_connection", ["environment"], indirect=True)
-@pytest.mark.parametrize(("status", "page"), [(500, ""), (404, "<html>Not found</html>")])
+@pytest.mark.parametrize("relays", [False, True], ids=["", "relaying"])
+@pytest.mark.parametrize(
+    ("status", "page"),
+    [(500, ""), (404, "<html>Not found</html>"), (413, ""), (None, "")],
+    ids=["500", "404", "413", "never"],
+)
 def test_a_backend_that_takes_nothing_fails_no_task(
-    spark_submit, one_connection, backend, run_dag, status, page
+    spark_submit, one_connection, backend, run_dag, monkeypatch, tmp_path, status, page, relays
 ):
     from airflow.sdk import DAG
 
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
     backend.status, backend.page = status, page
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", f"file://{tmp_path}/archive")
     spark_submit.does("staging_chain")
     with DAG("refused", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=UTC)) as dag:
-        SparkLineageSubmitOperator(task_id="revenue", application="job.py")
-    assert run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC)).state == "success"
-    kinds = [e["eventType"] for _, e in backend.received if e["job"]["name"] == "refused.revenue"]
-    assert kinds == ["START", "COMPLETE"]
+        SparkLineageSubmitOperator(
+            task_id="revenue", application="job.py", observe=False, relay_spark_events=relays
+        )
+    try:
+        assert run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC)).state == "success"
+    finally:
+        backend.gate.set()
+    events = [e for _, e in backend.received if e["job"]["name"] == "refused.revenue"]
+    assert [e["eventType"] for e in events] == ["START", "COMPLETE"]
+    [archived] = (tmp_path / "archive").rglob("*.json")
+    event = json.loads(archived.read_text())
+    assert "/lake/orders" in [dataset["name"] for dataset in event["inputs"]]
+    declared = event["run"]["facets"]["sparkLineage_capture"]["degradations"]
+    assert ("relay_incomplete" in [d["code"] for d in declared]) is relays
