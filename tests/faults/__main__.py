@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.faults import ALL
 from tests.faults.page import PAGE, page
 from tests.faults.registry import faults
 from tests.mutations.__main__ import tried
@@ -45,6 +47,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--spoiled", type=int, default=SPOILED, help="inputs of each kind")
     own, arguments = parser.parse_known_args(arguments)
     collected = _Rows()
+    os.environ[ALL] = "1"
     folder = str(Path(__file__).parent)
     options = ["-q", "-n", "2", "--tb=line", "-p", "no:cacheprovider"]
     status = pytest.main([*options, folder, *arguments], plugins=[collected])

@@ -33,6 +33,7 @@ class Fault:
     :param within: seconds that it may add; ten times what it takes, or the deadline with a margin
     :param changes: why the datasets are others although nothing is lost
     :param ends: how the stock operator ends: ``succeeds``, or the type of its exception
+    :param slow: whether only ``make faults`` has the time to try it
     :param differs: the switch with which a user wants another outcome than the stock operator's
     """
 
@@ -47,6 +48,7 @@ class Fault:
     ends: str = "succeeds"
     differs: str = ""
     lane: Lane = Lane.DOUBLE
+    slow: bool = False
 
 
 @dataclass
