@@ -8,8 +8,10 @@ from collections import Counter
 import pytest
 
 from airflow_provider_sparklineage.model.degradations import DegradationCode
+from tests.faults.__main__ import SPOILED
 from tests.faults.page import PAGE, page
 from tests.faults.registry import areas, faults
+from tests.mutations.kinds import KINDS
 
 
 def rows_of_the_page():
@@ -45,6 +47,11 @@ def test_the_prose_of_the_page_is_that_of_the_program():
         return [line for line in text.splitlines() if not line.startswith("| ")]
 
     assert prose(PAGE.read_text()) == prose(written)
+
+
+def test_the_page_has_every_kind_of_spoiled_input():
+    kinds = [row for row in rows_of_the_page() if len(row) == 3]
+    assert kinds == [[kind, f"{SPOILED:,}", "none"] for kind in KINDS]
 
 
 def test_a_name_is_that_of_one_fault():
