@@ -57,12 +57,11 @@ def scheme(name: str) -> str:
 
 def local_path(name: str) -> Path | None:
     """Give the file on this machine that an entry of ``--jars`` names; None if there is none."""
-    path = Path(name)
-    if scheme(name) in ("file", "local"):
-        path = Path(unquote(urlsplit(name).path))
     try:
+        is_uri = scheme(name) in ("file", "local")
+        path = Path(unquote(urlsplit(name).path) if is_uri else name)
         return path if path.is_file() else None
-    except ValueError:  # a NUL
+    except (OSError, ValueError):  # no URI, no name of a file, or in a folder of somebody else
         return None
 
 

@@ -62,7 +62,8 @@ def remember(cache: Path, question: str, answer: msgspec.Struct) -> None:
 
 def _folders(cache: Path) -> Iterator[Path]:
     yield cache
-    yield Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
+    with suppress(FileNotFoundError):  # there is none that can be written to
+        yield Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
 
 
 def _name(question: str) -> str:

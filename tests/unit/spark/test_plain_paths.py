@@ -106,6 +106,18 @@ def test_a_uri_is_decoded_as_spark_does(tmp_path, links):
     assert Path(read).samefile(jar)
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param("file://[a/b.jar", id="no URI"),
+        pytest.param("/jars/a\0b.jar", id="a NUL"),
+        pytest.param("x" * 5000, id="too long"),
+    ],
+)
+def test_what_can_be_no_file_here_is_left_to_spark(links, entry):
+    assert links.entry(entry) == entry
+
+
 def test_steps_up_are_left_to_the_system_which_follows_links_first(tmp_path, links):
     laid(tmp_path / "real")
     (tmp_path / "real" / "sub").mkdir()

@@ -141,3 +141,18 @@ def test_a_full_disk_leaves_no_part_of_a_file(cache, temp, monkeypatch):
     monkeypatch.setattr(remembered.msgspec.json, "encode", full)
     remembered.remember(cache, "which?", ANSWER)
     assert not [file for file in (*cache.iterdir(), *temp.rglob("*")) if file.is_file()]
+
+
+def test_without_a_temporary_folder_the_cache_has_it_alone(tmp_path, monkeypatch):
+    def full():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", full)
+    cache = tmp_path / "cache"
+    assert recall(cache) is None
+    remembered.remember(cache, "which?", ANSWER)
+    assert recall(cache) == ANSWER
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    remembered.remember(nowhere, "which?", ANSWER)
+    assert recall(nowhere) is None
