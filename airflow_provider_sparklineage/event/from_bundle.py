@@ -61,7 +61,7 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     manifest = bundle.manifest
     locator = manifest.locator
     reading = budget.part(_FOR_READING)
-    events, clock = bundle.events(reading.is_spent), Clock()
+    events, clock = bundle.events(reading.is_spent), Clock(manifest.application_run_id)
     if bundle.is_in_order:
         events = clock.corrected(events)
     application = accumulate(events, manifest.application_run_id)

@@ -108,6 +108,7 @@ class _Accumulation:
         self._statements = Statements()
         self._columns = ReportedColumns()
         self._room = ColumnRoom(budget)
+        self._last_columns: dict[DatasetName, tuple[ColumnLineage, ColumnLineage]] = {}
         self._cut: dict[DatasetName, str] = {}
 
     def result(self) -> Accumulated:
@@ -177,8 +178,12 @@ class _Accumulation:
         composed: ColumnLineage | None = ColumnLineage()
         try:
             budget.check()
-            reported = self._room.kept(self._columns.of_write(action, output, untraced, budget))
-            composed = self._room.kept(columns.compose(reported, provenance_of, self._room))
+            known = self._last_columns.get(output.name, (None, None))
+            reported = self._columns.of_write(action, output, untraced, budget)
+            reported = self._room.kept(reported, known[0])
+            composed = columns.compose(reported, provenance_of, self._room)
+            composed = self._room.kept(composed, reported, known[1])
+            self._last_columns[output.name] = reported, composed
         except UnreadableColumnsError as error:
             code = DegradationCode.COLUMN_LINEAGE_MISSING
             self.degradations.append(Degradation(code, str(error), output.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def ended(spark_submit, execute, monkeypatch):
         execute(task)
         return task.get_openlineage_facets_on_complete(None), firing.has_fired
 
-    return ended
+    yield ended
+    gc.enable()  # the timeout may have fired where that was about to be done
 
 
 def codes(event):
@@ -87,3 +89,15 @@ def test_a_timeout_while_collecting_gives_up_leaves_an_event_too(ended, monkeypa
         assert {"collection_cut", "merge_failed"} & set(found), number
         number += 1
     assert number > 6
+
+
+def test_garbage_is_collected_again_after_the_merge_however_it_ends(
+    spark_submit, execute, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(
+        collecting._Collecting, "merged", lambda *_: seen.append(gc.isenabled()) or 1 / 0
+    )
+    execute(SparkLineageSubmitOperator(task_id="revenue", application="job.py"))
+    assert seen == [False]
+    assert gc.isenabled()

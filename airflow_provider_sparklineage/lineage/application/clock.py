@@ -29,20 +29,25 @@ TOLERANCE = timedelta(seconds=1)
 class Clock:
     """The clock of one driver.
 
+    :param run_id: OpenLineage run id of its application
     :ivar put_back: by how much, in all
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
         self.put_back = timedelta()
 
     def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
         """Give events with times that fit their order.
 
-        :param events: of one file, in its order
+        :param events: of one file, in its order; those of other applications prove nothing
         """
         latest: datetime | None = None
         seen: set[tuple[str, str | None, datetime]] = set()
         for event in events:
+            if self._run_id not in (event.run.run_id, event.parent_run_id):
+                yield event
+                continue
             at = event.event_time + self.put_back
             line = (event.run.run_id, event.event_type, event.event_time)
             lag = timedelta() if latest is None or line in seen else latest - at

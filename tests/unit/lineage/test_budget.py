@@ -152,6 +152,20 @@ def test_no_column_of_a_table_is_known_once_those_of_one_write_are_not(chain, mo
     assert "column_lineage_missing" not in codes  # it is not that the listener reported none
 
 
+def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(column_room, "MAX_TRANSFORMATIONS", 250)
+    bundle = capture.create(tmp_path, Manifest(application_run_id=RUN, outcome="COMPLETE"))
+    read, written = dataset("/0", 10), dataset("/1", 10, made_of="/0")
+    lines = [line(RUN, 0, "START")]
+    for n in range(5):
+        lines.append(line(f"run-{n}", 2 * n, "START", [read], []))
+        lines.append(line(f"run-{n}", 2 * n + 1, "COMPLETE", [read], [written]))
+    bundle.events_path.write_bytes(b"".join([*lines, line(RUN, 1000, "COMPLETE")]))
+    lineage = task_lineage(bundle)
+    assert messages(lineage) == []
+    assert len(sources(lineage)["/1"]) == 10
+
+
 def test_an_event_is_made_with_the_names_alone_when_there_is_no_time_for_more(chain):
     bundle = chain(tables=3, columns=10)
     lineage = task_lineage(bundle)

@@ -90,6 +90,17 @@ def test_a_staging_table_is_no_input_when_the_clock_was_put_back(merged, since, 
     assert "was put back by" in message
 
 
+def test_events_of_another_application_say_nothing_about_the_clock(tmp_path):
+    bundle = capture.create(tmp_path, Manifest(application_run_id=RUN, outcome="COMPLETE"))
+    foreign = event("018f0000-0000-7000-8000-00000000000f", right(-1000), "START")
+    foreign["run"]["facets"] = {}
+    lines = [event(RUN, right(0), "START"), foreign, event(RUN, right(1), "COMPLETE")]
+    bundle.events_path.write_bytes(b"".join(msgspec.json.encode(e) + b"\n" for e in lines))
+    lineage = task_lineage(bundle)
+    assert messages(lineage) == []
+    assert "foreign_events" in {d.code for d in lineage.degradations}
+
+
 def test_what_was_observed_is_not_matched_by_a_clock_that_was_put_back(merged):
     at = int(BEGIN.timestamp() * 1000)
     layout = {"base": "/in", "dimensions": [{"field": "dt"}], "partitions": [["1"]]}
