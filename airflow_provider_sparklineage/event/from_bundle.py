@@ -52,6 +52,19 @@ _FOR_READING = 0.5
 _FOR_OBSERVATIONS = 0.5
 
 
+_WITHOUT_LISTENER = frozenset(
+    {
+        DegradationCode.INJECTION_FAILED,
+        DegradationCode.LISTENER_UNAVAILABLE,
+        DegradationCode.DRIVER_ELSEWHERE,
+        DegradationCode.SUBMISSION_RESUMED,
+        DegradationCode.CAPTURE_UNAVAILABLE,
+        DegradationCode.NOT_SUBMITTED,
+    }
+)
+"""What the worker knows to be the reason why there are no events."""
+
+
 def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
     """Read and merge a bundle.
 
@@ -85,9 +98,9 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
-    # What was not read says nothing about the job.
-    known = manifest.degradations or bundle.report.cut
-    met = [] if known else _incomplete(application)
+    # What was not read says nothing about the job, nor does a job without the listener.
+    explained = any(d.code in _WITHOUT_LISTENER for d in manifest.degradations)
+    met = [] if explained or bundle.report.cut else _incomplete(application)
     degradations = [
         *manifest.degradations,
         *met,

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import Partitions
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -211,3 +211,19 @@ def test_a_date_above_a_partition_stays_a_location(merged):
     orders = only(lineage.inputs)
     assert orders.selected.partitions is None
     assert orders.check.status is PartitionStatus.UNOBSERVED
+
+
+@pytest.mark.parametrize(
+    ("known", "is_why"),
+    [
+        (DegradationCode.OBSERVER_UNAVAILABLE, False),
+        (DegradationCode.DECLARATION_UNUSABLE, False),
+        (DegradationCode.LISTENER_UNAVAILABLE, True),
+        (DegradationCode.DRIVER_ELSEWHERE, True),
+    ],
+)
+def test_that_there_are_no_events_is_declared_unless_it_is_known_why(tmp_path, known, is_why):
+    degradations = (Degradation(known, "Because."),)
+    manifest = Manifest(application_run_id=APPLICATION, degradations=degradations)
+    found = codes(task_lineage(capture.create(tmp_path, manifest)))
+    assert (DegradationCode.NO_EVENTS in found) is not is_why
