@@ -136,8 +136,8 @@ def merge(
 
 _CUT = Degradation(
     DegradationCode.COLLECTION_CUT,
-    "Merging took too long: partitions that only SQL names, what was expected of partitions, and "
-    f"why columns have no sources, may be missing; {MORE_TIME}.",
+    "Merging took too long: partitions that only SQL or locations name, what was expected of them, "
+    f"and why columns have no sources, may be missing; {MORE_TIME}.",
 )
 _NOTHING_WRITTEN = Degradation(
     DegradationCode.NOTHING_WRITTEN,

@@ -13,7 +13,12 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     reconcile,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
-from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, located, selected
+from airflow_provider_sparklineage.lineage.partitions.selection import (
+    Evidence,
+    Selected,
+    located,
+    selected,
+)
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.subset import Condition
 
 _HOW = {Side.READ: "read", Side.WRITE: "written"}
+
+
+_LOCATING = 10
+"""Units of work that it takes to find the partition of a location."""
 
 
 class SubsetReport:
@@ -78,7 +87,10 @@ class SubsetReport:
             expected=expected,
             is_on_both_sides=other is not None,
         )
-        subset = selected(evidence, self._limits)
+        try:
+            subset = selected(evidence, self._limits)
+        except SpentError:
+            subset = Selected()
         if subset.skipped:
             self._degradations.append(
                 Degradation(
@@ -158,7 +170,10 @@ class SubsetReport:
         :param locations: untrimmed names that the listener reported of it
         """
         partition_of = self._partition_of(name)
-        found = {partition_of(location) for location in locations}
+        try:
+            found = {partition_of(location) for location in locations}
+        except SpentError:
+            return frozenset()
         if found and None not in found:
             return frozenset(p for p in found if p is not None)
         expected = self._expectations.of(name, links, Side.WRITE, None)
@@ -167,9 +182,13 @@ class SubsetReport:
         return expected.partitions or frozenset()
 
     def _partition_of(self, name: DatasetName) -> Callable[[str], Partition | None]:
-        """Find the partition of a dataset that an untrimmed name stands for, if it is one."""
+        """Find the partition of a dataset that an untrimmed name stands for, if it is one.
+
+        What is given back raises :exc:`SpentError` when there is no time left.
+        """
 
         def located(location: str) -> Partition | None:
+            self._budget.work(_LOCATING)
             found = self._locator.locate_name(name._replace(name=location))
             is_one = found.dataset == name and found.partition != Partition()
             return found.partition if is_one else None

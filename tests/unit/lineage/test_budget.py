@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application import room
 from airflow_provider_sparklineage.lineage.columns import room as column_room
+from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -200,6 +201,25 @@ def test_partitions_that_there_is_no_time_for_are_not_known(chain):
         assert all(d.subset == full.subset for d in known)
         cut += len(lineage.inputs) > len(known)
     assert cut
+
+
+def test_locations_of_partitions_that_there_is_no_time_for_are_not_named(chain):
+    bundle = chain(tables=1, columns=2)
+    read = dataset("/0", 2)
+    places = [f"/0/dt={n}" for n in range(2000)]
+    read["inputFacets"] = {"subset": {"inputCondition": {"type": "location", "locations": places}}}
+    written = dataset("/1", 2, made_of="/0")
+    lines = [line(RUN, 0, "START"), line("run-0", 1, "COMPLETE", [read], [written])]
+    bundle.events_path.write_bytes(b"".join([*lines, line(RUN, 1000, "COMPLETE")]))
+    [full] = task_lineage(bundle).inputs
+    assert full.selected.skipped == 2000
+    looks, subsets = 0, set()
+    while messages(lineage := merged(bundle, looks)):
+        subsets |= {d.selected for d in lineage.inputs}
+        looks += 1
+    assert looks > 2000 / 100  # it is asked for all along
+    assert lineage.inputs == (full,)
+    assert subsets <= {Selected(), full.selected}
 
 
 # --- memory ---------------------------------------------------------------------------------------
