@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +85,15 @@ def _spoiled(count: int) -> dict[str, dict[str, int]]:
     """Spoil inputs of each kind; give how many there were, and how many gave a traceback."""
     if not count:
         return {}
-    results = {name: tried(name, range(count), ways=1, is_verbose=True) for name in KINDS}
-    return {
-        name: {"inputs": result.inputs, "problems": len(result.problems)}
-        for name, result in results.items()
-    }
+    found = {}
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        results = {pool.submit(tried, name, range(count), ways=1): name for name in KINDS}
+        print(f"spoiling {count} inputs of each of {len(results)} kinds …", flush=True)
+        for done in as_completed(results):
+            name, result = results[done], done.result()
+            found[name] = {"inputs": result.inputs, "problems": len(result.problems)}
+            print(f"  {name}: {found[name]['problems']} not survived", flush=True)
+    return {name: found[name] for name in KINDS}
 
 
 def _line(row: Mapping[str, Any]) -> str:

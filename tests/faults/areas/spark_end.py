@@ -64,7 +64,7 @@ def _(bench):
     (bench.spark.home.parent / "bin" / "spark-submit").write_text("no program")
 
 
-@fault("The job prints a hundred thousand lines")
+@fault("The job prints a hundred thousand lines", within=60)
 def _(bench):
     bench.job["code"] = "print('line\\n' * 100_000)"
 
