@@ -6,6 +6,7 @@ line. All scalars are texts; what YAML takes for a number or a date has to be qu
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,10 +85,13 @@ def content(text_or_path: str | Path) -> tuple[str, str]:
     inline = "\n" in given or given.startswith(("-", "[", "{", "#"))
     if isinstance(text_or_path, str) and (inline or not given):
         return text_or_path, ""
-    path = Path(given).expanduser()
+    path = Path(given)
     try:
+        path = path.expanduser()
+        if path.exists() and not path.is_file():  # a pipe would be waited for, by each task
+            raise OSError(errno.EINVAL, "it is no regular file")  # noqa: TRY301
         return path.read_text(encoding="utf-8"), str(path)
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, RuntimeError) as e:  # the last, of a home that nobody has
         fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
         raise LineNumbers(str(path)).error((), f"the file cannot be read ({e})", fix) from e
 

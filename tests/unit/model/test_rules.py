@@ -305,6 +305,20 @@ def test_an_error_names_the_file(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("/dev", id="a folder"),
+        pytest.param("/dev/null", id="a device, which can be without end, as a pipe can"),
+        pytest.param("~nobody-of-this-name/rules.yaml", id="of a user whom nobody knows"),
+        pytest.param("x" * 5000, id="too long"),
+    ],
+)
+def test_what_is_no_file_is_refused(name):
+    with pytest.raises(RulesError, match="the file cannot be read"):
+        load(name)
+
+
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "rules.yaml"
     path.write_bytes(b"- dataset: /t/\xff")
