@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
 import re
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +13,7 @@ from airflow.providers.common.compat.sdk import (
     Stats,
 )
 
+from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
@@ -198,32 +197,18 @@ def _count(found: Iterable[PartitionCheck]) -> None:
 def _call(
     callback: Callable[[list[PartitionCheck]], object], mismatches: list[PartitionCheck]
 ) -> None:
-    """Call the callback in a thread, because what hangs can be left alone there, and only there."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            callback(mismatches)
-        except BaseException as error:  # sys.exit() ends no task either
-            raised.append(error)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(
-        target=context.run, args=(run,), name="on_partition_mismatch_callback", daemon=True
-    )
-    thread.start()
+    """Call the callback, where what hangs can be left to itself, and nothing ends the task."""
     try:
-        thread.join(CALLBACK_S)
+        within(CALLBACK_S, lambda: callback(mismatches), "on_partition_mismatch_callback")
     except AirflowTaskTimeout:
         log.warning("on_partition_mismatch_callback was still running at the task's timeout.")
-        return
-    if thread.is_alive():
+    except OutOfTimeError:
         log.warning(
             "on_partition_mismatch_callback has not returned for %d s; the task goes on without "
             "it.", CALLBACK_S,
         )  # fmt: skip
-    elif raised:
-        log.warning("on_partition_mismatch_callback failed.", exc_info=raised[0])
+    except Exception as error:
+        log.warning("on_partition_mismatch_callback failed.", exc_info=error)
 
 
 # --- asset partitions -----------------------------------------------------------------------------
