@@ -259,7 +259,7 @@ def test_actions_are_bounded(chain, monkeypatch):
 
 
 def test_observed_partitions_are_bounded(chain, monkeypatch):
-    monkeypatch.setattr("airflow_provider_sparklineage.event.from_bundle.MAX_PARTITIONS", 3)
+    monkeypatch.setattr("airflow_provider_sparklineage.event.observed.MAX_PARTITIONS", 3)
     bundle = chain(tables=1, columns=2)
     layout = {"base": "/0", "dimensions": [{"field": "dt"}], "partitions": [["1"]] * 4}
     read = {"node": "scan", "roots": ["/0"], "layouts": [layout]}
