@@ -58,7 +58,10 @@ os.environ.update(
 )
 
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
-_OF_AIRFLOW = ("operators", "faults", "dag_runs", "integration", "browser")
+_OF_AIRFLOW = (
+    *("operators", "faults", "dag_runs", "integration", "browser"),
+    "spark/test_jar_application.py",
+)
 collect_ignore = [] if find_spec("airflow") else list(_OF_AIRFLOW)
 
 GOLDEN = Path(__file__).parent / "golden"

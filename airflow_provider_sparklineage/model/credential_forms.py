@@ -4,6 +4,8 @@
 a header                     ``Authorization: Bearer eyJ…``, ``{'Authorization': 'Basic bWU6'}``
 a private key                ``-----BEGIN PRIVATE KEY-----…``
 two arguments of a command   ``--password hunter2``, ``['--password', 'hunter2']``
+a pair of Spark's            ``('spark.x.password', 'hunter2')``: ``SparkConf.getAll()``
+a login in SQL               ``IDENTIFIED BY 'hunter2'``
 a line of YAML               ``password: hunter2``
 Oracle's way to log in       ``scott/tiger@//host:1521/service``
 what is percent-encoded      ``https%3A%2F%2Fme%3Ahunter2%40host``
@@ -61,6 +63,20 @@ def option_values(text: str) -> Iterator[int]:
     for found in _OPTION.finditer(text):
         if text[found.start() - 1 : found.start()] not in _IN_KEYS and is_secret(found[1]):
             yield found.end()
+
+
+# With a dot it is a property; ``IN ('token', 'x')`` compares with words.
+_PAIR = re.compile(r"\([\"']([A-Za-z]\w{0,50}\.[\w.-]{1,100})[\"'],\s{0,3}(?=[\"'])")
+_IDENTIFIED = re.compile(r"\bIDENTIFIED BY (?=[\"'])", re.IGNORECASE)
+
+
+def quoted_secrets(text: str) -> Iterator[int]:
+    """Yield where secrets in quotes begin that no sign binds to their key."""
+    for found in _PAIR.finditer(text):
+        if is_secret(found[1]):
+            yield found.end()
+    for found in _IDENTIFIED.finditer(text):
+        yield found.end()
 
 
 _IN_KEYS = frozenset(f"{string.ascii_letters}{string.digits}_.-")

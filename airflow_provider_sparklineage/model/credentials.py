@@ -41,6 +41,7 @@ from airflow_provider_sparklineage.model.credential_forms import (
     decoded,
     entry_values,
     option_values,
+    quoted_secrets,
     without_tokens,
 )
 from airflow_provider_sparklineage.model.secret_keys import is_credential, is_secret
@@ -123,7 +124,7 @@ def _scrub_plain_text(text: str) -> str:
     text = _TRUNCATED.sub(_without_half_user, without_tokens(_scrub_plain_urls(text)))
     if "'" in text or '"' in text:
         text = _without_settings(text, _quoted_values(text))
-    for values in (option_values, entry_values, _values):
+    for values in (option_values, entry_values, quoted_secrets, _values):
         text = _without_settings(text, values(text))
     return text
 

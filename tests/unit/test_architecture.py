@@ -38,9 +38,9 @@ def test_every_path_on_the_page_exists():
     assert [path for path in named if not exists(path)] == []
 
 
-def test_the_page_names_ten_changes():
+def test_the_page_names_a_dozen_changes_and_one():
     text = (DOCS / "architecture.md").read_text().split("## Where do I change")[1]
-    assert len(re.findall(r"^\| \*\*", text, re.MULTILINE)) == 10
+    assert len(re.findall(r"^\| \*\*", text, re.MULTILINE)) == 13
 
 
 @pytest.mark.parametrize("page", [DOCS / "architecture.md", PACKAGE / "__init__.py"], ids=str)

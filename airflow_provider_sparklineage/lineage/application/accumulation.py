@@ -270,6 +270,7 @@ class _Run:
 
     def __init__(self, run_id: str, room: Room) -> None:
         self.run_id = run_id
+        self._room = room
         self.events = 0
         self.last: datetime | None = None
         self._first: _Rank | None = None
@@ -297,7 +298,7 @@ class _Run:
             self._failed = self._failed or event.event_type != "COMPLETE"
         facets = event.job.facets
         if facets and facets.sql:
-            self._sql = max(self._sql, facets.sql.query or "")
+            self._sql = max(self._sql, self._room.statement(facets.sql.query or ""))
         run_facets = event.run.facets
         if run_facets and run_facets.exception:
             self._error = max(self._error, _kind(run_facets.exception))

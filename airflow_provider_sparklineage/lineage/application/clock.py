@@ -43,13 +43,13 @@ class Clock:
         :param events: of one file, in its order; those of other applications prove nothing
         """
         latest: datetime | None = None
-        seen: set[tuple[str, str | None, datetime]] = set()
+        seen: set[int] = set()  # of hashes, which take little room
         for event in events:
             if self._run_id not in (event.run.run_id, event.parent_run_id):
                 yield event
                 continue
             at = event.event_time + self.put_back
-            line = (event.run.run_id, event.event_type, event.event_time)
+            line = hash((event.run.run_id, event.event_type, event.event_time))
             lag = timedelta() if latest is None or line in seen else latest - at
             seen.add(line)
             if lag > TOLERANCE:

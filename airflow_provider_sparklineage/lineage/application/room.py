@@ -12,15 +12,19 @@ MAX_FACET_BYTES = 32 * 1024 * 1024
 """Of one facet. Column lineage of that size has 100,000 edges, and an event takes 4 MB in all."""
 MAX_FACETS_BYTES = 192 * 1024 * 1024
 """Of all facets of an application, each distinct one once."""
-MAX_DATASETS = 100_000
-"""Of all actions together, a dataset once for each that accesses it; each takes some 7 KB."""
+MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
+"""Of the SQL of all actions, each distinct statement once."""
+MAX_DATASETS = 50_000
+"""Of all actions together, a dataset once for each that accesses it; each takes 10 to 25 KB."""
 
 LEFT_OUT = b""
 """Stands for a facet that there was no room for."""
+_LEFT_OUT_STATEMENT = "PARTITION ("
+"""Stands for a statement that there was no room for: it may have written a part of a table."""
 
 
 class Room:
-    """Keeps facets, each of them once: a thousand actions report the schema of one table.
+    """Keeps facets and statements, each once: a thousand actions report the schema of one table.
 
     :ivar left_out: how much of what was not kept
     """
@@ -29,6 +33,8 @@ class Room:
         self.left_out: Counter[str] = Counter()
         self._facets: dict[bytes, bytes] = {}
         self._bytes = 0
+        self._statements: dict[str, str] = {}
+        self._statements_bytes = 0
         self._datasets = 0
 
     def facet(self, raw: msgspec.Raw) -> bytes:
@@ -44,6 +50,18 @@ class Room:
         self._bytes += len(copy)
         self._facets[copy] = copy
         return copy
+
+    def statement(self, sql: str) -> str:
+        """Keep a statement; one that names no more than a part if there is no room for it."""
+        known = self._statements.get(sql)
+        if known is not None:
+            return known
+        if self._statements_bytes + len(sql) > MAX_STATEMENTS_BYTES:
+            self.left_out["SQL statement(s)"] += 1
+            return _LEFT_OUT_STATEMENT
+        self._statements_bytes += len(sql)
+        self._statements[sql] = sql
+        return sql
 
     def dataset(self) -> bool:
         """Count one more dataset of an action; False if there is no room for it."""

@@ -232,6 +232,9 @@ class CaptureBundle:
         """
         if self.path is None:
             return
+        if self.path.is_symlink():  # a job can do anything with its own bundle
+            msg = f"{self.path} was replaced by a link; no manifest is written where it leads."
+            raise CaptureError(msg)
         try:
             partial = self.path / f".{MANIFEST}"
             kept = msgspec.json.encode(self.manifest)

@@ -63,7 +63,11 @@ class _Printed:
         self._take = take
         self._rest = b""
         self._bytes = 0
-        self.text = ""
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._lines)
 
     def add(self, chunk: bytes) -> None:
         if self._bytes > _MAX_BYTES:
@@ -78,7 +82,7 @@ class _Printed:
 
     def _line(self, line: bytes) -> None:
         text = scrub(line.decode(errors="replace"))
-        self.text += text
+        self._lines.append(text)
         self._take(text)
 
 

@@ -25,13 +25,15 @@ T = TypeVar("T")
 A_DAY_S = 24 * 3600.0
 FAILURE_S = 900.0
 """For how long tasks do not try again what took their time in vain."""
+_AHEAD_S = 60.0
 _MAX_BYTES = 1 << 16
 
 
 def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY_S) -> T | None:
     """Give the answer that was kept to a question; None if there is none that can be believed.
 
-    :param max_age_s: how old it may be; one that comes from the future is too old as well
+    :param max_age_s: how old it may be; one that comes from the future is too old as well, but
+        for the little that the clock of a server can be ahead
     """
     for folder in _folders(cache):
         with suppress(OSError, msgspec.MsgspecError):
@@ -39,7 +41,7 @@ def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY
             with os.fdopen(handle, "rb") as file:
                 status = os.fstat(handle)
                 age = time.time() - status.st_mtime
-                if _is_own(status) and 0 <= age < max_age_s:
+                if _is_own(status) and -_AHEAD_S <= age < max_age_s:
                     return msgspec.json.decode(file.read(_MAX_BYTES), type=answer)
     return None
 

@@ -1,8 +1,8 @@
 """Which Spark a ``spark-submit`` is, asked of itself where its files do not have it.
 
 That starts a JVM for a second or two, so the answer is kept for a day, for as long as the script
-does not change. That there was none is kept for a quarter of an hour: of the tasks on a worker not
-each has to wait for a script that hangs.
+does not change. That there was none is kept for a few minutes: of the tasks on a worker not each
+has to wait for a script that hangs, and a machine that was only busy is asked again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TIMEOUT_S = 60  # a JVM on a busy machine, for somebody who waits for this alone
-TASK_TIMEOUT_S = 10
+TASK_TIMEOUT_S = 20
+_SILENCE_S = 300.0
 
 _SPARK = re.compile(r"version (\d+\.\d+\.\d+\S*)")
 _SCALA = re.compile(r"Scala version (\d+\.\d+)")
@@ -60,7 +61,7 @@ def ask(
     question = f"version of {script} with {home} and {env.get('JAVA_HOME')}"
     answer = remembered.recall(cache, question, _Answer)
     if answer is None and in_task:
-        answer = remembered.recall(cache, f"no {question}", _Answer, remembered.FAILURE_S)
+        answer = remembered.recall(cache, f"no {question}", _Answer, _SILENCE_S)
     if answer is None:
         try:
             spark, scala = parse(_output(found, env, in_task=in_task), spark_binary)

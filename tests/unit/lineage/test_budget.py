@@ -258,6 +258,15 @@ def test_actions_are_bounded(chain, monkeypatch):
     ]
 
 
+def test_a_statement_that_there_is_no_room_for_may_have_written_a_part(monkeypatch):
+    monkeypatch.setattr(room, "MAX_STATEMENTS_BYTES", 20)
+    kept = room.Room()
+    statements = ["INSERT INTO a", "INSERT OVERWRITE b SELECT 1", "INSERT INTO a"]
+    found = [kept.statement(statement) for statement in statements]
+    assert found == ["INSERT INTO a", "PARTITION (", "INSERT INTO a"]
+    assert kept.left_out == {"SQL statement(s)": 1}
+
+
 def test_observed_partitions_are_bounded(chain, monkeypatch):
     monkeypatch.setattr("airflow_provider_sparklineage.event.observed.MAX_PARTITIONS", 3)
     bundle = chain(tables=1, columns=2)

@@ -108,6 +108,11 @@ IN_WORDS = {
     "half a password in a URL": ("OSError: https://me:s3cr", "OSError: https://***"),
     "half a password in a sentence": ("at s3a://AKIA:s3cr; x", "at s3a://***; x"),
     "half a private key": ("-----BEGIN PRIVATE KEY-----\ns", "***"),
+    "Spark's pairs": (
+        "[('spark.app.name', 'a'), ('spark.my.password', 'x1 y'), ('spark.ui.port', '1')]",
+        "[('spark.app.name', 'a'), ('spark.my.password', '***'), ('spark.ui.port', '1')]",
+    ),
+    "a login in SQL": ("ALTER USER me identified by 'x1'", "ALTER USER me identified by '***'"),
     "Oracle's login": ("sqlplus scott/tiger@//h:1521/s", "sqlplus @//h:1521/s"),
     "percent-encoded": ("a=password%3Ds%26b", "a=password%3D***"),
     "Kafka": (

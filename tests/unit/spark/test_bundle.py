@@ -220,3 +220,14 @@ def test_a_manifest_keeps_what_is_missing_with_the_keys_of_before(tmp_path):
     kept = json.loads((bundle.path / "manifest.json").read_text())
     assert kept["degradations"] == [{"code": "no_events", "message": "The listener wrote nothing."}]
     assert capture.load(bundle.path).manifest.degradations == (missing,)
+
+
+def test_a_bundle_that_the_job_has_replaced_by_a_link_gets_no_manifest(tmp_path):
+    bundle = capture.create(tmp_path / "captures", manifest())
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    capture.remove(bundle.path)
+    bundle.path.symlink_to(elsewhere)
+    with pytest.raises(CaptureError, match="was replaced by a link"):
+        bundle.save()
+    assert list(elsewhere.iterdir()) == []

@@ -53,6 +53,7 @@ def test_an_answer_is_remembered_privately_and_for_its_question(cache):
     [
         pytest.param(3500, ANSWER, id="young"),
         pytest.param(3700, None, id="old"),
+        pytest.param(-30, ANSWER, id="of a server whose clock is a little ahead"),
         pytest.param(-3600, None, id="of the future, since a clock was ahead"),
     ],
 )
