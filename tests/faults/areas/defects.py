@@ -45,7 +45,7 @@ MERGING = {
     "reading events": ".spark.capture.events.read_events",
     "accumulating events": ".event.from_bundle.accumulate",
     "naming datasets": ".event.from_bundle.with_canonical_names",
-    "binding observations": ".event.from_bundle.bind",
+    "binding observations": ".event.observed.bind",
     "repairing what the listener reports": ".lineage.merge.repaired",
     "following the actions": ".lineage.merge.accumulated",
     "finding partitions": ".lineage.merge._graded",

@@ -108,13 +108,34 @@ def attach(session):
         if key in _attached.sessions:
             return
         _attached.sessions.add(key)
-        from pyspark.java_gateway import ensure_callback_server_started
-
-        ensure_callback_server_started(context._gateway)
+        _start_callback_server(context._gateway)
         java_session.listenerManager().register(_Listener(observer))
     except Exception as error:  # the job must never notice
         if observer is not None:
             observer.failed("attach", error)
+
+
+def _start_callback_server(gateway):
+    """Start what Java calls Python by, so that a job can end it.
+
+    py4j ends it by closing files from which its own threads read, and waits for them for ever. A
+    job in which Java calls no Python has no such threads, and would not wait.
+    """
+    from py4j.java_gateway import pre_server_shutdown
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(gateway)
+    pre_server_shutdown.connect(_wake_readers, sender=gateway.get_callback_server())
+
+
+def _wake_readers(server, **_):
+    from py4j.java_gateway import quiet_shutdown
+
+    try:
+        for connection in list(server.connections):
+            quiet_shutdown(connection.socket)
+    except Exception:  # the job must never notice
+        return
 
 
 class _Listener:
