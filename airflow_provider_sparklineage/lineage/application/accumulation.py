@@ -54,6 +54,15 @@ class ActionState(StrEnum):
     UNFINISHED = "unfinished"
 
 
+class Witness(StrEnum):
+    """Whose word something is."""
+
+    LISTENER = "listener"
+    OBSERVER = "observer"
+    BOTH = "both"
+    DECLARED = "declared"
+
+
 @dataclass(frozen=True)
 class Action:
     """One SQL execution, or one RDD job that read or wrote data."""
@@ -70,6 +79,8 @@ class Action:
     properties: Mapping[str, frozenset[str]] = field(default_factory=dict)
     error: str = ""
     """Class and error condition of the exception that it failed by; empty if not known."""
+    witness: Witness = Witness.LISTENER
+    """The observer's where the listener reported no such action, or not of these datasets."""
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
     """Datasets under the listener's name, where rules name them otherwise."""
 

@@ -7,7 +7,7 @@ are noted and left out. ``lineage/application/binding.py`` binds the records to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,6 +38,19 @@ class Layout(msgspec.Struct, frozen=True):
     partitions: list[list[str | None]] = []
 
 
+class ColumnRecord(msgspec.Struct, frozen=True):
+    """A column; its type as Spark writes it as JSON: a word, or an object if it is nested."""
+
+    name: str
+    type: Any = ""
+
+
+class SchemaRecord(msgspec.Struct, frozen=True):
+    """The columns of a relation, partition columns included."""
+
+    fields: list[ColumnRecord] = []
+
+
 class ReadRecord(msgspec.Struct, frozen=True):
     """A scan."""
 
@@ -51,6 +64,10 @@ class ReadRecord(msgspec.Struct, frozen=True):
     layouts: list[Layout] | None = None
     """None where the partitions are not known."""
     snapshot: str = ""
+    schema: SchemaRecord | None = None
+    """Only in the first read of each relation."""
+    planned: bool = False
+    """Whether the query may have ended before all of these partitions were opened."""
     cut: str = ""
 
 
@@ -68,6 +85,8 @@ class WriteRecord(msgspec.Struct, frozen=True):
     removed: list[Layout] = []
     shared: list[list[str | None]] | None = None
     """Partitions that also hold files of other writers; None where that was not looked at."""
+    skipped: bool = False
+    """Whether nothing was written, because there was something already."""
     time: int | None = None
     """When it was committed, in ms; without it, the time of the query."""
     cut: str = ""
@@ -107,6 +126,32 @@ class UntracedColumnsRecord(msgspec.Struct, frozen=True):
     cut: str = ""
 
 
+class PlanRelationRecord(msgspec.Struct, frozen=True):
+    """What a leaf of a plan reads, and the expression ids of its output."""
+
+    path: str = ""
+    table: str | None = None
+    ids: list[int] = []
+
+
+class CommandRecord(msgspec.Struct, frozen=True):
+    """A command that writes, as Spark analysed it.
+
+    :param node: class of the logical command
+    :param columns: those of the target that the query's output becomes, in its order
+    :param plan: Spark's ``TreeNode.toJSON``, an array; empty where the listener reports enough, or
+        with ``cut``
+    """
+
+    node: str
+    target: RelationRecord
+    schema: SchemaRecord | None = None
+    columns: list[str] = []
+    plan: msgspec.Raw = msgspec.Raw()
+    relations: list[PlanRelationRecord] = []
+    cut: str = ""
+
+
 class ObservationRecord(msgspec.Struct, frozen=True):
     """One line of ``observations.ndjson``; times are ms since the epoch."""
 
@@ -121,6 +166,7 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
     lost_columns: UntracedColumnsRecord | None = None
+    command: CommandRecord | None = None
     errors: list[str] = []
     cut: list[str] = []
 
@@ -176,4 +222,6 @@ def read_observations(
             report.stopped.add(reason)
         if record.lost_columns:
             report.stopped.add(record.lost_columns.cut)
+        if record.command:
+            report.stopped.add(record.command.cut)
         yield record
