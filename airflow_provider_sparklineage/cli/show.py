@@ -13,6 +13,7 @@ from airflow_provider_sparklineage.event.reading import degradations, partition_
 from airflow_provider_sparklineage.model import control_characters
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.subset import Comparison
+from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,8 +139,7 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     locations = [str(location) for location in condition.get("locations") or ()]
     if locations:
         ends = [_below(dataset["name"], location) for location in locations]
-        more = f" and {len(ends) - _MAX_LOCATIONS} more" if len(ends) > _MAX_LOCATIONS else ""
-        facts.append(", ".join(ends[:_MAX_LOCATIONS]) + more)
+        facts.append(some(ends, _MAX_LOCATIONS))
     statistics = sides.get("outputStatistics") or {}
     if statistics.get("rowCount") is not None:
         facts.append(f"{statistics['rowCount']} rows")
@@ -282,13 +282,8 @@ def _print_columns(
     out.print(table)
     everything = [_source(s, labels) for s in lineage.get("dataset") or ()]
     if everything:
-        more = (
-            f" and {len(everything) - _MAX_INDIRECT} more"
-            if len(everything) > _MAX_INDIRECT
-            else ""
-        )
         out.print(
-            f"  all of them by {', '.join(everything[:_MAX_INDIRECT])}{more}",
+            f"  all of them by {some(everything, _MAX_INDIRECT)}",
             soft_wrap=not out.is_terminal,
         )
 

@@ -21,10 +21,7 @@ from airflow_provider_sparklineage.lineage.application.clock import Clock
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.model.budget import (
-    UNLIMITED,
-    Budget,
-)
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageForm

@@ -37,7 +37,7 @@ from airflow_provider_sparklineage.model.representation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
@@ -65,24 +65,22 @@ def made(
     lost: list[Degradation] = []
     bare = representation.bare_partitions
     room = _Room(budget)
-    inputs: list[LineageDataset] = []
-    outputs: list[LineageDataset] = []
-    made_outputs = [
-        _output(d, lost, bare_partitions=bare) for d in room.taken(lineage.outputs, outputs)
-    ]
-    made_inputs = [_input(d, lost) for d in room.taken(lineage.inputs, inputs)]
+    # One by one: what there is time and room for is asked while facets are made.
+    outputs = [(d, _output(d, lost, bare)) for d in map(room.bounded, lineage.outputs)]
+    inputs = [(d, _input(d, lost)) for d in map(room.bounded, lineage.inputs)]
+    read, written = ([dataset for dataset, _ in side] for side in (inputs, outputs))
     run_facets: Facets = {}
     job_facets: Facets = {}
     if report is not None:
-        if check := check_facet(inputs, outputs):
+        if check := check_facet(read, written):
             run_facets[CHECK_KEY] = check
         run_facets[CAPTURE_KEY] = capture_facet(lineage, report)
-    if representation.explicit_lineage and (explicit := lineage_facet(outputs)):
+    if representation.explicit_lineage and (explicit := lineage_facet(written)):
         job_facets[LINEAGE_KEY] = explicit
     event = replaced(
         empty(header, lineage.outcome),
-        inputs=made_inputs,
-        outputs=made_outputs,
+        inputs=[made for _, made in inputs],
+        outputs=[made for _, made in outputs],
         run_facets=run_facets,
         job_facets=job_facets,
     )
@@ -102,15 +100,7 @@ class _Room:
         self._bytes = MAX_FACETS_BYTES
         self._without = 0
 
-    def taken(
-        self, datasets: Iterable[LineageDataset], taken: list[LineageDataset]
-    ) -> Iterator[LineageDataset]:
-        """Give datasets one by one, and note what was given."""
-        for dataset in datasets:
-            taken.append(self._bounded(dataset))
-            yield taken[-1]
-
-    def _bounded(self, dataset: LineageDataset) -> LineageDataset:
+    def bounded(self, dataset: LineageDataset) -> LineageDataset:
         """Give a dataset, or its name alone where there is no time or no room for more."""
         facets = (*dataset.facets.values(), *dataset.side_facets.values())
         size = sum(len(memoryview(facet)) for facet in facets)
@@ -139,15 +129,13 @@ def _input(dataset: LineageDataset, lost: list[Degradation]) -> dict[str, Any]:
     }
 
 
-def _output(
-    dataset: LineageDataset, lost: list[Degradation], *, bare_partitions: bool
-) -> dict[str, Any]:
+def _output(dataset: LineageDataset, lost: list[Degradation], bare: bool) -> dict[str, Any]:
     facets = forwarded(dataset.facets, dataset.name, lost)
     if dataset.columns:
         facets[COLUMNS_KEY] = column_lineage_facet(dataset.columns)
     return {
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
-        "facets": facets | partitioning_facets(dataset, bare=bare_partitions),
+        "facets": facets | partitioning_facets(dataset, bare=bare),
         "outputFacets": forwarded(dataset.side_facets, dataset.name, lost) | output_facets(dataset),
     }

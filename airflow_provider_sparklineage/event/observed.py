@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
-from airflow_provider_sparklineage.model.budget import MORE_TIME, TOO_LONG, Budget, SpentError
+from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
@@ -84,11 +84,10 @@ def _bounded(records: Iterable[ObservationRecord]) -> list[ObservationRecord]:
 
 
 def _unobserved(reason: object) -> Degradation:
-    fix = f"; {MORE_TIME}" if str(reason) == TOO_LONG else ""
     return Degradation(
         DegradationCode.COLLECTION_CUT,
         "The partitions that were observed were left out, and those that the listener reports are "
-        f"used, because {reason}{fix}.",
+        f"used, {because(reason)}",
     )
 
 

@@ -41,13 +41,14 @@ from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage, with_declared
 from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
-from airflow_provider_sparklineage.model.budget import MORE_TIME, TOO_LONG, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, because
 from airflow_provider_sparklineage.model.datasets import is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
+from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -153,12 +154,10 @@ def _without_columns(cut: Mapping[DatasetName, str]) -> Iterator[Degradation]:
     """
     for reason in sorted(set(cut.values())):
         names = sorted(str(name) for name, why in cut.items() if why == reason)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        fix = f"; {MORE_TIME}" if reason == TOO_LONG else ""
         yield Degradation(
             DegradationCode.COLLECTION_CUT,
             f"The column lineage of {len(names)} dataset(s) was left out "
-            f"({', '.join(names[:_NAMED])}{more}), because {reason}{fix}.",
+            f"({some(names, _NAMED)}), {because(reason)}",
         )
 
 

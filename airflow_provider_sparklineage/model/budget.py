@@ -25,6 +25,15 @@ MORE_TIME = (
 TOO_LONG = "merging took too long"
 
 
+def because(reason: object) -> str:
+    """Write the end of a sentence on what was left out, with what a person can do, if anything.
+
+    :param reason: of a :class:`SpentError`, or the error itself
+    """
+    fix = f"; {MORE_TIME}" if str(reason) == TOO_LONG else ""
+    return f"because {reason}{fix}."
+
+
 class SpentError(Exception):
     """Raised where there is no time left, or no room; the message is the reason in a few words."""
 

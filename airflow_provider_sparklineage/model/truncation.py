@@ -1,4 +1,4 @@
-"""Long texts of SQL, truncated between literals and words.
+"""Long texts of SQL, truncated between literals and words; and long lists.
 
 Secrets are found by their full text: half of one would leave the worker undetected.
 """
@@ -6,6 +6,10 @@ Secrets are found by their full text: half of one would leave the worker undetec
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LITERALS = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|(?P<half>['"].*)""", re.DOTALL)
 _LAST_WORD = re.compile(r"\S+\Z")
@@ -26,3 +30,9 @@ def truncated(text: str, limit: int) -> str:
         words = _LAST_WORD.sub("", kept)
         kept = words if len(words) > limit // 2 else kept
     return f"{kept}…"
+
+
+def some(texts: Sequence[str], limit: int) -> str:
+    """Name the first of a list, and count the others."""
+    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
+    return f"{', '.join(texts[:limit])}{more}"

@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Colu
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -215,6 +216,4 @@ def _name(dataset: Mapping[str, Any]) -> DatasetName:
 
 
 def _some(texts: Iterable[str]) -> str:
-    found = sorted(texts)
-    more = f" and {len(found) - _CANDIDATES} more" if len(found) > _CANDIDATES else ""
-    return f"{', '.join(found[:_CANDIDATES])}{more}"
+    return some(sorted(texts), _CANDIDATES)

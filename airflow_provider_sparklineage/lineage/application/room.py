@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     import msgspec
+
+_Value = TypeVar("_Value", bytes, str)
 
 MAX_FACET_BYTES = 32 * 1024 * 1024
 """Of one facet. Column lineage of that size has 100,000 edges, and an event takes 4 MB in all."""
@@ -23,6 +25,22 @@ _LEFT_OUT_STATEMENT = "PARTITION ("
 """Stands for a statement that there was no room for: it may have written a part of a table."""
 
 
+class _Values(Generic[_Value]):
+    """Values, each kept once, up to a number of bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._left = max_bytes
+        self._kept: dict[_Value, _Value] = {}
+
+    def kept(self, value: _Value) -> _Value | None:
+        """Keep a value; None if there is no room for it."""
+        known = self._kept.get(value)
+        if known is None and len(value) <= self._left:
+            self._left -= len(value)
+            known = self._kept[value] = value
+        return known
+
+
 class Room:
     """Keeps facets and statements, each once: a thousand actions report the schema of one table.
 
@@ -31,37 +49,28 @@ class Room:
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
-        self._facets: dict[bytes, bytes] = {}
-        self._bytes = 0
-        self._statements: dict[str, str] = {}
-        self._statements_bytes = 0
+        self._facets = _Values[bytes](MAX_FACETS_BYTES)
+        self._statements = _Values[str](MAX_STATEMENTS_BYTES)
         self._datasets = 0
 
     def facet(self, raw: msgspec.Raw) -> bytes:
         """Keep a facet; :data:`LEFT_OUT` if there is no room for it."""
         view = memoryview(raw)
-        copy = bytes(view) if len(view) <= MAX_FACET_BYTES else LEFT_OUT  # not the line it is from
-        known = self._facets.get(copy)
-        if known is not None:
-            return known
-        if not copy or self._bytes + len(copy) > MAX_FACETS_BYTES:
+        kept = None
+        if 0 < len(view) <= MAX_FACET_BYTES:
+            kept = self._facets.kept(bytes(view))  # a copy: a view keeps all of its line
+        if kept is None:
             self.left_out["facet(s)"] += 1
             return LEFT_OUT
-        self._bytes += len(copy)
-        self._facets[copy] = copy
-        return copy
+        return kept
 
     def statement(self, sql: str) -> str:
         """Keep a statement; one that names no more than a part if there is no room for it."""
-        known = self._statements.get(sql)
-        if known is not None:
-            return known
-        if self._statements_bytes + len(sql) > MAX_STATEMENTS_BYTES:
+        kept = self._statements.kept(sql)
+        if kept is None:
             self.left_out["SQL statement(s)"] += 1
             return _LEFT_OUT_STATEMENT
-        self._statements_bytes += len(sql)
-        self._statements[sql] = sql
-        return sql
+        return kept
 
     def dataset(self) -> bool:
         """Count one more dataset of an action; False if there is no room for it."""

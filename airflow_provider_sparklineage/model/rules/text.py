@@ -6,7 +6,6 @@ line. All scalars are texts; what YAML takes for a number or a date has to be qu
 
 from __future__ import annotations
 
-import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from airflow_provider_sparklineage.model.exceptions import RulesError
+from airflow_provider_sparklineage.model.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,9 +88,8 @@ def content(text_or_path: str | Path) -> tuple[str, str]:
     path = Path(given)
     try:
         path = path.expanduser()
-        if path.exists() and not path.is_file():  # a pipe would be waited for, by each task
-            raise OSError(errno.EINVAL, "it is no regular file")  # noqa: TRY301
-        return path.read_text(encoding="utf-8"), str(path)
+        with open_regular(path) as stream:
+            return stream.read().decode(), str(path)
     except (OSError, ValueError, RuntimeError) as e:  # the last, of a home that nobody has
         fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
         raise LineNumbers(str(path)).error((), f"the file cannot be read ({e})", fix) from e

@@ -30,6 +30,7 @@ from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation
 from airflow_provider_sparklineage.model.exceptions import CaptureError, SettingsError
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun
@@ -213,7 +214,7 @@ class CaptureBundle:
         self, path: Path | None, past_deadline: Callable[[], bool]
     ) -> Iterator[Iterator[bytes | LongLine]]:
         """Open a file of the bundle; one that is not there has no lines."""
-        from airflow_provider_sparklineage.spark.capture.lines import lines_of, open_regular
+        from airflow_provider_sparklineage.spark.capture.lines import lines_of
 
         if path is None or not os.path.lexists(path):
             yield iter(())
@@ -337,10 +338,7 @@ def load(path: Path) -> CaptureBundle:
 
     :raise CaptureError: if there is no readable manifest in it
     """
-    from airflow_provider_sparklineage.spark.capture.lines import (
-        content_of,
-        decoded,
-    )
+    from airflow_provider_sparklineage.spark.capture.lines import content_of, decoded
 
     file = path / MANIFEST
     try:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
@@ -27,7 +28,6 @@ from airflow_provider_sparklineage.spark.capture.lines import (
     LongLine,
     UnreadableError,
     decoded,
-    open_regular,
 )
 
 if TYPE_CHECKING:

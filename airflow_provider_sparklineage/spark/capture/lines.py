@@ -10,10 +10,10 @@ from __future__ import annotations
 import codecs
 import errno
 import os
-import stat
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
@@ -44,19 +44,6 @@ class LongLine(NamedTuple):
 
 class UnreadableError(ValueError):
     """Raised when JSON is not what it should be; the message is no sentence, but the reason."""
-
-
-def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading.
-
-    :raise OSError: also if it is no regular file; ``strerror`` is the reason
-    """
-    # Nobody may ever write to a named pipe: to open it must not wait for that.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return os.fdopen(handle, "rb", _CHUNK)
 
 
 def content_of(path: Path) -> bytes:

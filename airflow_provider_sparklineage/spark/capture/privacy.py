@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def is_own(status: os.stat_result, kind: int) -> bool:
+    """Whether something is of this user, and of a kind; a link is neither file nor folder."""
+    return status.st_uid == os.getuid() and stat.S_IFMT(status.st_mode) == kind
+
+
 def exposed(folder: Path) -> Path | None:
     """Give the first folder or link on the way to a folder that others can replace things in.
 

@@ -16,6 +16,7 @@ import msgspec
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import locks
+from airflow_provider_sparklineage.spark.capture.privacy import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,11 +70,11 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
         for file in place.glob(f"{PROPERTIES_PREFIX}*"):
             with suppress(OSError):
                 status = file.lstat()
-                if _is_own(status, stat.S_IFREG) and now - _modified(status) > _PROPERTIES_AGE:
+                if is_own(status, stat.S_IFREG) and now - _modified(status) > _PROPERTIES_AGE:
                     file.unlink()
         for folder in place.glob(f"{LINKS_PREFIX}*"):
             with suppress(OSError):
-                if _is_own(folder.lstat(), stat.S_IFDIR) and _leads_nowhere(folder):
+                if is_own(folder.lstat(), stat.S_IFDIR) and _leads_nowhere(folder):
                     capture.remove(folder)
     return removed
 
@@ -99,7 +100,7 @@ def _is_due(last: Path, interval: timedelta, now: datetime) -> bool:
         handle = os.open(last, flags)
         try:
             status = os.fstat(handle)
-            if _is_own(status, stat.S_IFREG) and status.st_nlink == 1:
+            if is_own(status, stat.S_IFREG) and status.st_nlink == 1:
                 if timedelta() <= now - _modified(status) < interval:
                     return False
                 os.utime(handle)
@@ -130,7 +131,7 @@ def _own_bundles(location: Path) -> Iterator[Path]:
     """Yield the folders that are bundles, and this user's."""
     for folder in location.glob("*-*"):
         with suppress(OSError):
-            if capture.is_name(folder.name) and _is_own(folder.lstat(), stat.S_IFDIR):
+            if capture.is_name(folder.name) and is_own(folder.lstat(), stat.S_IFDIR):
                 yield folder
 
 
@@ -176,8 +177,3 @@ def _leads_nowhere(folder: Path) -> bool:
 
 def _modified(status: os.stat_result) -> datetime:
     return datetime.fromtimestamp(status.st_mtime, UTC)
-
-
-def _is_own(status: os.stat_result, kind: int) -> bool:
-    """Whether something is of this user, and of a kind; a link is neither file nor folder."""
-    return status.st_uid == os.getuid() and stat.S_IFMT(status.st_mode) == kind

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from airflow_provider_sparklineage.spark.capture.privacy import is_own
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,6 +29,7 @@ FAILURE_S = 900.0
 """For how long tasks do not try again what took their time in vain."""
 _AHEAD_S = 60.0
 _MAX_BYTES = 1 << 16
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY_S) -> T | None:
@@ -41,7 +44,8 @@ def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY
             with os.fdopen(handle, "rb") as file:
                 status = os.fstat(handle)
                 age = time.time() - status.st_mtime
-                if _is_own(status) and -_AHEAD_S <= age < max_age_s:
+                is_believed = is_own(status, stat.S_IFREG) and not status.st_mode & _BY_OTHERS
+                if is_believed and -_AHEAD_S <= age < max_age_s:
                     return msgspec.json.decode(file.read(_MAX_BYTES), type=answer)
     return None
 
@@ -70,8 +74,3 @@ def _folders(cache: Path) -> Iterator[Path]:
 
 def _name(question: str) -> str:
     return f".known-{hashlib.sha256(question.encode(errors='surrogatepass')).hexdigest()[:32]}.json"
-
-
-def _is_own(status: os.stat_result) -> bool:
-    mode = status.st_mode
-    return stat.S_ISREG(mode) and status.st_uid == os.getuid() and not mode & 0o022

@@ -36,6 +36,7 @@ from airflow_provider_sparklineage.event.steps.size.measured_event import (
 )
 from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
@@ -136,13 +137,11 @@ class _Fitting:
     def _facets(self) -> None:
         before, named = len(self.dropped), list[str]()
         places = self._event.largest_first(self._event.places())
-        for gone, place in enumerate(places, start=1):
+        for place in places:
             if named and self._fits():
                 return
             self._event.reduce(place, everything)
             name = self._event.dataset(place)
-            if gone <= _NAMED:
-                named.append(f"{place.key} of {name}" if name else place.key)
-            more = f" and {gone - _NAMED} more" if gone > _NAMED else ""
-            what = f"Facets were left out ({', '.join(named)}{more}): they are more"
+            named.append(f"{place.key} of {name}" if name else place.key)
+            what = f"Facets were left out ({some(named, _NAMED)}): they are more"
             self.dropped[before:] = [too_large(what, self._option)]
