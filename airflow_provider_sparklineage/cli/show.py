@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from airflow_provider_sparklineage.event.reading import degradations, partition_check
+from airflow_provider_sparklineage.event.reading import accesses, degradations, partition_check
+from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import control_characters
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.subset import Comparison
@@ -47,8 +48,9 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
     _print_heading(out, event)
     inputs, outputs = event.get("inputs") or [], event.get("outputs") or []
     if inputs or outputs:
-        _print_datasets(out, "Inputs", inputs, labels)
-        _print_datasets(out, "Outputs", outputs, labels)
+        marks = _marks(event)
+        _print_datasets(out, "Inputs", "read", inputs, labels, marks)
+        _print_datasets(out, "Outputs", "write", outputs, labels, marks)
         _print_check(out, event, labels)
     else:
         out.print("\nNothing was read or written.")
@@ -108,21 +110,52 @@ def _name(dataset: Mapping[str, Any]) -> DatasetName:
 def _print_datasets(
     out: Console,
     title: str,
+    side: str,
     datasets: list[Mapping[str, Any]],
     labels: Mapping[DatasetName, str],
+    marks: Mapping[tuple[str, DatasetName], _Marks],
 ) -> None:
     table = folding_table(3)
     for dataset in datasets:
         name = _name(dataset)
         table.add_row(
-            f"  [cyan]{escape(labels[name])}[/]", escape(str(name)), escape(_facts(dataset))
+            f"  [cyan]{escape(labels[name])}[/]",
+            escape(str(name)),
+            escape(_facts(dataset, marks.get((side, name), _NO_MARKS))),
         )
     out.print(f"\n[bold]{title}[/]{'' if datasets else ' none'}")
     if datasets:
         out.print(table)
 
 
-def _facts(dataset: Mapping[str, Any]) -> str:
+class _Marks(NamedTuple):
+    """What to say of a dataset where its part is not described, and if one witness saw it alone."""
+
+    accessed: str = ""
+    witness: str = ""
+
+
+_NO_MARKS = _Marks()
+_ACCESSED = {str(accessed): accessed.text for accessed in Accessed}
+_WITNESSES = {
+    "listener": "not seen by the observer",
+    "observer": "seen by the observer alone",
+    "declared": "declared, not reported",
+}
+
+
+def _marks(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], _Marks]:
+    entries = accesses(event)
+    has_observer = any(entry["witness"] in ("observer", "both") for entry in entries.values())
+    marks = {}
+    for key, entry in entries.items():
+        is_alone = has_observer or entry["witness"] != "listener"
+        witness = _WITNESSES.get(entry["witness"], "") if is_alone else ""
+        marks[key] = _Marks(_ACCESSED.get(entry["accessed"], ""), witness)
+    return marks
+
+
+def _facts(dataset: Mapping[str, Any], marks: _Marks) -> str:
     """Describe what is known of a dataset, other than its columns, in a few words."""
     sides = dataset.get("inputFacets") or dataset.get("outputFacets") or {}
     facts = []
@@ -140,9 +173,13 @@ def _facts(dataset: Mapping[str, Any]) -> str:
     if locations:
         ends = [_below(dataset["name"], location) for location in locations]
         facts.append(some(ends, _MAX_LOCATIONS))
+    if not facts and marks.accessed:
+        facts.append(marks.accessed)
     statistics = sides.get("outputStatistics") or {}
     if statistics.get("rowCount") is not None:
         facts.append(f"{statistics['rowCount']} rows")
+    if marks.witness:
+        facts.append(marks.witness)
     return "; ".join(facts)
 
 

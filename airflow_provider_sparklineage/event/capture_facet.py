@@ -11,24 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, facet
+from airflow_provider_sparklineage.expectations import Side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.spark.capture.events import ReadReport
 
 CAPTURE_KEY = "sparkLineage_capture"
+MAX_DATASETS = 500
+"""Datasets of which the facet says who saw them, outputs first; of more it gives counts."""
 MAX_DEGRADATIONS = 100
 """Degradations that the facet names; of more it gives a count for each code."""
 
 
-def capture_facet(lineage: TaskLineage, report: ReadReport) -> dict[str, Any]:
+def capture_facet(
+    lineage: TaskLineage,
+    report: ReadReport,
+    inputs: Sequence[LineageDataset],
+    outputs: Sequence[LineageDataset],
+) -> dict[str, Any]:
     """Describe what was collected, and what is missing.
 
     :param report: what reading the events met
+    :param inputs: as the event has them, and ``outputs`` too
     """
     application = lineage.application
     bare = facet(
@@ -43,7 +52,26 @@ def capture_facet(lineage: TaskLineage, report: ReadReport) -> dict[str, Any]:
         malformedLines=report.malformed_lines,
         degradations=[],
     )
+    datasets = [
+        _accessed(dataset, side)
+        for side, of_side in ((Side.WRITE, outputs), (Side.READ, inputs))
+        for dataset in of_side
+        if dataset.witness is not None
+    ]
+    if datasets:
+        bare["datasets"] = datasets[:MAX_DATASETS]
+    if len(datasets) > MAX_DATASETS:
+        bare["datasetCounts"] = dict(sorted(Counter(entry["side"] for entry in datasets).items()))
     return with_degradations(bare, lineage.degradations)
+
+
+def _accessed(dataset: LineageDataset, side: Side) -> dict[str, Any]:
+    return {
+        "dataset": dataset.name._asdict(),
+        "side": str(side),
+        "witness": str(dataset.witness),
+        "accessed": str(dataset.accessed),
+    }
 
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -89,6 +117,8 @@ def _entry(degradation: Degradation) -> dict[str, Any]:
     entry: dict[str, Any] = {"code": str(degradation.code), "message": degradation.message}
     if degradation.dataset is not None:
         entry["dataset"] = degradation.dataset._asdict()
+    if degradation.side is not None:
+        entry["side"] = str(degradation.side)
     if degradation.column is not None:
         entry["column"] = degradation.column
     return entry

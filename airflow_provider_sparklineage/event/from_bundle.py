@@ -11,6 +11,7 @@ from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.missing_events import incomplete, left_out
 from airflow_provider_sparklineage.event.observed import observed
 from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
@@ -131,6 +132,7 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
                     f"The column lineage of {dataset.name} is in the compact form: in the legacy "
                     f"form it would have more than {columns.MAX_LEGACY_EDGES} edges.",
                     dataset.name,
+                    side=Side.WRITE,
                 )
             )
     degradations = (*lineage.degradations, *refused)

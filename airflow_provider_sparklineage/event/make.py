@@ -74,7 +74,7 @@ def made(
     if report is not None:
         if check := check_facet(read, written):
             run_facets[CHECK_KEY] = check
-        run_facets[CAPTURE_KEY] = capture_facet(lineage, report)
+        run_facets[CAPTURE_KEY] = capture_facet(lineage, report, read, written)
     if representation.explicit_lineage and (explicit := lineage_facet(written)):
         job_facets[LINEAGE_KEY] = explicit
     event = replaced(
@@ -106,7 +106,7 @@ class _Room:
         size = sum(len(memoryview(facet)) for facet in facets)
         if size > self._bytes or self._budget.is_spent():
             self._without += 1
-            return LineageDataset(dataset.name)
+            return LineageDataset(dataset.name, witness=dataset.witness)
         self._bytes -= size
         return dataset
 

@@ -235,12 +235,12 @@ def _label(name: str) -> str:
 
 def _checked(dataset: LineageDataset) -> dict[str, Any]:
     expected = dataset.expected
-    unknown = "all of it" if dataset.observed else "partitions not known"
-    what = dataset.selected.summary or unknown
+    what = dataset.selected.summary or dataset.accessed.text
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
         "summary": f"{_label(dataset.name.name)} {what}",
         "status": str(dataset.check.status),
+        "accessed": str(dataset.accessed),
     }
     if dataset.dimensions:
         entry["dimensions"] = [_dimension(d) for d in dataset.dimensions]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.event.document import name_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -18,6 +22,15 @@ def unlisted_degradations(event: Mapping[str, Any]) -> int:
     """Count what is also missing, where that is more than the facet lists."""
     counts: dict[str, int] = _capture(event).get("degradationCounts") or {}
     return max(0, sum(counts.values()) - len(degradations(event)))
+
+
+def accesses(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], Mapping[str, Any]]:
+    """Give who saw the datasets of the event and how much of them was accessed, by side and name.
+
+    The event has it of as many as it lists.
+    """
+    entries = _capture(event).get("datasets") or ()
+    return {(entry["side"], name_of(entry["dataset"])): entry for entry in entries}
 
 
 def partition_check(event: Mapping[str, Any]) -> Mapping[str, Any]:

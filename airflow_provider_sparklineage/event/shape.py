@@ -140,12 +140,20 @@ class _Check(msgspec.Struct):
     writes: list[_Entry] | None = None
 
 
+class _Access(msgspec.Struct):
+    dataset: _Name
+    side: str
+    witness: str
+    accessed: str
+
+
 class _Degradation(msgspec.Struct):
     code: str | None = None
     message: str | None = None
 
 
 class _Capture(msgspec.Struct):
+    datasets: list[_Access] | None = None
     degradations: list[_Degradation] | None = None
     degradationCounts: dict[str, int] | None = None  # noqa: N815
 

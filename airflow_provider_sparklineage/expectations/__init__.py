@@ -12,6 +12,7 @@ What each kind may become is decided where it meets a dataset:
 """
 
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, PartitionRange
-from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Source
+from airflow_provider_sparklineage.model.sides import Side
 
 __all__ = ["DatasetSubset", "Expectation", "Kind", "PartitionRange", "Side", "Source"]

@@ -12,14 +12,15 @@ from airflow_provider_sparklineage.expectations import derivation
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 from airflow_provider_sparklineage.expectations.partition_key import from_partition_key
 from airflow_provider_sparklineage.expectations.references import references
-from airflow_provider_sparklineage.expectations.statements import Expectation, Side
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from airflow_provider_sparklineage.expectations.statements import Expectation
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.templates import TracedText
 

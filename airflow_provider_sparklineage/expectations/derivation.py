@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.expectations.declarations import (
 )
 from airflow_provider_sparklineage.expectations.declared_partitions import declared_partitions
 from airflow_provider_sparklineage.expectations.references import Reference, references
-from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.model.sides import Side
     from airflow_provider_sparklineage.templates import Span, TracedText
 
 

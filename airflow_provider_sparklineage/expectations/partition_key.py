@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Side, Source
+from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Source
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,6 +8,7 @@ from enum import StrEnum
 # The manifest is read by these annotations.
 from airflow_provider_sparklineage.model.datasets import DatasetName  # noqa: TC001
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition  # noqa: TC001
+from airflow_provider_sparklineage.model.sides import Side  # noqa: TC001
 
 
 class Kind(StrEnum):
@@ -16,13 +17,6 @@ class Kind(StrEnum):
     DECLARED = "declared"
     PATH = "path"
     INFERRED = "inferred"
-
-
-class Side(StrEnum):
-    """Whether a dataset is read or written."""
-
-    READ = "read"
-    WRITE = "write"
 
 
 @dataclass(frozen=True)

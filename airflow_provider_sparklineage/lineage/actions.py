@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, ColumnRoom
@@ -19,7 +20,7 @@ from airflow_provider_sparklineage.lineage.columns.reported import (
     ReportedColumns,
     UnreadableColumnsError,
 )
-from airflow_provider_sparklineage.lineage.dataset import joined
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, joined, with_witness
 from airflow_provider_sparklineage.lineage.failed_writes import describe_failed_writes
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.statements import Statements
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.columns import Provenance
-    from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -46,7 +46,7 @@ class Accumulated:
 
     :param inputs: datasets that some action read from outside, facets joined
     :param outputs: datasets that some complete action wrote, facets joined
-    :param failed: datasets that an action wrote which failed or never ended
+    :param failed: datasets that an action wrote which failed or never ended, without facets
     :param writes: the complete actions that wrote each output
     :param cut: of outputs, why the columns of some write are not known
     :param ledgers: all accesses, by dataset
@@ -54,7 +54,7 @@ class Accumulated:
 
     inputs: Mapping[DatasetName, LineageDataset]
     outputs: Mapping[DatasetName, LineageDataset]
-    failed: frozenset[DatasetName]
+    failed: Mapping[DatasetName, LineageDataset]
     writes: Mapping[DatasetName, Sequence[ColumnWrite]]
     cut: Mapping[DatasetName, str]
     ledgers: Ledgers
@@ -103,7 +103,7 @@ class _Accumulation:
         self._report = report
         self._inputs: dict[DatasetName, LineageDataset] = {}
         self._outputs: dict[DatasetName, LineageDataset] = {}
-        self._failed: set[DatasetName] = set()
+        self._failed: dict[DatasetName, LineageDataset] = {}
         self._writes: dict[DatasetName, list[ColumnWrite]] = {}
         self._statements = Statements()
         self._columns = ReportedColumns()
@@ -115,7 +115,7 @@ class _Accumulation:
         return Accumulated(
             self._inputs,
             self._outputs,
-            frozenset(self._failed),
+            self._failed,
             self._writes,
             self._cut,
             self._ledgers,
@@ -129,7 +129,9 @@ class _Accumulation:
         self._statements.learn(action)
         provenances = {d.name: self._read(action, d) for d in action.inputs}
         if action.state is not ActionState.COMPLETE:
-            self._failed |= {dataset.name for dataset in action.outputs}
+            for dataset in action.outputs:
+                bare = self._failed.get(dataset.name, LineageDataset(dataset.name))
+                self._failed[dataset.name] = with_witness(bare, action.witness)
             self.degradations += describe_failed_writes(action, self._report)
             return
         # All are composed before any is entered: an action does not read what it writes.
@@ -145,7 +147,9 @@ class _Accumulation:
         was_assumed = ledger.is_assumed
         ledger.enter_read(read, provenance)
         if provenance is None or not provenance.internal:
-            self._inputs[name] = joined(self._inputs.get(name), dataset, is_input=True)
+            self._inputs[name] = joined(
+                self._inputs.get(name), dataset, action.witness, is_input=True
+            )
         elif ledger.is_assumed and not was_assumed:
             self.degradations.append(
                 Degradation(
@@ -154,6 +158,7 @@ class _Accumulation:
                     "says that it held older data; it is taken as an intermediate of the task and "
                     "not as an input.",
                     name,
+                    side=Side.READ,
                 )
             )
         return provenance
@@ -200,7 +205,8 @@ class _Accumulation:
         provenances: Provenances,
     ) -> None:
         name, ledger = dataset.name, self._ledgers.of(dataset.name)
-        self._outputs[name] = joined(self._outputs.get(name), dataset, is_input=False)
+        known, witness = self._outputs.get(name), write.action.witness
+        self._outputs[name] = joined(known, dataset, witness, is_input=False)
         self._writes.setdefault(name, []).append(write)
         access = ledger.write_by(write.action, dataset, write.reported)
         sources = columns.sources_of(composed or ColumnLineage(), provenances)

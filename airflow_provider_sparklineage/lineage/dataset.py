@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.application.datasets import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
@@ -30,6 +32,31 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.partitioning import Dimension
 
 
+class Accessed(StrEnum):
+    """How much of a dataset a task read or wrote, as far as that is known."""
+
+    ALL = "all"
+    """All of it, or all of an unpartitioned one, of which nobody sees parts."""
+    PART = "part"
+    """A part, which the event describes."""
+    NONE = "none"
+    """None of its partitions, or no data."""
+    UNKNOWN = "unknown"
+
+    @property
+    def text(self) -> str:
+        """Say it in a few words, where the part itself is not described."""
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    Accessed.ALL: "all of it",
+    Accessed.PART: "a part of it",
+    Accessed.NONE: "nothing of it",
+    Accessed.UNKNOWN: "partitions not known",
+}
+
+
 @dataclass(frozen=True)
 class LineageDataset(DecodedFacets):
     """A dataset of the task: facets as Spark reported them, columns composed.
@@ -42,6 +69,9 @@ class LineageDataset(DecodedFacets):
     :param selected: the subset, in the form in which the event describes it
     :param check: how expected and observed compare
     :param sources: of an output, the datasets that it was made of; None where that is not known
+    :param witness: whose word it is that this side of it was accessed; None where it is nobody's of
+        this try, but that of the last run's lineage
+    :param is_empty: whether all of its accesses were observed, and none read or wrote anything
     """
 
     name: DatasetName
@@ -57,6 +87,20 @@ class LineageDataset(DecodedFacets):
         default_factory=lambda: Reconciliation(PartitionStatus.UNDECLARED)
     )
     sources: frozenset[DatasetName] | None = None
+    witness: Witness | None = None
+    is_empty: bool = False
+
+    @property
+    def accessed(self) -> Accessed:
+        """How much of it was read or written."""
+        if self.is_empty or self.selected.partitions == frozenset():
+            return Accessed.NONE
+        if self.selected.condition is not None:
+            return Accessed.PART
+        if not self.observed:
+            return Accessed.UNKNOWN
+        # A part that there was no time to describe is no more than a part.
+        return Accessed.ALL if self.subset is None or self.subset.full else Accessed.PART
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -86,17 +130,19 @@ class TaskLineage:
 
 
 def joined(
-    known: LineageDataset | None, dataset: ActionDataset, *, is_input: bool
+    known: LineageDataset | None, dataset: ActionDataset, witness: Witness, *, is_input: bool
 ) -> LineageDataset:
     """Join what a later action reports of a dataset to what is known of it on the same side.
 
     Facets are the later action's; symlinks are united; output statistics are summed; an input's
     ``version`` stays the earliest. Locations stay those of the first; the ledger has all.
+
+    :param witness: who reports the action
     """
     facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
     sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
     if known is None:
-        return LineageDataset(dataset.name, facets, sides, dataset.locations)
+        return LineageDataset(dataset.name, facets, sides, dataset.locations, witness=witness)
     both = {**known.facets, **facets}
     if "symlinks" in known.facets and "symlinks" in facets:
         both["symlinks"] = _united_symlinks(
@@ -109,7 +155,8 @@ def joined(
         both_sides["outputStatistics"] = _summed(
             known.side_facets["outputStatistics"], sides["outputStatistics"]
         )
-    return LineageDataset(dataset.name, both, both_sides, known.locations)
+    both_of = LineageDataset(dataset.name, both, both_sides, known.locations, witness=witness)
+    return with_witness(both_of, known.witness)
 
 
 @lru_cache(maxsize=128)  # each of a thousand actions adds the same symlinks
@@ -145,4 +192,15 @@ def with_declared(
     known = set(observed)
     for dataset in observed.values():
         known |= dataset.symlinks
-    return observed | {name: LineageDataset(name) for name in declared if name not in known}
+    return observed | {
+        name: LineageDataset(name, witness=Witness.DECLARED)
+        for name in declared
+        if name not in known
+    }
+
+
+def with_witness(dataset: LineageDataset, witness: Witness | None) -> LineageDataset:
+    """Add that another one reports the accesses to a dataset, if another one does."""
+    if witness in (None, dataset.witness):
+        return dataset
+    return replace(dataset, witness=Witness.BOTH if dataset.witness else witness)

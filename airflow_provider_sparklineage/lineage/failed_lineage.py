@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_witness
 from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.degradations import DegradationCode
@@ -66,7 +66,11 @@ class _Failing:
         actions = lineage.application.actions if lineage.application else ()
         unfinished = [a for a in actions if a.state is not ActionState.COMPLETE]
         written = {dataset.name for dataset in lineage.outputs}
-        self._only_failed = {d.name for a in unfinished for d in a.outputs} - written
+        self._only_failed: dict[DatasetName, LineageDataset] = {}
+        for action in unfinished:
+            for name in {dataset.name for dataset in action.outputs} - written:
+                bare = self._only_failed.get(name, LineageDataset(name))
+                self._only_failed[name] = with_witness(bare, action.witness)
         self._compared_again: set[DatasetName] = set()
         self._statements = Statements()
         for action in actions:
@@ -74,10 +78,8 @@ class _Failing:
 
     def bare_outputs(self) -> list[LineageDataset]:
         return [
-            self._report.of(
-                LineageDataset(name), Side.WRITE, tables=self._tables(name), has_failed=True
-            )
-            for name in self._only_failed
+            self._report.of(bare, Side.WRITE, tables=self._tables(name), has_failed=True)
+            for name, bare in self._only_failed.items()
         ]
 
     def as_input(self, dataset: LineageDataset) -> LineageDataset:

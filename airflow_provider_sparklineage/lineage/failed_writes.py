@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
@@ -33,6 +34,6 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
             f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote is not "
             f"claimed.{half}"
         )
-        yield Degradation(code, message, dataset.name)
+        yield Degradation(code, message, dataset.name, side=Side.WRITE)
     if not action.outputs:
         yield Degradation(code, f"The action {action.label} {how}{why}.")

@@ -37,8 +37,14 @@ from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.access.observed import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.actions import Accumulated, accumulated
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage, with_declared
+from airflow_provider_sparklineage.lineage.dataset import (
+    LineageDataset,
+    TaskLineage,
+    with_declared,
+    with_witness,
+)
 from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, because
@@ -110,8 +116,8 @@ def merge(
         if name not in cut:
             degradations += gaps(output, done.writes[name], functions, budget)
 
-    failed = done.failed - outputs.keys() if outcome is Outcome.FAIL else ()
-    outputs |= {name: LineageDataset(name) for name in failed}
+    if outcome is Outcome.FAIL:
+        outputs = {**done.failed, **outputs}
     inputs = with_declared(inputs, declared_inputs)
     outputs = with_declared(outputs, declared_outputs)
 
@@ -210,13 +216,20 @@ def _graded(
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
             why = f"not all {_ACCESSES[side]} of it were observed"
-        locations = ledger.locations(side)
-        found[name] = replace(dataset, locations=locations, observed=observed, subset=subset)
+        is_empty = observed and ledger.observed.is_empty(side)
+        found[name] = replace(
+            with_witness(dataset, Witness.OBSERVER if ledger.observed.has(side) else None),
+            locations=ledger.locations(side),
+            observed=observed,
+            subset=subset,
+            is_empty=is_empty,
+        )
         if why:
             unknown[name] = Degradation(
                 DegradationCode.PARTITIONS_UNKNOWN,
                 f"Which partitions were {_ACCESSED[side]} {name} is not known: {why}.",
                 name,
+                side=side,
             )
     return found, unknown
 

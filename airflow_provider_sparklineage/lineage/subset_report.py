@@ -98,6 +98,7 @@ class SubsetReport:
                     f"{subset.skipped} {subset.what} of {dataset.name} were {_HOW[side]}, more "
                     f"than the event may name; [sparklineage] max_{subset.what} sets how many.",
                     dataset.name,
+                    side=side,
                 )
             )
         try:
@@ -159,6 +160,7 @@ class SubsetReport:
                 f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: they are "
                 f"{why}. A mismatch of them fails no task.",
                 dataset.name,
+                side=side,
             )
         )
 

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
-# The manifest is read by this annotation.
+# The manifest is read by these annotations.
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.sides import Side
 from airflow_provider_sparklineage.model.truncation import truncated
 
 
@@ -147,12 +148,14 @@ class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     :param message: a full sentence that names the dataset, column, run or line and, where there is
         one, the next step.
+    :param side: of the dataset that it is about; None where it is about both, or none
     """
 
     code: DegradationCode
     message: str
     dataset: DatasetName | None = None
     column: str | None = None
+    side: Side | None = None
 
     def __post_init__(self) -> None:
         if len(self.message) > MAX_MESSAGE:

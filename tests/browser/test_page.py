@@ -163,6 +163,19 @@ def test_a_masked_column_is_shown_as_masked(show):
     expect(page.locator(".details")).to_contain_text("masked")
 
 
+def test_a_dataset_has_its_part_and_a_mark_where_one_saw_it_alone(show):
+    observed = Recorded("staging_chain").event
+    entries = observed["run"]["facets"]["sparkLineage_capture"]["datasets"]
+    accesses = [("part", "listener"), ("all", "both")]
+    for entry, (accessed, witness) in zip(entries, accesses, strict=False):
+        entry.update(accessed=accessed, witness=witness)
+    written = show(observed).locator(".side").last.locator(".card")
+    expect(written.nth(0)).to_contain_text("dt=2024-05-06")
+    expect(written.nth(0)).to_contain_text("not seen by the observer")
+    expect(written.nth(1)).to_contain_text("all of it")
+    expect(written.nth(1)).not_to_contain_text("observer")
+
+
 def test_nothing_is_asked_of_any_server(new_page, tmp_path, staging):
     asked = []
     file = tmp_path / "lineage.html"

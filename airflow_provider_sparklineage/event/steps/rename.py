@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import declared
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
 from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY, summary
 from airflow_provider_sparklineage.event.document import name_of, replaced
 from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY
@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.event.partition_facets import (
     renamed_entry,
     with_entries,
 )
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
@@ -173,7 +174,15 @@ class _Renaming:
     def run_facets(
         self, facets: Facets, inputs: dict[DatasetName, Json], outputs: dict[DatasetName, Json]
     ) -> Facets:
-        """Rename the datasets of the partition check, and leave out those that are left out."""
+        """Rename the datasets of partition check and capture, without those that are left out."""
+        kept_of = {Side.READ: inputs, Side.WRITE: outputs}
+        if "datasets" in (capture := facets.get(CAPTURE_KEY, {})):
+            datasets = [
+                {**entry, "dataset": name_of(kept[name])._asdict()}
+                for entry in capture["datasets"]
+                if (name := name_of(entry["dataset"])) in (kept := kept_of[entry["side"]])
+            ]
+            facets = {**facets, CAPTURE_KEY: {**capture, "datasets": datasets}}
         check = facets.get(CHECK_KEY)
         if check is None:
             return facets

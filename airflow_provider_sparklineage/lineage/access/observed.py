@@ -76,6 +76,10 @@ class ObservedAccesses:
         """Whether any access of a side was observed."""
         return bool(self._of[side])
 
+    def is_empty(self, side: Side) -> bool:
+        """Whether no access of a side read or wrote anything."""
+        return all(access.scope.partitions == frozenset() for access in self._of[side])
+
     def is_internal(self, read: Access) -> bool | None:
         """Whether the queries of an action read only what the application had put there before.
 

@@ -26,8 +26,11 @@ export function modelOf(event) {
   const run = record(record(event.run).facets);
   const check = record(run.sparkLineage_partitionCheck);
   const capture = record(run.sparkLineage_capture);
-  const inputs = list(event.inputs).map((d) => datasetOf(d, "read", list(check.reads)));
-  const outputs = list(event.outputs).map((d) => datasetOf(d, "written", list(check.writes)));
+  const accesses = accessesOf(capture);
+  const inputs = list(event.inputs).map((d) => datasetOf(d, "read", list(check.reads), accesses));
+  const outputs = list(event.outputs).map((d) =>
+    datasetOf(d, "written", list(check.writes), accesses)
+  );
   const edges = edgesOf(list(event.outputs));
   const sources = withSources(inputs, edges);
   outputs.forEach((dataset) => addColumns(dataset, edges.made.get(dataset.key) ?? []));
@@ -49,8 +52,36 @@ export function modelOf(event) {
   };
 }
 
-function datasetOf(dataset, side, checks) {
+// Who saw a dataset, and how much of it was accessed.
+const WITNESSES = new Map([
+  ["listener", "not seen by the observer"],
+  ["observer", "seen by the observer alone"],
+  ["declared", "declared, not reported"],
+]);
+const ACCESSED = new Map([
+  ["all", "all of it"],
+  ["part", "a part of it"],
+  ["none", "nothing of it"],
+  ["unknown", "partitions not known"],
+]);
+
+function accessesOf(capture) {
+  const entries = list(capture.datasets).map(record);
+  const observed = entries.some(({ witness }) => witness === "observer" || witness === "both");
+  return new Map(
+    entries.map(({ dataset, side, witness, accessed }) => [
+      JSON.stringify([side === "read" ? "read" : "written", keyOf(record(dataset))]),
+      {
+        accessed: ACCESSED.get(accessed) ?? "",
+        witness: (observed || witness !== "listener") && WITNESSES.get(witness),
+      },
+    ])
+  );
+}
+
+function datasetOf(dataset, side, checks, accesses) {
   const key = keyOf(dataset);
+  const { accessed = "", witness } = accesses.get(JSON.stringify([side, key])) ?? {};
   const facets = record(dataset.facets);
   const sides = { ...record(dataset.inputFacets), ...record(dataset.outputFacets) };
   return {
@@ -59,8 +90,8 @@ function datasetOf(dataset, side, checks) {
     name: text(dataset.name),
     side,
     columns: fieldsOf(list(record(facets.schema).fields), ""),
-    part: partOf(facets, sides),
-    facts: factsOf(facets, sides),
+    part: partOf(facets, sides) || accessed,
+    facts: [...factsOf(facets, sides), ...(witness ? [witness] : [])],
     checks: checks.filter((c) => keyOf(record(record(c).dataset)) === key).map(checkOf),
   };
 }

@@ -11,6 +11,7 @@ from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
@@ -91,6 +92,17 @@ def test_the_partition_check_goes_by_the_new_names():
     [entry] = check["reads"]
     assert entry["dataset"] == {"namespace": "kafka://a:1_b:2", "name": "lake/orders"}
     assert entry["summary"] == "orders partitions not known"
+
+
+def test_who_saw_a_dataset_goes_by_the_new_names():
+    seen = {"witness": Witness.BOTH}
+    inputs = (LineageDataset(NAMELESS, **seen), LineageDataset(TWO_HOSTS, **seen))
+    lineage = TaskLineage(Outcome.COMPLETE, inputs, (LineageDataset(OUT, **seen),))
+    datasets = rename(made_of(lineage))["run"]["facets"][CAPTURE_KEY]["datasets"]
+    assert [(name_of(e["dataset"]), e["side"]) for e in datasets] == [
+        (OUT, "write"),
+        (HELD, "read"),
+    ]
 
 
 def test_without_datasets_there_is_no_partition_check():

@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.event.steps.size.measured_event import (
     MeasuredEvent,
     is_surely_within,
 )
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -74,12 +75,19 @@ def output(name, columns, *, text="a description of what was done", sources=4):
         facets={"schema": raw({"fields": schema})},
         side_facets={"outputStatistics": raw({"rowCount": 5, "notes": "n" * 100 * columns})},
         columns=ColumnLineage(edges, everything),
+        witness=Witness.BOTH,
     )
 
 
 LARGE = TaskLineage(
     Outcome.COMPLETE,
-    (LineageDataset(SOURCE, side_facets={"inputStatistics": raw({"rowCount": 1})}),),
+    (
+        LineageDataset(SOURCE, side_facets={"inputStatistics": raw({"rowCount": 1})}),
+        *(
+            LineageDataset(DatasetName("s3://lake", f"in{n}"), witness=Witness.BOTH)
+            for n in range(20)
+        ),
+    ),
     (output("large", 30), output("larger", 50)),
     degradations=(Degradation(DegradationCode.COLUMN_INCOMPLETE, "a Python UDF"),),
 )
@@ -117,6 +125,7 @@ NAMES = [
     "without statistics",
     "without comments of schemas",
     "without INDIRECT",
+    "without who saw which dataset",
     "without the column lineage of the largest output",
     "without the column lineage of both",
 ]
@@ -153,6 +162,7 @@ def has(document):
         "smaller output's columns": lineage_of(document, 0) is not None,
         "larger output's columns": lineage_of(document, 1) is not None,
         "schema": bool(schema),
+        "who saw which dataset": "datasets" in document["run"]["facets"]["sparkLineage_capture"],
     }
 
 
@@ -163,6 +173,7 @@ GOES = [
     {"statistics"},
     {"comments"},
     {"INDIRECT"},
+    {"who saw which dataset"},
     {"larger output's columns"},
     {"smaller output's columns"},
 ]
@@ -197,6 +208,7 @@ def test_every_step_reports_what_went_and_how_much(step):
         "3 statistics",
         "82 comments of schemas",
         "242 INDIRECT edges of column lineage",
+        "22 entries on who saw a dataset",
         "The column lineage of s3://lake/larger",
         "The column lineage of s3://lake/large",
     ][:step]

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.lineage import carried_forward
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
@@ -61,7 +62,7 @@ def test_what_is_known_survives_the_manifest(recorded):
 
 def test_declared_datasets_are_added_to_known_ones():
     both = carried_forward.datasets(LAST.inputs, [name("/in"), name("/extra")])
-    assert both == (LineageDataset(name("/extra")), IN)
+    assert both == (LineageDataset(name("/extra"), witness=Witness.DECLARED), IN)
 
 
 def test_a_table_that_is_declared_is_the_dataset_with_its_symlink():

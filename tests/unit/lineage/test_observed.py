@@ -85,6 +85,20 @@ def test_one_unknown_write_makes_the_output_unknown():
         observed(writes=[write(0, days("1")), write(5, None)]).subset(Side.WRITE)
 
 
+@pytest.mark.parametrize(
+    ("reads", "is_empty"),
+    [
+        pytest.param([read(0, frozenset())], True, id="none was opened"),
+        pytest.param(
+            [read(0, frozenset()), read(1, frozenset({UNPARTITIONED}))], False, id="one was"
+        ),
+        pytest.param([read(0, None)], False, id="not known"),
+    ],
+)
+def test_accesses_without_partitions_are_empty(reads, is_empty):
+    assert observed(reads).is_empty(Side.READ) == is_empty
+
+
 def test_writes_are_united_whatever_their_mode():
     writes = [write(0, days("1"), "whole"), write(5, days("2"), "append")]
     assert partitions(observed(writes=writes).subset(Side.WRITE)) == days("1", "2")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, Witness
 from airflow_provider_sparklineage.lineage.application.binding import Observations
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 STAGING = "/lake/staging/enriched_orders"
@@ -99,6 +103,55 @@ def test_columns_are_composed_by_what_was_observed(merged):
 
     assert STAGING not in sources(merged())
     assert STAGING in sources(merged(mode="append"))
+
+
+def witnesses(datasets):
+    return {d.name.name: d.witness for d in datasets}
+
+
+def test_a_dataset_has_the_witnesses_of_its_side(merged):
+    lineage = merged(mode="dynamic", then_read=days("1", "2"), skip=("/lake/orders",))
+    assert witnesses(lineage.inputs) == {
+        "/lake/orders": Witness.LISTENER,
+        "/lake/customers": Witness.BOTH,
+        "/lake/rates": Witness.BOTH,
+        STAGING: Witness.BOTH,
+    }
+    assert witnesses(lineage.outputs) == {STAGING: Witness.BOTH, "/lake/revenue": Witness.LISTENER}
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("state", [ActionState.COMPLETE, ActionState.FAILED])
+def test_an_action_that_the_observer_alone_saw_is_its_word(recorded, state, outcome):
+    application = repaired(recorded("staging_chain").application)
+    first, last = application.actions
+    last = replace(last, witness=Witness.OBSERVER, state=state)
+    lineage = merge(replace(application, actions=(first, last)), outcome)
+    expected = {STAGING: Witness.LISTENER}
+    if state is ActionState.COMPLETE or outcome is Outcome.FAIL:
+        expected["/lake/revenue"] = Witness.OBSERVER
+    assert witnesses(lineage.outputs) == expected
+
+
+def test_what_both_report_is_of_both(recorded):
+    application = repaired(recorded("staging_chain").application)
+    first, last = application.actions
+    again = replace(first, run_id="again", witness=Witness.OBSERVER)
+    lineage = merge(replace(application, actions=(first, again, last)), Outcome.COMPLETE)
+    assert set(witnesses(lineage.inputs).values()) == {Witness.BOTH}
+
+
+def test_what_is_declared_alone_is_nobody_elses_word(recorded):
+    name = DatasetName("file", "/lake/declared")
+    application = recorded("staging_chain").application
+    lineage = merge(application, Outcome.COMPLETE, declared_inputs=[name])
+    assert witnesses(lineage.inputs)[name.name] is Witness.DECLARED
+
+
+def test_a_degradation_of_partitions_names_the_side(merged):
+    lineage = merged(skip=("/lake/orders",))
+    sides = {d.dataset.name: d.side for d in lineage.degradations if d.code == "partitions_unknown"}
+    assert sides == {"/lake/orders": Side.READ, "/lake/revenue": Side.WRITE}
 
 
 @pytest.mark.parametrize(("seen", "known"), [(2, True), (1, False)])

@@ -8,13 +8,14 @@ by kind and all of a kind at once, until the rest fits:
 3. statistics,
 4. comments of schemas,
 5. INDIRECT column lineage,
-6. column lineage of full outputs, the largest first,
-7. other facets, the largest first.
+6. who saw which dataset (``datasets`` of ``sparkLineage_capture``),
+7. column lineage of full outputs, the largest first,
+8. other facets, the largest first.
 
-Each kind that went is a degradation that says how much of it there was; of the sixth, each output
-is named. What always stays: the names of the datasets, and the facet that declares what is missing
-(``sparkLineage_capture``), with what was dropped in front of all else. An event that does not have
-that facet is not reduced: nothing goes silently.
+Each kind that went is a degradation that says how much of it there was; of the seventh, each output
+is named. What always stays: the names of the datasets, and of the facet that declares what is
+missing (``sparkLineage_capture``) the rest, with what was dropped in front of all else. An event
+that does not have that facet is not reduced: nothing goes silently.
 
 The policy is the same for whoever has a bound: an event on its way to a backend, one that is kept
 in a database, one for a server that takes less. What Airflow adds to a task's event, some KB of its
@@ -95,7 +96,8 @@ class _Fitting:
 
     def drop(self, budget: Budget) -> None:
         """Drop kind by kind, until the rest fits."""
-        for drop in (partial(self._details, budget), self._column_lineage, self._facets):
+        details = partial(self._details, budget)
+        for drop in (details, self._witnesses, self._column_lineage, self._facets):
             if self._fits():
                 return
             drop()
@@ -124,6 +126,12 @@ class _Fitting:
             )
             if count:
                 self.dropped.append(of_dropped(f"{count} {kind.what}", self._option))
+
+    def _witnesses(self) -> None:
+        if self._known is not None and (datasets := self._known.get("datasets")):
+            self._known = {k: v for k, v in self._known.items() if k != "datasets"}
+            what = f"{len(datasets)} entries on who saw a dataset"
+            self.dropped.append(of_dropped(what, self._option))
 
     def _column_lineage(self) -> None:
         places = self._event.places("columnLineage", group="outputs")
