@@ -169,6 +169,7 @@ class _Binding:
                     grade=Grade.OBSERVED,
                     dimensions=dimensions,
                     filters=filters,
+                    planned=read.planned,
                 )
             )
 
