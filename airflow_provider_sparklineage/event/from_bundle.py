@@ -65,11 +65,9 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
         events = clock.corrected(events)
     application = accumulate(events, manifest.application_run_id)
     application = with_canonical_names(application, locator)
-    observations, met_observing = observed(
-        bundle, application, locator, budget.part(_FOR_OBSERVATIONS)
-    )
-    if clock.put_back:
-        observations = None
+    witnessed = observed(bundle, application, locator, budget.part(_FOR_OBSERVATIONS))
+    observations = None if clock.put_back else witnessed.observations
+    application = application if clock.put_back else witnessed.application
     lineage = merge(
         application,
         outcome_of(bundle, application),
@@ -92,7 +90,7 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
         *met,
         *left_out(bundle.report, application),
         *clock.degradations(),
-        *met_observing,
+        *witnessed.degradations,
         *lineage.degradations,
     ]
     if bundle.report.cut or not application.events:  # then having no outputs means nothing

@@ -1,10 +1,17 @@
-"""What the observer wrote of a try, read and bound to the datasets of its events."""
+"""What the observer wrote of a try, read, and brought together with what the listener did."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.event.observed_facets import observed_facets
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
+from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
+from airflow_provider_sparklineage.lineage.application.observed_actions import (
+    identities,
+    with_observed_actions,
+)
+from airflow_provider_sparklineage.lineage.application.skipped_writes import without_skipped_writes
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
@@ -14,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord
@@ -23,51 +29,68 @@ MAX_PARTITIONS = 500_000
 """Of all that was observed; each takes about 1 KB."""
 
 
+class Witnessed(NamedTuple):
+    """An application by both witnesses.
+
+    :param application: with the actions that only the observer saw, and without the writes that it
+        saw to be skipped
+    :param observations: None if there are none
+    """
+
+    application: SparkApplication
+    observations: Observations | None = None
+    degradations: tuple[Degradation, ...] = ()
+
+
 def observed(
     bundle: CaptureBundle,
     application: SparkApplication,
     locator: Locator,
     budget: Budget,
-) -> tuple[Observations | None, list[Degradation]]:
+) -> Witnessed:
     """Read what the observer wrote, all of it or nothing: partitions of a part would be wrong.
 
-    :return: None for the observations, if there are none
+    :param application: as the listener reported it
     """
     report = ObservationReport()
     try:
-        records = _bounded(bundle.observations(report, budget.is_spent))
+        records = _bounded(bundle.observations(report, budget.is_spent), report)
+        if not records and not report.malformed_lines:
+            return Witnessed(application, degradations=_nothing_observed(bundle, application))
+        index = DatasetIndex(identities(application), locator)
+        done, records = without_skipped_writes(application, records, index)
+        done = with_observed_actions(done, records, locator, observed_facets, budget)
+        observations = bind(records, identities(done), locator, budget)
     except CaptureError as error:  # the events are as good as they are without
-        return None, [Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))]
+        lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))
+        return Witnessed(application, degradations=(lost,))
     except SpentError as reason:
-        return None, [_unobserved(reason)]
-    if report.cut:
-        return None, [_unobserved(TOO_LONG)]
-    if not records and not report.malformed_lines:
-        # A job that dies before it makes a session is recognised by the lack of events already.
-        if "py_files" in bundle.manifest.injected and application.events:
-            return None, [
-                Degradation(
-                    DegradationCode.OBSERVATIONS_MISSING,
-                    "The observer wrote nothing, so no partitions are known; another "
-                    "sitecustomize before ours on the driver's Python path would explain it.",
-                )
-            ]
-        return None, []
-    datasets = [d for a in application.actions for d in (*a.inputs, *a.outputs)]
-    identities: dict[DatasetName, set[DatasetName]] = {d.name: set() for d in datasets}
-    for dataset in datasets:
-        identities[dataset.name] |= dataset.symlinks
-    try:
-        observations = bind(records, identities, locator, budget)
-    except SpentError as reason:
-        return None, [_unobserved(reason)]
-    return observations, _observation_troubles(report, observations)
+        return Witnessed(application, degradations=(_unobserved(reason),))
+    return Witnessed(done, observations, tuple(_observation_troubles(report, observations)))
 
 
-def _bounded(records: Iterable[ObservationRecord]) -> list[ObservationRecord]:
+def _nothing_observed(
+    bundle: CaptureBundle, application: SparkApplication
+) -> tuple[Degradation, ...]:
+    # A job that dies before it makes a session is recognised by the lack of events already.
+    if "py_files" not in bundle.manifest.injected or not application.events:
+        return ()
+    return (
+        Degradation(
+            DegradationCode.OBSERVATIONS_MISSING,
+            "The observer wrote nothing, so no partitions are known; another "
+            "sitecustomize before ours on the driver's Python path would explain it.",
+        ),
+    )
+
+
+def _bounded(
+    records: Iterable[ObservationRecord], report: ObservationReport
+) -> list[ObservationRecord]:
     """List records.
 
-    :raise SpentError: if they have more partitions than may be in memory
+    :param report: of reading them
+    :raise SpentError: if they have more partitions than may be in memory, or were not all read
     """
     found, partitions = [], 0
     for record in records:
@@ -80,6 +103,8 @@ def _bounded(records: Iterable[ObservationRecord]) -> list[ObservationRecord]:
             msg = f"they are more than {MAX_PARTITIONS}"
             raise SpentError(msg)
         found.append(record)
+    if report.cut:
+        raise SpentError(TOO_LONG)
     return found
 
 
@@ -107,7 +132,7 @@ def _observation_troubles(
         (
             Messages(observations.unmatched),
             DegradationCode.OBSERVATION_UNTIED,
-            "Read or written, but no dataset in the listener's events: {}.",
+            "Read or written, but it cannot be named as a dataset: {}.",
         ),
     )
     return [Degradation(code, text.format(met)) for met, code, text in problems if met.count]

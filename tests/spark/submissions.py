@@ -41,12 +41,14 @@ def submit(
     observe: bool = True,
     connectors: Sequence[str] = (),
     conf: Mapping[str, str] | None = None,
+    ends: int = 0,
 ) -> None:
     """Run an application on the lake `work/lake`, observed or listened to or both.
 
     What was observed is in `work/observations.ndjson`, the events in `work/events.ndjson`.
 
-    :raise AssertionError: if the application fails; with the end of its log
+    :param ends: the exit code that it must have
+    :raise AssertionError: if it has another one; with the end of its log
     """
     root, scratch = work / "lake", work / "scratch"
     root.mkdir(exist_ok=True)
@@ -80,7 +82,7 @@ def submit(
         options += ["--packages", ",".join(str(spark.package(c)) for c in connectors)]
     options += record_events.conf_options(injected)
     exit_code, tail = record_events.submit(spark, application, root, scratch, options)
-    assert exit_code == 0, tail
+    assert exit_code == ends, tail
 
 
 def connector_conf(connectors: Sequence[str], lake: Path) -> dict[str, str]:

@@ -15,7 +15,6 @@ from airflow_provider_sparklineage.lineage.access.contents import Contents
 from airflow_provider_sparklineage.lineage.access.lifecycle import overwrites_everything
 from airflow_provider_sparklineage.lineage.access.observed import NOTHING_OBSERVED, ObservedAccesses
 from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
-from airflow_provider_sparklineage.lineage.access.timeline import Timeline
 from airflow_provider_sparklineage.lineage.application.accesses import (
     FULL,
     UNKNOWN,
@@ -24,6 +23,7 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     Scope,
 )
 from airflow_provider_sparklineage.lineage.application.binding import Observations
+from airflow_provider_sparklineage.lineage.application.timeline import Timeline
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.truncation import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
-from airflow_provider_sparklineage.spark.capture.observations import Layout
+from airflow_provider_sparklineage.spark.capture.observations import Layout, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -92,13 +92,13 @@ def bind(
     functions = []
     for record in records:
         budget.check()
-        span = (_timestamp(record.started), _timestamp(record.ended))
+        span = (timestamp(record.started), timestamp(record.ended))
         for udf in record.python_udfs:
             functions.append(PythonFunction(*span, call(udf).text))
         for read in record.reads:
             binding.add_read(read, *span)
         for write in record.writes:
-            at = _timestamp(write.time) if write.time is not None else None
+            at = timestamp(write.time) if write.time is not None else None
             binding.add_write(write, at or span[0], at or span[1])
         binding.add_untraced_columns(record, *span)
     tables = binding.index.tables
@@ -110,13 +110,6 @@ def bind(
         {name: frozenset(tables[name]) for name in sorted(tables)},
         {name: tuple(binding.untraced_columns[name]) for name in sorted(binding.untraced_columns)},
     )
-
-
-_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may say anything
-
-
-def _timestamp(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
 class _Binding:
@@ -169,7 +162,6 @@ class _Binding:
                     grade=Grade.OBSERVED,
                     dimensions=dimensions,
                     filters=filters,
-                    planned=read.planned,
                 )
             )
 

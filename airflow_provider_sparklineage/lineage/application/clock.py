@@ -65,7 +65,7 @@ class Clock:
             yield Degradation(
                 DegradationCode.CLOCK_WENT_BACKWARDS,
                 f"The driver's clock was put back by {seconds:g} s while the job ran. Its actions "
-                "are in the order of the event file, and partitions that were observed are not "
-                "used, because they belong to actions by time alone; see to it that the clock is "
-                "adjusted slowly (chrony, ntpd -x).",
+                "are in the order of the event file, and what was observed (partitions, and reads "
+                "that the listener does not report) is not used, because it belongs to actions by "
+                "time alone; see to it that the clock is adjusted slowly (chrony, ntpd -x).",
             )

@@ -10,12 +10,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.observed_folders import values_between
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from airflow_provider_sparklineage.model.locations import Locator
+
+
+_INTERNAL = frozenset({"_delta_log", "_spark_metadata"})
+"""Folders inside of tables that hold no data of the user."""
 
 
 class DatasetIndex:
@@ -47,6 +51,25 @@ class DatasetIndex:
             self.tables[found].add(table)
         return found
 
+    def name(self, path: str, table: str | None) -> DatasetName | None:
+        """Name the dataset of a path or table; from now on it is one of the application's.
+
+        :return: None for what cannot be named, is no data of the user, or is a file of a dataset
+        """
+        location = self._locator.locate(path)
+        if location is not None and looks_like_file(location.folder.name):
+            if self._is_inside(location.folder):
+                return self._known(location.dataset, None)
+            if location.folder.name.rpartition("/")[2].startswith("part-"):  # one of Spark's files
+                location = self._locator.locate(path.rpartition("/")[0])
+        known = self._known(location.dataset if location else None, table)
+        if known is not None or location is None:
+            return known
+        if not _INTERNAL.isdisjoint(location.folder.name.split("/")):
+            return None
+        self._names.add(location.dataset)
+        return location.dataset
+
     def find_relation(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a relation, whose path the observer gives without partition folders.
 
@@ -68,6 +91,13 @@ class DatasetIndex:
     def _find(self, path: str, table: str | None) -> DatasetName | None:
         location = self._locator.locate(path)
         named = location.dataset if location else None
+        found = self._known(named, table)
+        # Inferring a schema reads single files of a dataset by their own names.
+        if found is None and (location is None or not self._is_inside(location.folder)):
+            self.unmatched.add(str(named) if named else table or path)
+        return found
+
+    def _known(self, named: DatasetName | None, table: str | None) -> DatasetName | None:
         if named in self._names:
             return named
         if named in self._aliases:
@@ -77,9 +107,6 @@ class DatasetIndex:
             candidates = self._by_table.get(end, set()) if end else set()
             if len(candidates) == 1:
                 return next(iter(candidates))
-        # Inferring a schema reads single files of a dataset by their own names.
-        if location is None or not self._is_inside(location.folder):
-            self.unmatched.add(str(named) if named else table or path)
         return None
 
     def _is_inside(self, folder: DatasetName) -> bool:

@@ -1,7 +1,8 @@
 """What the listener reports wrongly of an application, repaired once for all that follows.
 
 - RDD runs without an end and without outputs are dropped. They are schema inference and file
-  listing, and name one arbitrary partition as if it were read.
+  listing, and name one arbitrary partition as if it were read. Python over files, as ``foreach``
+  runs it, is neither: it is complete, since the listener reports no end of such a run.
 - Completed RDD runs without outputs that read no more than some SQL run are not actions either.
 - CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
   they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
@@ -55,7 +56,23 @@ def _without_listings(actions: Sequence[Action]) -> list[Action]:
             return False
         return action.ended is None or all(map(is_covered, action.inputs))
 
-    return [a for a in actions if not is_listing(a)]
+    found = (_of_python(action) if _runs_python(action) else action for action in actions)
+    return [action for action in found if _runs_python(action) or not is_listing(action)]
+
+
+_PYTHON_OVER_FILES = re.compile(r"[._]python_\w*file_scan")
+
+
+def _runs_python(action: Action) -> bool:
+    """Whether an RDD run without outputs is Python code over the files of its inputs."""
+    is_rdd = action.job_type == "RDD_JOB" and not action.outputs
+    return is_rdd and _PYTHON_OVER_FILES.search(action.job_name) is not None
+
+
+def _of_python(action: Action) -> Action:
+    if action.ended is not None:
+        return action
+    return replace(action, ended=action.started, state=ActionState.COMPLETE)
 
 
 # Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
@@ -96,7 +113,7 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
 
 def _is_inner_write(inner: Action, outer: Action) -> bool:
     """Whether an action that started during another one is the write of it."""
-    if inner.run_id == outer.run_id:
+    if inner.run_id == outer.run_id or inner.witness is not outer.witness:
         return False
     if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
         return False

@@ -7,6 +7,7 @@ are noted and left out. ``lineage/application/binding.py`` binds the records to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -68,6 +69,8 @@ class ReadRecord(msgspec.Struct, frozen=True):
     """Only in the first read of each relation."""
     planned: bool = False
     """Whether the query may have ended before all of these partitions were opened."""
+    inference: bool = False
+    """Whether the text of files, the roots, was read for the columns alone."""
     cut: str = ""
 
 
@@ -159,6 +162,8 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     """``start``, ``query``, ``commits``, ``cut``, ``end``; empty with ``error``."""
     error: str = ""
     query: int = -1
+    function: str = ""
+    """The method of Spark that ran it."""
     started: int = 0
     ended: int = 0
     failed: bool = False
@@ -172,6 +177,12 @@ class ObservationRecord(msgspec.Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(ObservationRecord)
+_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may say anything
+
+
+def timestamp(milliseconds: int) -> datetime:
+    """Give the time that a record names."""
+    return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
 class Messages:

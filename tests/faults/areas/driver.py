@@ -28,7 +28,7 @@ def _(bench):
     bench.code["between"] = "import shutil; time.sleep(2)\nif bundle: shutil.rmtree(bundle)"
 
 
-@slow("The job deletes the file of events", "capture_unavailable", "observation_untied")
+@slow("The job deletes the file of events", "capture_unavailable", "column_lineage_missing")
 def _(bench):
     bench.code["between"] = "time.sleep(2)\nif bundle: (bundle / 'events.ndjson').unlink()"
 
@@ -40,7 +40,7 @@ def _(bench):
 
 @slow(
     "The disk with the capture bundle is full from the middle of the job on",
-    *("application_unfinished", "observation_untied", "torn_event"),
+    *("application_unfinished", "column_lineage_missing", "torn_event"),
     leaves=("filler",),
 )
 def _(bench):
@@ -50,7 +50,7 @@ def _(bench):
 
 @slow(
     "The disk with the capture bundle is full for a while",
-    *("application_unfinished", "malformed_events", "observation_untied"),
+    *("application_unfinished", "column_lineage_missing", "malformed_events"),
 )
 def _(bench):
     bench.small_disk()

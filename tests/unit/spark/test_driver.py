@@ -363,11 +363,7 @@ def test_nothing_is_looked_at_once_the_file_is_full(observer, tmp_path):
 
     file = tmp_path / "observations.ndjson"
     attached = Observer(str(file), "tag", "total_bytes=1")
-    context = {
-        "sc.return_value.applicationId.return_value": "app",
-        "getConf.return_value.get.return_value": "",
-    }
-    attached.context_is(Mock(), Mock(**context))
+    attached.context_is(Mock(), Mock(**{"sc.return_value.applicationId.return_value": "app"}))
     execution = Mock()
     attached.finished("collect", execution, 1)
     assert not execution.executedPlan.called

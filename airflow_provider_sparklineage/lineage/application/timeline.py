@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
 T = TypeVar("T")
 
 # Spark measures durations in ns and timestamps in ms, and at slightly different places.
 SLACK = timedelta(milliseconds=20)
+
+
+Span = tuple[datetime, datetime]
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Whether two things ran at the same time, and not one right after the other."""
+    latest, earliest = max(one[0], other[0]), min(one[1], other[1])
+    has_no_length = one[0] == one[1] or other[0] == other[1]
+    return latest < earliest or (has_no_length and latest == earliest)
 
 
 class Timeline(Generic[T]):

@@ -1,0 +1,382 @@
+"""Actions that the observer saw and the listener did not report: reads, and hidden writes.
+
+The listener reports few of the queries that end in the driver (a count, a collect), nothing of what
+only a subquery reads, and hides some writes. The observer has a record of each query. What of it is
+*covered* by an action of the listener is that action's; the rest becomes an action of its own, and
+is lineage from there on like any other. Policy, case by case:
+
+- A read is covered if an action that overlaps its query in time has the dataset among its inputs, a
+  write if such an action has it among its outputs. RDD jobs cover nothing: they are no queries.
+- A command without a write in its own record (Delta's, which write in queries below them) has
+  written its target if a commit falls into its time, or if no commits of the target are known.
+- A hidden write has for inputs what its query read, and what the leaves of its plan read.
+- Reads without a write between them are one action: 100,000 counts in a loop are not so many.
+- A query that failed has read what it read, and its outputs are those of a failed action.
+
+Facets are the listener's where it names the dataset anywhere in the application.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    Action,
+    ActionState,
+    Witness,
+)
+from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
+from airflow_provider_sparklineage.lineage.application.datasets import (
+    ActionDataset,
+    united_locations,
+)
+from airflow_provider_sparklineage.lineage.application.observed_queries import (
+    ObservedQueries,
+    Query,
+)
+from airflow_provider_sparklineage.lineage.application.room import MAX_DATASETS
+from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline, overlap
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.spark.capture.observations import SchemaRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
+    from airflow_provider_sparklineage.lineage.application.observed_queries import Locations
+    from airflow_provider_sparklineage.lineage.application.timeline import Span
+    from airflow_provider_sparklineage.model.locations import Locator
+    from airflow_provider_sparklineage.spark.capture.observations import (
+        CommandRecord,
+        ObservationRecord,
+    )
+
+    _Spanned = tuple[datetime, datetime, Action]
+
+Facets = Mapping[str, msgspec.Raw]
+FacetsOf = Callable[[DatasetName, SchemaRecord | None, str], Facets]
+"""Makes facets of a dataset's name, its columns, and what a write did to it (or nothing)."""
+
+
+def with_observed_actions(
+    application: SparkApplication,
+    records: Sequence[ObservationRecord],
+    locator: Locator,
+    facets_of: FacetsOf,
+    budget: Budget = UNLIMITED,
+) -> SparkApplication:
+    """Add the actions that only the observer saw; the same application if there are none.
+
+    :raise SpentError: if there is no time left
+    """
+    seen = ObservedQueries(records, DatasetIndex(identities(application), locator), locator, budget)
+    making = _Making(application, seen, facets_of)
+    making.add_writes()
+    making.add_reads()
+    if not making.actions and not making.left_out:
+        return application
+    actions = sorted((*application.actions, *making.actions), key=lambda a: (a.started, a.run_id))
+    left_out = dict(application.left_out)
+    if making.left_out:
+        left_out["observed action(s)"] = making.left_out
+    return replace(application, actions=tuple(actions), left_out=left_out)
+
+
+def identities(application: SparkApplication) -> dict[DatasetName, set[DatasetName]]:
+    """Name the datasets of an application, each with its symlinks."""
+    found: dict[DatasetName, set[DatasetName]] = defaultdict(set)
+    for action in application.actions:
+        for dataset in (*action.inputs, *action.outputs):
+            found[dataset.name] |= dataset.symlinks
+    return found
+
+
+class _Reads(NamedTuple):
+    """What reads must have in common to be one action.
+
+    :param writes_before: of each dataset
+    """
+
+    names: tuple[DatasetName, ...]
+    state: ActionState
+    function: str
+    writes_before: tuple[int, ...]
+
+
+class _Making:
+    """Makes actions of what no action has yet; hidden writes first, which cover reads too."""
+
+    def __init__(
+        self, application: SparkApplication, seen: ObservedQueries, facets_of: FacetsOf
+    ) -> None:
+        self._application = application
+        self._seen = seen
+        self._datasets = _Datasets(application.actions, seen.schemas, facets_of)
+        self._room = MAX_DATASETS - sum(len(a.inputs) + len(a.outputs) for a in application.actions)
+        self._numbers = count()
+        self.actions: list[Action] = []
+        self.left_out = 0
+
+    def _add(
+        self,
+        query: Query | None,
+        span: Span,
+        state: ActionState,
+        inputs: tuple[ActionDataset, ...] = (),
+        outputs: tuple[ActionDataset, ...] = (),
+    ) -> None:
+        self._room -= len(inputs) + len(outputs)
+        if self._room < 0:
+            self.left_out += 1
+            return
+        function = query.record.function if query else ""
+        self.actions.append(
+            Action(
+                run_id=f"observed-{next(self._numbers):06}",
+                job_name=f"{self._application.job_name}.{function or 'query'}",
+                job_type="SQL_JOB",
+                started=span[0],
+                ended=span[1],
+                state=state,
+                inputs=inputs,
+                outputs=outputs,
+                witness=Witness.OBSERVER,
+            )
+        )
+
+    # --- hidden writes ---
+
+    def add_writes(self) -> None:
+        """Add the writes that no action of the listener has."""
+        reported = _Spans(self._application.actions)
+        writes = [*_writes_of_queries(self._seen), *_writes_of_none(self._seen)]
+        for write in writes:
+            for name in write.modes:
+                reported.claim(name, write.span)
+        for write in writes:
+            hidden = {
+                name: mode
+                for name, mode in write.modes.items()
+                if not reported.have_write(name, write.span)
+            }
+            if hidden:
+                self._add_write(write, hidden)
+
+    def _add_write(self, write: _Write, hidden: Mapping[DatasetName, str]) -> None:
+        query = write.query
+        if query is None:
+            outputs = self._datasets.written(hidden)
+            self._add(None, write.span, ActionState.COMPLETE, outputs=outputs)
+            return
+        inputs = dict(query.reads)
+        if query.state is ActionState.COMPLETE:
+            inputs |= dict.fromkeys(name for name in query.relations if name not in inputs)
+        self._add(
+            query,
+            query.span,
+            query.state,
+            self._datasets.read(inputs),
+            self._datasets.written(hidden, query.record.command),
+        )
+
+    # --- reads ---
+
+    def add_reads(self) -> None:
+        """Add the reads that no action has, those between two writes together."""
+        known = _Spans((*self._application.actions, *self.actions))
+        groups: dict[_Reads, list[Query]] = {}
+        for query in self._seen.queries:
+            names = [n for n in query.reads if not known.have_read(n, query.span)]
+            if not names:
+                continue
+            names.sort()
+            reads = _Reads(
+                tuple(names),
+                # What was reported to have failed is not reported again for the rest of it.
+                ActionState.COMPLETE if known.any(query.span) else query.state,
+                query.record.function,
+                tuple(known.writes_before(name, query.started) for name in names),
+            )
+            groups.setdefault(reads, []).append(query)
+        for reads, queries in groups.items():
+            locations: dict[DatasetName, Locations] = {}
+            for query in queries:
+                for name in reads.names:
+                    here = query.reads[name]
+                    locations[name] = united_locations(locations.get(name, here), here)
+            span = min(q.started for q in queries), max(q.ended for q in queries)
+            self._add(queries[0], span, reads.state, self._datasets.read(locations))
+
+
+class _Write(NamedTuple):
+    """A write that was observed.
+
+    :param query: None where it is not known, of a commit
+    :param modes: how each dataset was written
+    """
+
+    query: Query | None
+    span: Span
+    modes: Mapping[DatasetName, str]
+
+
+def _writes_of_queries(seen: ObservedQueries) -> Iterator[_Write]:
+    commits = {
+        name: Timeline((c.at, c.at, c) for c in found) for name, found in seen.commits.items()
+    }
+    for query in seen.queries:
+        modes, target = query.writes, query.target
+        if target is not None and target not in modes:
+            found = commits[target].during(*query.span) if target in commits else ()
+            if found or target not in commits:
+                modes = {**modes, target: found[-1].mode if found else ""}
+        yield _Write(query, query.span, modes)
+
+
+def _writes_of_none(seen: ObservedQueries) -> Iterator[_Write]:
+    """Give the commits that are of no observed command."""
+    spans: dict[DatasetName, list[tuple[datetime, datetime, None]]] = defaultdict(list)
+    for query in seen.queries:
+        if query.target is not None:
+            spans[query.target].append((*query.span, None))
+    commands = {name: Timeline(found) for name, found in spans.items()}
+    for name, found in seen.commits.items():
+        for at, mode, has_data in found:
+            if has_data and not (name in commands and commands[name].during(at, at)):
+                yield _Write(None, (at, at), {name: mode})
+
+
+def _span(action: Action) -> Span:
+    return action.started, action.ended or action.started
+
+
+class _Spans:
+    """What queries of the listener or of hidden writes read and wrote, by time."""
+
+    def __init__(self, actions: Iterable[Action]) -> None:
+        read: dict[DatasetName, list[_Spanned]] = defaultdict(list)
+        written: dict[DatasetName, list[_Spanned]] = defaultdict(list)
+        every: list[_Spanned] = []
+        self._ended: dict[DatasetName, list[datetime]] = defaultdict(list)
+        self._claimed: set[tuple[DatasetName, str]] = set()
+        for action in actions:
+            span = *_span(action), action
+            for dataset in action.outputs:
+                self._ended[dataset.name].append(span[1])
+            if action.job_type == "RDD_JOB":
+                continue
+            every.append(span)
+            for dataset in action.inputs:
+                read[dataset.name].append(span)
+            for dataset in action.outputs:
+                written[dataset.name].append(span)
+        for times in self._ended.values():
+            times.sort()
+        self._read = {name: Timeline(spans) for name, spans in read.items()}
+        self._written = {name: Timeline(spans) for name, spans in written.items()}
+        self._every = Timeline(every)
+
+    def have_read(self, name: DatasetName, span: Span) -> bool:
+        """Whether an action of that time read a dataset."""
+        return name in self._read and bool(self._read[name].during(*span))
+
+    def have_write(self, name: DatasetName, span: Span) -> bool:
+        """Whether the write of a dataset at that time is one of the actions'."""
+        return any(
+            overlap(_span(action), span) or (name, action.run_id) not in self._claimed
+            for action in self._writes(name, span)
+        )
+
+    def claim(self, name: DatasetName, span: Span) -> None:
+        """Note whose write an action is: not that of one that comes right after it."""
+        for action in self._writes(name, span):
+            if overlap(_span(action), span):
+                self._claimed.add((name, action.run_id))
+
+    def _writes(self, name: DatasetName, span: Span) -> list[Action]:
+        return self._written[name].during(*span) if name in self._written else []
+
+    def any(self, span: Span) -> bool:
+        """Whether there is any action of that time."""
+        return bool(self._every.during(*span))
+
+    def writes_before(self, name: DatasetName, at: datetime) -> int:
+        """Count the writes of a dataset that had ended."""
+        return bisect_right(self._ended.get(name, ()), at + SLACK)
+
+
+# --- datasets of actions --------------------------------------------------------------------------
+
+_OF_ONE_ACTION = frozenset({"columnLineage", "lifecycleStateChange", "version"})
+_OVERWRITES = frozenset({"whole", "static", "dynamic"})
+_CREATES = re.compile(r"(Atomic)?Create\w*Table")
+
+
+class _Datasets:
+    """Makes datasets of actions; their facets are shared."""
+
+    def __init__(
+        self,
+        actions: Iterable[Action],
+        schemas: Mapping[DatasetName, SchemaRecord],
+        facets_of: FacetsOf,
+    ) -> None:
+        self._schemas = schemas
+        self._facets_of = facets_of
+        self._reported: dict[DatasetName, Facets] = {}
+        for action in actions:
+            for dataset in (*action.outputs, *action.inputs):
+                self._reported[dataset.name] = dataset.facets
+        self._read: dict[DatasetName, Facets] = {}
+        self._values: dict[bytes, msgspec.Raw] = {}
+
+    def read(self, reads: Mapping[DatasetName, Locations]) -> tuple[ActionDataset, ...]:
+        """Make inputs."""
+        for name in reads:
+            if name not in self._read:
+                made = self._made(name, self._schemas.get(name), "")
+                self._read[name] = made | self._known(name)
+        return tuple(ActionDataset(n, self._read[n], {}, reads[n]) for n in sorted(reads))
+
+    def written(
+        self, modes: Mapping[DatasetName, str], command: CommandRecord | None = None
+    ) -> tuple[ActionDataset, ...]:
+        """Make outputs.
+
+        :param modes: how each was written
+        """
+        found = []
+        for name in sorted(modes):
+            change = _change(modes[name], command.node if command else "")
+            facets = self._known(name)
+            facets |= self._made(name, command.schema if command else None, change)
+            if "schema" not in facets:
+                facets |= self._made(name, self._schemas.get(name), change)
+            found.append(ActionDataset(name, facets, {}))
+        return tuple(found)
+
+    def _known(self, name: DatasetName) -> dict[str, msgspec.Raw]:
+        return {k: v for k, v in self._reported.get(name, {}).items() if k not in _OF_ONE_ACTION}
+
+    def _made(
+        self, name: DatasetName, schema: SchemaRecord | None, change: str
+    ) -> dict[str, msgspec.Raw]:
+        made = self._facets_of(name, schema, change)
+        return {key: self._values.setdefault(bytes(raw), raw) for key, raw in made.items()}
+
+
+def _change(mode: str, node: str) -> str:
+    """Give what a write did to its table, as the listener calls it; nothing for most."""
+    if mode in _OVERWRITES or "ReplaceTable" in node:
+        return "OVERWRITE"
+    return "CREATE" if _CREATES.match(node) else ""

@@ -1,0 +1,95 @@
+"""Writes that the listener reports and the observer saw to be skipped, taken back.
+
+With the mode ``ignore`` on a folder that exists, Spark runs the command and writes nothing. The
+listener reports its action like any other: with an output, and with inputs that were never opened.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.lineage.application.timeline import Timeline, overlap
+from airflow_provider_sparklineage.spark.capture.observations import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.lineage.application.accumulation import (
+        Action,
+        SparkApplication,
+    )
+    from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
+    from airflow_provider_sparklineage.lineage.application.timeline import Span
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord
+
+    _Timelines = Mapping[DatasetName, Timeline[Span]]
+
+
+def without_skipped_writes(
+    application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
+) -> tuple[SparkApplication, list[ObservationRecord]]:
+    """Leave out of an application, and of what was observed, what was planned and not done.
+
+    An action that has written nothing has read nothing either: its plan was never run.
+
+    :param index: of the application's datasets
+    """
+    if not any(write.skipped for record in records for write in record.writes):
+        return application, list(records)
+    skipped, done = _writes(records, index, skipped=True), _writes(records, index, skipped=False)
+
+    def is_skipped(name: DatasetName | None, span: Span) -> bool:
+        if name is None or not _has(skipped, name, span):
+            return False
+        return not _has(done, name, span)
+
+    def without(action: Action) -> Action | None:
+        span = action.started, action.ended or action.started
+        outputs = tuple(d for d in action.outputs if not is_skipped(d.name, span))
+        if len(outputs) == len(action.outputs):
+            return action
+        return replace(action, outputs=outputs) if outputs else None
+
+    def with_what_was_done(record: ObservationRecord) -> ObservationRecord:
+        target = record.command.target if record.command else None
+        written = [write for write in record.writes if not write.skipped]
+        if target is None or written:
+            is_nothing = bool(record.writes) and not written
+        else:
+            span = timestamp(record.started), timestamp(record.ended)
+            is_nothing = is_skipped(index.find(target.path, target.table), span)
+        if is_nothing and record.kind == "query":
+            return msgspec.structs.replace(
+                record, writes=[], reads=[], python_udfs=[], lost_columns=None, command=None
+            )
+        return msgspec.structs.replace(record, writes=written)
+
+    actions = (without(action) for action in application.actions)
+    application = replace(application, actions=tuple(a for a in actions if a is not None))
+    return application, [with_what_was_done(record) for record in records]
+
+
+def _writes(
+    records: Sequence[ObservationRecord], index: DatasetIndex, *, skipped: bool
+) -> _Timelines:
+    spans: dict[DatasetName, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
+    for record in records:
+        for write in record.writes:
+            name = index.find(write.path, write.table)
+            if name is not None and write.skipped is skipped:
+                at = timestamp(write.time) if write.time is not None else None
+                span = at or timestamp(record.started), at or timestamp(record.ended)
+                spans[name].append((*span, span))
+    return {name: Timeline(found) for name, found in spans.items()}
+
+
+def _has(writes: _Timelines, name: DatasetName, span: Span) -> bool:
+    """Whether there was a write at that time, and not just right before or after it."""
+    found = writes[name].during(*span) if name in writes else ()
+    return any(overlap(span, of_write) for of_write in found)

@@ -1,0 +1,506 @@
+"""What only the observer saw is an action too; what it saw to be skipped is none."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.event.observed_facets import observed_facets
+from airflow_provider_sparklineage.lineage.application import observed_actions
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    Action,
+    ActionState,
+    SparkApplication,
+    Witness,
+)
+from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
+from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.observed_actions import (
+    identities,
+    with_observed_actions,
+)
+from airflow_provider_sparklineage.lineage.application.skipped_writes import without_skipped_writes
+from airflow_provider_sparklineage.model.budget import Budget, SpentError
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
+from airflow_provider_sparklineage.spark.capture.observations import (
+    ObservationReport,
+    read_observations,
+)
+
+COMPLETE, FAILED = ActionState.COMPLETE, ActionState.FAILED
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def raw(**facet):
+    return msgspec.Raw(json.dumps(facet).encode())
+
+
+def at(seconds):
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def reported(started, ended, inputs=(), outputs=(), *, facets=None, job_type="SQL_JOB", **more):
+    """Give an action of the listener; datasets by their names below ``/lake``."""
+
+    def datasets(names):
+        return tuple(
+            ActionDataset(DatasetName("file", f"/lake/{n}"), facets or {}, {}) for n in names
+        )
+
+    return Action(
+        run_id=f"run-{started}",
+        job_name="app.node",
+        job_type=job_type,
+        started=at(started),
+        ended=None if ended is None else at(ended),
+        state=more.pop("state", COMPLETE),
+        inputs=datasets(inputs),
+        outputs=datasets(outputs),
+        **more,
+    )
+
+
+def scan(path, **more):
+    layout = {"base": path, "dimensions": [], "partitions": [[]]}
+    return {"node": "FileSourceScanExec", "roots": [path], "layouts": [layout]} | more
+
+
+def put(path, mode="whole", **more):
+    return {"node": "x", "path": path, "mode": mode, "how": "exact"} | more
+
+
+def query(started, ended, *reads, writes=(), function="count", **more):
+    span = {"kind": "query", "started": round(started * 1000), "ended": round(ended * 1000)}
+    scans = [scan(f"file:/lake/{r}") if isinstance(r, str) else r for r in reads]
+    found = [put(f"file:/lake/{w}") if isinstance(w, str) else w for w in writes]
+    return span | {"reads": scans, "writes": found, "function": function} | more
+
+
+def commits(*writes):
+    return {"kind": "commits", "writes": list(writes)}
+
+
+def commit(path, time, mode="append", **more):
+    layout = {"base": f"file:/lake/{path}", "dimensions": [], "partitions": [[]]}
+    return put(f"file:/lake/{path}", mode, time=round(time * 1000), layouts=[layout]) | more
+
+
+def command(path, node="UpdateCommand", **more):
+    return {"node": node, "target": {"path": f"file:/lake/{path}"}} | more
+
+
+def decoded(records):
+    lines = [json.dumps(record).encode() + b"\n" for record in records]
+    return list(read_observations(lines, ObservationReport()))
+
+
+def witnessed(actions, records):
+    """Give an application with what was observed next to it."""
+    application = SparkApplication("run", "ns", "app", tuple(actions))
+    index = DatasetIndex(identities(application), DEFAULT_LOCATOR)
+    done, left = without_skipped_writes(application, decoded(records), index)
+    return with_observed_actions(done, left, DEFAULT_LOCATOR, observed_facets)
+
+
+def names(datasets):
+    return " ".join(d.name.name.removeprefix("/lake/") for d in datasets)
+
+
+def seen_only(application, witness=Witness.OBSERVER):
+    """Give (begin, end, inputs, outputs) of the actions of a witness."""
+    return [
+        (
+            (a.started - EPOCH).total_seconds(),
+            (a.ended - EPOCH).total_seconds(),
+            names(a.inputs),
+            names(a.outputs),
+        )
+        for a in application.actions
+        if a.witness is witness
+    ]
+
+
+@pytest.mark.parametrize(
+    ("actions", "records", "expected"),
+    [
+        pytest.param([], [query(1, 2, "rates")], [(1, 2, "rates", "")], id="a count"),
+        pytest.param([reported(1, 2, ["rates"])], [query(1, 2, "rates")], [], id="reported"),
+        pytest.param(
+            [reported(3, 4, ["rates"])],
+            [query(1, 2, "rates")],
+            [(1, 2, "rates", "")],
+            id="reported at another time",
+        ),
+        pytest.param(
+            [reported(1, 2, ["orders"], ["out"])],
+            [query(1, 2, "orders", "calendar", writes=["out"])],
+            [(1, 2, "calendar", "")],
+            id="a table that only a subquery reads",
+        ),
+        pytest.param(
+            [reported(1, 2, (), ["state"])],
+            [query(1, 2, "state", writes=["state"])],
+            [(1, 2, "state", "")],
+            id="the old content of what is written",
+        ),
+        pytest.param(
+            [reported(1, None, ["rates"], job_type="RDD_JOB")],
+            [query(1, 2, "rates")],
+            [(1, 2, "rates", "")],
+            id="an RDD job that lists files",
+        ),
+        pytest.param(
+            [],
+            [query(1, 2, "a", writes=["out"])],
+            [(1, 2, "a", "out")],
+            id="a hidden write of files",
+        ),
+        pytest.param(
+            [reported(1, 2, ["a"], ["out"])],
+            [query(1, 2, "a", writes=["out"]), query(2.01, 3, "b", writes=["out"])],
+            [(2.01, 3, "b", "out")],
+            id="a hidden write right after one that is reported",
+        ),
+        pytest.param(
+            [reported(1, 2, ["a"], ["out"])],
+            [query(2.01, 3, "a", writes=["out"])],
+            [],
+            id="clocks that differ by some ms",
+        ),
+        pytest.param(
+            [],
+            [
+                query(1, 4, function="command", command=command("t")),
+                query(2, 3, "t", function="collect"),
+                commits(commit("t", 3.5)),
+            ],
+            [(1, 4, "", "t"), (2, 3, "t", "")],
+            id="an update of Delta",
+        ),
+        pytest.param(
+            [],
+            [query(1, 4, command=command("t")), commits(commit("t", 9))],
+            [(1, 4, "", ""), (9, 9, "", "t")][1:],
+            id="an update of Delta that changed nothing",
+        ),
+        pytest.param(
+            [reported(1, 4, ["s"], ["t"])], [commits(commit("t", 3))], [], id="a commit of an event"
+        ),
+        pytest.param([], [commits(commit("t", 3))], [(3, 3, "", "t")], id="a commit of no event"),
+        pytest.param(
+            [], [commits(commit("t", 3, "create", layouts=[]))], [], id="an empty table is made"
+        ),
+        pytest.param(
+            [],
+            [
+                query(
+                    1,
+                    2,
+                    "a",
+                    writes=["out"],
+                    command=command("out", relations=[{"path": "file:/lake/b", "ids": [1]}]),
+                )
+            ],
+            [(1, 2, "a", "out")],
+            id="what a plan names and nobody read or reported is no dataset",
+        ),
+        pytest.param(
+            [reported(7, 8, ["b"])],
+            [
+                query(
+                    1,
+                    2,
+                    "a",
+                    writes=["out"],
+                    command=command("out", relations=[{"path": "file:/lake/b", "ids": [1]}]),
+                )
+            ],
+            [(1, 2, "a b", "out")],
+            id="what the leaves of a plan read",
+        ),
+    ],
+)
+def test_what_no_action_has_becomes_one(actions, records, expected):
+    assert seen_only(witnessed(actions, records)) == expected
+
+
+def test_an_application_of_which_all_is_reported_stays_the_same():
+    application = SparkApplication("run", "ns", "app", (reported(1, 2, ["rates"]),))
+    records = decoded([query(1, 2, "rates")])
+    assert (
+        with_observed_actions(application, records, DEFAULT_LOCATOR, observed_facets) is application
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "locations"),
+    [
+        pytest.param(scan("file:/lake/orders"), ("file", "/lake/orders"), None, id="folder"),
+        pytest.param(
+            scan("file:/lake/orders/dt=1"),
+            ("file", "/lake/orders"),
+            {"/lake/orders/dt=1"},
+            id="partition",
+        ),
+        pytest.param(scan("s3a://b/t"), ("s3://b", "t"), None, id="object store"),
+        pytest.param(scan("hdfs://nn:8020/t"), ("hdfs://nn:8020", "/t"), None, id="hdfs"),
+        pytest.param(
+            scan("file:/lake/t", table="spark_catalog.default.t"),
+            ("file", "/lake/t"),
+            None,
+            id="table of a catalog",
+        ),
+        pytest.param(
+            {"node": "x", "roots": ["file:/lake/orders"], "cut": "too many"},
+            ("file", "/lake/orders"),
+            None,
+            id="partitions not known",
+        ),
+        pytest.param(
+            scan("file:/lake/orders/part-0-x.parquet"), ("file", "/lake/orders"), None, id="a file"
+        ),
+        pytest.param(
+            scan("file:/lake/orders.parquet"), ("file", "/lake/orders.parquet"), None, id="a dot"
+        ),
+    ],
+)
+def test_a_dataset_has_the_name_that_the_listener_would_give_it(read, name, locations):
+    [action] = witnessed([], [query(1, 2, read)]).actions
+    [dataset] = action.inputs
+    assert (tuple(dataset.name), dataset.locations) == (name, locations)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("file:/lake/orders/_delta_log/00.json", id="a log of Delta"),
+        pytest.param("file:/lake/orders/_spark_metadata", id="a log of a stream"),
+        pytest.param("file:/lake/known/dt=1/a.csv", id="a file of a dataset"),
+        pytest.param("", id="nothing"),
+        pytest.param("no path", id="no path"),
+    ],
+)
+def test_what_is_no_data_of_the_user_is_no_dataset(path):
+    application = witnessed([reported(9, 10, ["known"])], [query(1, 2, scan(path))])
+    assert seen_only(application) == []
+
+
+def test_a_file_is_inside_of_a_folder_that_only_the_observer_saw():
+    application = witnessed([], [query(1, 2, scan("file:/lake/t/a.csv")), query(3, 4, "t")])
+    assert seen_only(application) == [(3, 4, "t", "")]
+
+
+def test_text_that_was_read_for_the_columns_alone_is_no_input():
+    look_up = {"node": "x", "roots": ["file:/lake/t/a.csv"], "inference": True}
+    assert seen_only(witnessed([], [query(1, 2, look_up)])) == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "state"),
+    [
+        pytest.param([], FAILED, id="that nobody reports"),
+        pytest.param([reported(1, 2, ["a"], state=FAILED)], COMPLETE, id="that is reported"),
+    ],
+)
+def test_a_query_that_failed_has_read_what_it_read(actions, state):
+    """That it failed is not reported twice."""
+    every = witnessed(actions, [query(1, 2, "rates", failed=True)]).actions
+    [action] = [a for a in every if a.witness is Witness.OBSERVER]
+    assert (names(action.inputs), action.state, action.label) == ("rates", state, "count")
+
+
+def test_a_hidden_write_that_failed_is_a_failed_action():
+    record = query(1, 2, "a", command=command("out"), failed=True)
+    [action] = witnessed([], [record]).actions
+    assert (names(action.inputs), names(action.outputs), action.state) == ("a", "out", FAILED)
+
+
+# --- facets ---------------------------------------------------------------------------------------
+
+STRUCT = {"type": "struct", "fields": [{"name": "x", "type": "double"}]}
+COLUMNS = [
+    {"name": "id", "type": "long"},
+    {"name": "at", "type": STRUCT},
+    {"name": "tags", "type": {"type": "array", "elementType": "string"}},
+    {"name": "more", "type": {"type": "map", "keyType": "string", "valueType": STRUCT}},
+]
+
+
+def facets(dataset):
+    return {key: msgspec.json.decode(raw) for key, raw in dataset.facets.items()}
+
+
+def test_facets_are_what_the_listener_would_give():
+    [action] = witnessed([], [query(1, 2, scan("s3://b/t", schema={"fields": COLUMNS}))]).actions
+    found = facets(action.inputs[0])
+    nested = [{"name": "x", "type": "double"}]
+    assert {k: found["dataSource"][k] for k in ("name", "uri")} == {
+        "name": "s3://b",
+        "uri": "s3://b",
+    }
+    assert found["schema"]["fields"] == [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": "struct", "fields": nested},
+        {"name": "tags", "type": "array", "fields": [{"name": "_element", "type": "string"}]},
+        {
+            "name": "more",
+            "type": "map",
+            "fields": [
+                {"name": "key", "type": "string"},
+                {"name": "value", "type": "struct", "fields": nested},
+            ],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("write", "node", "change"),
+    [
+        (put("file:/lake/out", "whole"), "InsertIntoHadoopFsRelationCommand", "OVERWRITE"),
+        (put("file:/lake/out", "append"), "InsertIntoHadoopFsRelationCommand", None),
+        (put("file:/lake/out", "create"), "InsertIntoHadoopFsRelationCommand", None),
+        (put("file:/lake/out", "create"), "CreateTableAsSelect", "CREATE"),
+        (put("file:/lake/out", "rows"), "AtomicReplaceTableAsSelect", "OVERWRITE"),
+        (put("file:/lake/out", "rows"), "ReplaceData", None),
+    ],
+)
+def test_what_a_write_did_is_named_as_the_listener_names_it(write, node, change):
+    record = query(1, 2, writes=[write], command=command("out", node))
+    [action] = witnessed([], [record]).actions
+    lifecycle = facets(action.outputs[0]).get("lifecycleStateChange", {})
+    assert lifecycle.get("lifecycleStateChange") == change
+
+
+def test_what_the_listener_reports_of_a_dataset_elsewhere_is_given_again():
+    known = {"dataSource": raw(name="x"), "symlinks": raw(identifiers=[]), "version": raw(v=1)}
+    actions = [reported(7, 8, ["t"], facets=known)]
+    schema = {"fields": COLUMNS[:1]}
+    first = witnessed(actions, [query(1, 2, scan("file:/lake/t", schema=schema))]).actions[0]
+    found = facets(first.inputs[0])
+    assert found.keys() == {"dataSource", "symlinks", "schema"}
+    assert found["dataSource"] == {"name": "x"}
+
+
+def test_the_schema_of_a_write_is_its_commands():
+    known = {"schema": raw(fields=[{"name": "old"}])}
+    record = query(1, 2, writes=["t"], command=command("t", schema={"fields": COLUMNS[:1]}))
+    first = witnessed([reported(7, 8, ["t"], facets=known)], [record]).actions[0]
+    assert first.outputs[0].column_names == ("id",)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(None, id="null"),
+        pytest.param({}, id="empty"),
+        pytest.param({"type": "struct", "fields": 7}, id="no fields"),
+        pytest.param({"type": "struct", "fields": [1, {}]}, id="no names"),
+        pytest.param({"type": "array"}, id="no element"),
+        pytest.param({"type": ["a"]}, id="a list"),
+    ],
+)
+def test_odd_types_are_texts(kind):
+    schema = {"fields": [{"name": "a", "type": kind}, {"name": "b", "type": "long"}]}
+    [action] = witnessed([], [query(1, 2, scan("file:/lake/t", schema=schema))]).actions
+    assert action.inputs[0].column_names == ("a", "b")
+
+
+# --- in masses ------------------------------------------------------------------------------------
+
+
+def test_reads_without_a_write_between_them_are_one_action():
+    loop = [query(n, n + 0.5, scan(f"file:/lake/orders/dt={n}")) for n in range(2000)]
+    application = witnessed([reported(999.6, 999.9, (), ["orders"])], loop)
+    assert seen_only(application) == [(0, 999.5, "orders", ""), (1000, 1999.5, "orders", "")]
+    first = next(a for a in application.actions if a.witness is Witness.OBSERVER)
+    assert len(first.inputs[0].locations) == 1000
+
+
+def test_a_thousand_reads_of_two_datasets_in_turn_are_two_actions():
+    loop = [query(n, n + 0.5, "ab"[n % 2]) for n in range(1000)]
+    assert [entry[2:] for entry in seen_only(witnessed([], loop))] == [("a", ""), ("b", "")]
+
+
+def test_facets_are_kept_once():
+    loop = [query(n, n + 0.5, "a", writes=["out"]) for n in range(3)]
+    one, two, _ = witnessed([], loop).actions
+    assert one.outputs[0].facets["dataSource"] is two.outputs[0].facets["dataSource"]
+
+
+def test_what_there_is_no_room_for_is_counted(monkeypatch):
+    monkeypatch.setattr(observed_actions, "MAX_DATASETS", 3)
+    loop = [query(n, n + 0.5, f"t{n}") for n in range(5)]
+    application = witnessed([reported(9, 10, ["known"])], loop)
+    assert len(application.actions) == 3
+    assert application.left_out == {"observed action(s)": 3}
+
+
+def test_there_is_an_end_to_it_when_the_time_is_up():
+    application = SparkApplication("run", "ns", "app", ())
+    budget = Budget(lambda: 0)
+    with pytest.raises(SpentError):
+        with_observed_actions(
+            application, decoded([query(1, 2, "a")]), DEFAULT_LOCATOR, observed_facets, budget
+        )
+
+
+# --- skipped writes -------------------------------------------------------------------------------
+
+SKIPPED = {"skipped": True}
+
+
+@pytest.mark.parametrize(
+    ("actions", "records", "left"),
+    [
+        pytest.param(
+            [reported(1, 2, ["a"], ["out"]), reported(2, 3, ["b"], ["out"])],
+            [
+                query(1, 2, "a", writes=["out"]),
+                query(2.001, 2.9, "b", writes=[put("file:/lake/out", "create", **SKIPPED)]),
+            ],
+            [(1, 2, "a", "out")],
+            id="the second write of one folder",
+        ),
+        pytest.param(
+            [reported(1, 2, ["b"], ["out"])],
+            [query(1, 2, "b", writes=[put("file:/lake/out", "create", **SKIPPED)])],
+            [],
+            id="the only one",
+        ),
+        pytest.param(
+            [reported(1, 3, ["a", "b"], ["out", "more"])],
+            [
+                query(1, 2, "a", writes=[put("file:/lake/out", "create", **SKIPPED)]),
+                query(2, 3, "b", writes=["more"]),
+            ],
+            [(1, 3, "a b", "more")],
+            id="one of two outputs",
+        ),
+        pytest.param(
+            [reported(1, 3, ["a"], ["out"])],
+            [
+                query(1, 1.5, writes=[put("file:/lake/out", "create", **SKIPPED)]),
+                query(2, 3, "a", writes=["out"]),
+            ],
+            [(1, 3, "a", "out")],
+            id="written after all",
+        ),
+        pytest.param(
+            [reported(1, 2, ["b"], ["t"])],
+            [
+                query(1, 2, "b", command=command("t")),
+                commits(commit("t", 1, "create", layouts=[], **SKIPPED)),
+            ],
+            [],
+            id="a table of Delta",
+        ),
+    ],
+)
+def test_a_write_that_was_skipped_is_none_and_its_reads_are_none(actions, records, left):
+    application = witnessed(actions, records)
+    assert seen_only(application, Witness.LISTENER) == left
+    assert seen_only(application) == []
