@@ -129,13 +129,20 @@ def _print_datasets(
 
 
 class _Marks(NamedTuple):
-    """What to say of a dataset where its part is not described, and if one witness saw it alone."""
+    """What to say of a dataset.
+
+    :param accessed: how much was accessed, where the part is not described
+    :param planned: that some partitions were not read for certain
+    :param witness: that one witness saw it alone
+    """
 
     accessed: str = ""
+    planned: str = ""
     witness: str = ""
 
 
 _NO_MARKS = _Marks()
+_FAILED = "was to be written, which failed"
 _ACCESSED = {str(accessed): accessed.text for accessed in Accessed}
 _WITNESSES = {
     "listener": "not seen by the observer",
@@ -151,7 +158,9 @@ def _marks(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], _Marks]:
     for key, entry in entries.items():
         is_alone = has_observer or entry["witness"] != "listener"
         witness = _WITNESSES.get(entry["witness"], "") if is_alone else ""
-        marks[key] = _Marks(_ACCESSED.get(entry["accessed"], ""), witness)
+        accessed = _FAILED if entry.get("failed") else _ACCESSED.get(entry["accessed"], "")
+        planned = f"{entry['planned']} only planned" if entry.get("planned") else ""
+        marks[key] = _Marks(accessed, planned, witness)
     return marks
 
 
@@ -175,6 +184,8 @@ def _facts(dataset: Mapping[str, Any], marks: _Marks) -> str:
         facts.append(some(ends, _MAX_LOCATIONS))
     if not facts and marks.accessed:
         facts.append(marks.accessed)
+    if marks.planned:
+        facts.append(marks.planned)
     statistics = sides.get("outputStatistics") or {}
     if statistics.get("rowCount") is not None:
         facts.append(f"{statistics['rowCount']} rows")
@@ -235,7 +246,7 @@ def _print_statuses(
             name = _name(entry["dataset"])
             table.add_row(
                 f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
-                verb,
+                "was to be written" if entry.get("failed") else verb,
                 f"[{_COLOURS.get(status, 'default')}]{escape(status)}[/]",
                 escape(_difference(entry)),
             )
@@ -246,7 +257,7 @@ def _print_statuses(
 
 def _difference(entry: Mapping[str, Any]) -> str:
     """Describe what was expected and observed; then what is unexpected, and what is missing."""
-    names = ("expected", "observed", "unexpected", "missing")
+    names = ("expected", "observed", "planned", "unexpected", "missing")
     parts = [f"{name} {entry[name]['summary']}" for name in names if entry.get(name)]
     if not entry.get("expected"):
         declared = [s for s in entry.get("from") or () if s.get("kind") == "declared"]

@@ -66,12 +66,17 @@ def capture_facet(
 
 
 def _accessed(dataset: LineageDataset, side: Side) -> dict[str, Any]:
-    return {
+    entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
         "side": str(side),
         "witness": str(dataset.witness),
         "accessed": str(dataset.accessed),
     }
+    if dataset.failed:
+        entry["failed"] = True
+    if dataset.planned:
+        entry["planned"] = len(dataset.planned)
+    return entry
 
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)

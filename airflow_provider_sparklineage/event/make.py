@@ -106,7 +106,7 @@ class _Room:
         size = sum(len(memoryview(facet)) for facet in facets)
         if size > self._bytes or self._budget.is_spent():
             self._without += 1
-            return LineageDataset(dataset.name, witness=dataset.witness)
+            return LineageDataset(dataset.name, witness=dataset.witness, failed=dataset.failed)
         self._bytes -= size
         return dataset
 

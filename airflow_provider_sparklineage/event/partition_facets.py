@@ -137,7 +137,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
     :param bare: also as the proposal's own facet, with its body and nothing else
     """
     dimensions, partitions = dataset.dimensions, dataset.selected.partitions
-    if not dimensions and not partitions:
+    if dataset.failed or (not dimensions and not partitions):
         return {}
     entries = [{"fields": list(d.fields), "transform": d.transform} for d in dimensions]
     written = extent(partitions or ())
@@ -214,19 +214,27 @@ def renamed_entry(entry: dict[str, Any], name: DatasetName) -> dict[str, Any]:
 
 
 def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[str, Any]:
-    sides = [
-        f"{how} {', '.join(entry['summary'] for entry in side)}"
-        for how, side in (("read", reads), ("wrote", writes))
-        if side
-    ]
+    phrases: dict[str, list[str]] = {}
+    for how, side in (("read", reads), ("wrote", writes)):
+        for entry in side:
+            phrases.setdefault(_how(entry, how), []).append(entry["summary"])
     status = worst(PartitionStatus(entry["status"]) for entry in (*reads, *writes))
     return facet(
         f"{SCHEMA_BASE}:partitionCheck:1-0-0",
-        summary="; ".join(sides),
+        summary="; ".join(f"{how} {', '.join(of)}" for how, of in phrases.items()),
         status=str(status),
         reads=reads,
         writes=writes,
     )
+
+
+def _how(entry: Mapping[str, Any], how: str) -> str:
+    """Say ``how`` a dataset was accessed, unless that is not what happened."""
+    if entry.get("failed"):
+        return "was to write"
+    if "planned" in entry and entry["planned"]["count"] == entry["observed"]["count"]:
+        return "planned to read"
+    return how
 
 
 def _label(name: str) -> str:
@@ -235,10 +243,9 @@ def _label(name: str) -> str:
 
 def _checked(dataset: LineageDataset) -> dict[str, Any]:
     expected = dataset.expected
-    what = dataset.selected.summary or dataset.accessed.text
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
-        "summary": f"{_label(dataset.name.name)} {what}",
+        "summary": f"{_label(dataset.name.name)}{_what(dataset)}",
         "status": str(dataset.check.status),
         "accessed": str(dataset.accessed),
     }
@@ -252,6 +259,10 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
             entry["expected"] = _counted(expected.partitions)
     if dataset.observed and dataset.subset is not None:
         entry["observed"] = _counted(dataset.subset.partitions)
+    if dataset.planned:
+        entry["planned"] = _counted(dataset.planned)
+    if dataset.failed:
+        entry["failed"] = True
     for name, partitions in (
         ("missing", dataset.check.missing),
         ("unexpected", dataset.check.unexpected),
@@ -259,6 +270,17 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
         if partitions:
             entry[name] = _counted(partitions)
     return entry
+
+
+def _what(dataset: LineageDataset) -> str:
+    if dataset.failed:
+        return ", which failed"
+    what = f" {dataset.selected.summary or dataset.accessed.text}"
+    if not dataset.planned or dataset.subset is None:
+        return what
+    if dataset.planned == dataset.subset.partitions:
+        return f"{what}, ended early"
+    return f"{what}, {len(dataset.planned)} of them only planned"
 
 
 def _dimension(dimension: Dimension) -> dict[str, Any]:

@@ -129,6 +129,8 @@ class _Entry(msgspec.Struct):
     sources: list[_Source] | None = msgspec.field(name="from", default=None)
     expected: _Counted | None = None
     observed: _Counted | None = None
+    planned: _Counted | None = None
+    failed: bool | None = None
     unexpected: _Counted | None = None
     missing: _Counted | None = None
 
@@ -145,6 +147,8 @@ class _Access(msgspec.Struct):
     side: str
     witness: str
     accessed: str
+    planned: int | None = None
+    failed: bool | None = None
 
 
 class _Degradation(msgspec.Struct):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.model.outcome import Outcome
-    from airflow_provider_sparklineage.model.partitioning import Dimension
+    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 
 class Accessed(StrEnum):
@@ -71,6 +71,7 @@ class LineageDataset(DecodedFacets):
     :param sources: of an output, the datasets that it was made of; None where that is not known
     :param witness: whose word it is that this side of it was accessed; None where it is nobody's of
         this try, but that of the last run's lineage
+    :param failed: whether only writes that failed or never ended were of it: nothing is claimed
     :param is_empty: whether all of its accesses were observed, and none read or wrote anything
     """
 
@@ -88,6 +89,7 @@ class LineageDataset(DecodedFacets):
     )
     sources: frozenset[DatasetName] | None = None
     witness: Witness | None = None
+    failed: bool = False
     is_empty: bool = False
 
     @property
@@ -101,6 +103,13 @@ class LineageDataset(DecodedFacets):
             return Accessed.UNKNOWN
         # A part that there was no time to describe is no more than a part.
         return Accessed.ALL if self.subset is None or self.subset.full else Accessed.PART
+
+    @property
+    def planned(self) -> frozenset[Partition]:
+        """Partitions in its subset that were only planned to be read."""
+        if not self.observed or self.subset is None or self.subset.full:
+            return frozenset()
+        return self.subset.planned
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:

@@ -31,8 +31,8 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
             at_risk = frozenset({Partition(static)})
         half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""
         message = (
-            f"The action {action.label} that wrote {dataset.name} {how}{why}; what it wrote is not "
-            f"claimed.{half}"
+            f"The action {action.label} that was to write {dataset.name} {how}{why}; what it wrote "
+            f"is not claimed.{half}"
         )
         yield Degradation(code, message, dataset.name, side=Side.WRITE)
     if not action.outputs:

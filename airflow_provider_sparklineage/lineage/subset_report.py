@@ -80,7 +80,8 @@ class SubsetReport:
             links = dataset.symlinks | {DatasetName("", table) for table in tables}
             expected = self._expectations.of(dataset.name, links, side, dataset.subset)
         if has_failed:
-            return replace(dataset, expected=expected, check=reconcile(expected, None))
+            check = reconcile(expected, None)
+            return replace(dataset, expected=expected, check=check, failed=True)
         evidence = replace(
             self._accessed(dataset, static if side is Side.WRITE else None),
             filters=filters,
@@ -92,10 +93,11 @@ class SubsetReport:
         except SpentError:
             subset = Selected()
         if subset.skipped:
+            how = "read or planned to be read" if dataset.planned else _HOW[side]
             self._degradations.append(
                 Degradation(
                     DegradationCode.PARTITIONS_CUT,
-                    f"{subset.skipped} {subset.what} of {dataset.name} were {_HOW[side]}, more "
+                    f"{subset.skipped} {subset.what} of {dataset.name} were {how}, more "
                     f"than the event may name; [sparklineage] max_{subset.what} sets how many.",
                     dataset.name,
                     side=side,
@@ -142,22 +144,30 @@ class SubsetReport:
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
         """Report that the partitions are not certain, where they are in the event or compared."""
-        if dataset.observed and dataset.subset is not None and not dataset.subset.exact:
+        if dataset.planned:
             why = (
-                "those of the folders with new files, because these are not as many as Spark says "
-                "it wrote; another writer may have put some there"
+                f"{len(dataset.planned)} of them were planned to be read by a query that "
+                "may have ended before it opened them, as with a limit"
+            )
+        elif dataset.observed and dataset.subset is not None and not dataset.subset.exact:
+            why = (
+                "they are those of the folders with new files, because these are not as many as "
+                "Spark says it wrote; another writer may have put some there"
             )
         elif not dataset.observed and status not in (
             PartitionStatus.UNDECLARED,
             PartitionStatus.UNOBSERVED,
         ):
-            why = "those of the locations that the listener reports, because they were not observed"
+            why = (
+                "they are those of the locations that the listener reports, because they were not "
+                "observed"
+            )
         else:
             return
         self._degradations.append(
             Degradation(
                 DegradationCode.PARTITIONS_INEXACT,
-                f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: they are "
+                f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: "
                 f"{why}. A mismatch of them fails no task.",
                 dataset.name,
                 side=side,

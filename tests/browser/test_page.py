@@ -176,6 +176,15 @@ def test_a_dataset_has_its_part_and_a_mark_where_one_saw_it_alone(show):
     expect(written.nth(1)).not_to_contain_text("observer")
 
 
+def test_what_was_only_planned_and_what_failed_are_shown_as_that(show):
+    event = Recorded("staging_chain").event
+    entries = event["run"]["facets"]["sparkLineage_capture"]["datasets"]
+    entries[0]["planned"], entries[1]["failed"] = 2, True
+    written = show(event).locator(".side").last.locator(".card")
+    expect(written.nth(0)).to_contain_text("2 only planned")
+    expect(written.nth(1)).to_contain_text("was to be written, which failed")
+
+
 def test_nothing_is_asked_of_any_server(new_page, tmp_path, staging):
     asked = []
     file = tmp_path / "lineage.html"

@@ -19,9 +19,22 @@ from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.event import from_bundle
-from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.expectations import (
+    DatasetSubset,
+    Expectation,
+    Kind,
+    PartitionRange,
+    Side,
+)
+from airflow_provider_sparklineage.lineage.access.observed import Subset
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError, SettingsError
-from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
+from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -411,6 +424,31 @@ def test_partitions_that_are_not_certain_fail_nothing_and_are_not_recorded(run, 
     assert "not certain, so none is recorded" in logged
     [note] = [d for d in task.degradations if d["code"] == "partitions_inexact"]
     assert "/lake/revenue were written is not certain" in note["message"]
+
+
+@pytest.mark.parametrize(
+    ("planned", "message", "fails"),
+    [
+        pytest.param(["7", "8"], "planned to read dt=7 … dt=8 (2 partitions)", False, id="all"),
+        pytest.param(["8"], "read dt=7 and planned to read dt=8", True, id="some"),
+        pytest.param([], "read dt=7 … dt=8 (2 partitions)", True, id="none"),
+    ],
+)
+def test_partitions_that_were_only_planned_fail_nothing(planned, message, fails):
+    name, dt = DatasetName("file", "/lake/t"), (Dimension.of("dt"),)
+
+    def days(*values):
+        return frozenset(Partition.of([("dt", value)]) for value in values)
+
+    expected = Expectation(Kind.PATH, dataset=name, partitions=tuple(days("6")), dimensions=dt)
+    subset = Subset(dt, days("6", "7", "8"), planned=days(*planned))
+    dataset = LineageDataset(name, observed=True, subset=subset)
+    report = SubsetReport([expected], DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    lineage = TaskLineage(Outcome.COMPLETE, (report.of(dataset, Side.READ),))
+    [check] = found = partition_check.checks(lineage)
+    assert check.check.status.is_mismatch
+    assert f": {message}; expected dt=6" in check.message
+    assert bool(partition_check.failures(found, "fail")) == fails
 
 
 def test_an_airflow_that_records_no_partitions_is_reported(run, caplog):

@@ -6,6 +6,8 @@ Policy, case by case:
 - A read subset is the union over all observed reads, without what the application itself had put
   there before the read: exactly the partitions from outside.
 - A read that nothing restricted, and that met only data from outside, makes the subset full.
+- Partitions of reads that may have ended before they opened all are in the subset as planned,
+  unless another read opened them; such a read makes no subset full.
 - One read or write whose partitions are not known makes all of that side unknown: no subset, and a
   degradation. An unpartitioned dataset has no subset.
 - What the application had put there before a read (*owned*): partitions that its writes replaced,
@@ -44,13 +46,15 @@ class Subset:
     """Partitions of a dataset that were read or written; none of them is a legal subset.
 
     :param full: whether that is all of the dataset: a read that nothing restricted
-    :param exact: whether these are the partitions for certain
+    :param exact: whether these are the partitions for certain, apart from planned ones
+    :param planned: those that were planned to be read, by queries that may have ended before
     """
 
     dimensions: tuple[Dimension, ...]
     partitions: frozenset[Partition]
     full: bool = False
     exact: bool = True
+    planned: frozenset[Partition] = frozenset()
 
 
 class UnknownPartitionsError(Exception):
@@ -126,6 +130,7 @@ class ObservedAccesses:
             if access.scope.partitions is None:
                 raise UnknownPartitionsError(access.why_unknown or "nobody knows which")
         partitions: set[Partition] = set()
+        planned: set[Partition] = set()
         full = False
         for access in sorted(accesses, key=lambda a: a.started):
             try:
@@ -136,10 +141,13 @@ class ObservedAccesses:
                 partitions |= access.scope.partitions or frozenset()
                 continue
             outside = self._outside(access)
+            if access.planned:
+                planned |= outside
+                continue
             is_foreign = bool(outside) and outside == access.scope.partitions
             full = full or (access.scope.full and is_foreign)
             partitions |= outside
-        return _subset(accesses, partitions, full=full)
+        return _subset(accesses, partitions, planned, full=full)
 
     def _outside(self, read: Access) -> frozenset[Partition]:
         return (read.scope.partitions or frozenset()) - self._owned.before(read.started)
@@ -190,15 +198,20 @@ def _timeline(accesses: Iterable[Access]) -> Timeline[Access]:
 
 
 def _subset(
-    accesses: Collection[Access], partitions: set[Partition], *, full: bool = False
+    accesses: Collection[Access],
+    known: set[Partition],
+    planned: set[Partition],
+    *,
+    full: bool,
 ) -> Subset | None:
+    partitions = frozenset(known | planned)
     dimensions: dict[Dimension, None] = {}
     for access in accesses:
         dimensions |= dict.fromkeys(access.dimensions)
     if not dimensions or Partition() in partitions:
         return None
     exact = all(access.exact for access in accesses)
-    return Subset(tuple(dimensions), frozenset(partitions), full, exact)
+    return Subset(tuple(dimensions), partitions, full, exact, partitions - known)
 
 
 NOTHING_OBSERVED = ObservedAccesses()

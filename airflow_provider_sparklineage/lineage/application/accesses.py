@@ -57,6 +57,7 @@ class Access(NamedTuple):
     :param why_unknown: the observer's reason for not knowing the partitions
     :param exact: whether these are the partitions for certain; False where new files in folders are
         all that is known
+    :param planned: of a read, whether its query may have ended before it opened all partitions
     :param queries: the accesses that were observed during the one of an action
     """
 
@@ -73,4 +74,5 @@ class Access(NamedTuple):
     filters: tuple[str, ...] = ()
     why_unknown: str = ""
     exact: bool = True
+    planned: bool = False
     queries: tuple[Access, ...] = ()

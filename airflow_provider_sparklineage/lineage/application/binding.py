@@ -162,6 +162,7 @@ class _Binding:
                     grade=Grade.OBSERVED,
                     dimensions=dimensions,
                     filters=filters,
+                    planned=read.planned,
                 )
             )
 

@@ -69,11 +69,14 @@ function accessesOf(capture) {
   const entries = list(capture.datasets).map(record);
   const observed = entries.some(({ witness }) => witness === "observer" || witness === "both");
   return new Map(
-    entries.map(({ dataset, side, witness, accessed }) => [
+    entries.map(({ dataset, side, witness, accessed, planned, failed }) => [
       JSON.stringify([side === "read" ? "read" : "written", keyOf(record(dataset))]),
       {
-        accessed: ACCESSED.get(accessed) ?? "",
-        witness: (observed || witness !== "listener") && WITNESSES.get(witness),
+        accessed: failed ? "was to be written, which failed" : ACCESSED.get(accessed) ?? "",
+        marks: [
+          planned && `${text(planned)} only planned`,
+          (observed || witness !== "listener") && WITNESSES.get(witness),
+        ].filter(Boolean),
       },
     ])
   );
@@ -81,7 +84,7 @@ function accessesOf(capture) {
 
 function datasetOf(dataset, side, checks, accesses) {
   const key = keyOf(dataset);
-  const { accessed = "", witness } = accesses.get(JSON.stringify([side, key])) ?? {};
+  const { accessed = "", marks = [] } = accesses.get(JSON.stringify([side, key])) ?? {};
   const facets = record(dataset.facets);
   const sides = { ...record(dataset.inputFacets), ...record(dataset.outputFacets) };
   return {
@@ -91,7 +94,7 @@ function datasetOf(dataset, side, checks, accesses) {
     side,
     columns: fieldsOf(list(record(facets.schema).fields), ""),
     part: partOf(facets, sides) || accessed,
-    facts: [...factsOf(facets, sides), ...(witness ? [witness] : [])],
+    facts: [...factsOf(facets, sides), ...marks],
     checks: checks.filter((c) => keyOf(record(record(c).dataset)) === key).map(checkOf),
   };
 }
@@ -163,6 +166,8 @@ function checkOf(entry) {
     status: text(entry.status),
     expected: summary("expected"),
     observed: summary("observed"),
+    planned: summary("planned"),
+    failed: entry.failed === true,
     missing: summary("missing"),
     unexpected: summary("unexpected"),
     from: list(entry.from).map(record).map((source) => ({

@@ -171,7 +171,7 @@ function partitions(model) {
           "tr",
           {},
           make("td", {}, name(dataset.label)),
-          make("td", {}, dataset.side),
+          make("td", {}, check.failed ? "was to be written" : dataset.side),
           make("td", {}, badge(check.status)),
           make("td", {}, name(check.expected)),
           make("td", {}, observed(check, dataset.part)),
@@ -196,6 +196,7 @@ function partitions(model) {
 
 function observed(check, part) {
   const cell = make("div", {}, name(check.observed || (check.status === "unobserved" ? "" : part)));
+  if (check.planned) cell.append(make("div.facts", {}, `only planned: ${check.planned}`));
   if (check.unexpected) cell.append(make("div.unexpected", {}, `not expected: ${check.unexpected}`));
   if (check.missing) cell.append(make("div.missing", {}, `missing: ${check.missing}`));
   return cell;

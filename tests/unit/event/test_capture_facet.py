@@ -26,6 +26,7 @@ from tests.openlineage_spec import validate_event
 
 T = DatasetName("file", "/lake/t")
 DT = (Dimension.of("dt"),)
+OTHER_DAY = Partition.of([("dt", "2024-05-07")])
 DAY = Partition.of([("dt", "2024-05-06")])
 
 
@@ -122,6 +123,24 @@ def test_a_dataset_is_marked_where_not_both_saw_it(witness, mark):
 
 def test_without_an_observer_no_dataset_is_marked():
     assert "observer" not in shown(event(dataset(witness=Witness.LISTENER)))
+
+
+def test_partitions_that_were_only_planned_are_counted_as_such():
+    subset = Subset(DT, frozenset({DAY, OTHER_DAY}), planned=frozenset({DAY}))
+    document = event(dataset(observed=True, subset=subset))
+    [entry] = capture(document)["datasets"]
+    assert (entry["accessed"], entry["planned"]) == ("part", 1)
+    assert "dt=2024-05-06, dt=2024-05-07; 1 only planned" in shown(document)
+
+
+def test_a_failed_write_is_not_called_an_output_that_was_written():
+    report = SubsetReport((), DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    bare = LineageDataset(T, witness=Witness.LISTENER)
+    failed = report.of(bare, Side.WRITE, has_failed=True)
+    document = event(outputs=[failed])
+    [entry] = capture(document)["datasets"]
+    assert (entry["accessed"], entry["failed"]) == ("unknown", True)
+    assert "was to be written, which failed" in shown(document)
 
 
 def test_what_stands_in_for_the_last_run_is_nobodys_word():

@@ -152,6 +152,63 @@ def test_the_check_facet_names_where_a_value_comes_from():
     assert "sparkLineage_partitions" not in (document["inputs"][0].get("facets") or {})
 
 
+PLANNED = frozenset(Partition.of([("dt", f"{n}")]) for n in range(10))
+READ = frozenset(Partition.of([("dt", f"{n}")]) for n in range(7))
+
+
+@pytest.mark.parametrize(
+    ("planned", "summary", "text"),
+    [
+        pytest.param(
+            PLANNED,
+            "t dt=0 … dt=9 (10 partitions), ended early",
+            "planned to read t dt=0 … dt=9 (10 partitions), ended early",
+            id="all of them",
+        ),
+        pytest.param(
+            PLANNED - READ,
+            "t dt=0 … dt=9 (10 partitions), 3 of them only planned",
+            "read t dt=0 … dt=9 (10 partitions), 3 of them only planned",
+            id="some of them",
+        ),
+    ],
+)
+def test_partitions_that_may_not_have_been_opened_are_planned(planned, summary, text):
+    report = SubsetReport((), DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    known = {"observed": True, "subset": Subset(DT, PLANNED, planned=planned)}
+    document = event(
+        TaskLineage(Outcome.COMPLETE, (report.of(LineageDataset(T, **known), Side.READ),))
+    )
+    validate_event(document)
+    check = document["run"]["facets"]["sparkLineage_partitionCheck"]
+    [entry] = check["reads"]
+    assert (check["summary"], entry["summary"]) == (text, summary)
+    assert entry["planned"]["count"] == len(planned)
+    [inexact] = report.degradations()
+    assert (inexact.code, inexact.side) == ("partitions_inexact", Side.READ)
+    assert f"{len(planned)} of them were planned to be read" in inexact.message
+
+
+def test_a_failed_write_is_what_was_to_be_written():
+    expectation = Expectation(
+        Kind.PATH, dataset=T, partitions=(Partition.of([("dt", "1")]),), dimensions=DT
+    )
+    report = SubsetReport((expectation,), DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    failed = report.of(LineageDataset(T), Side.WRITE, has_failed=True)
+    read = reported(Side.READ, observed=True)
+    document = event(TaskLineage(Outcome.FAIL, (read,), (failed,)))
+    validate_event(document)
+    check = document["run"]["facets"]["sparkLineage_partitionCheck"]
+    assert check["summary"] == "read t all of it; was to write t, which failed"
+    [entry] = check["writes"]
+    assert (entry["failed"], entry["accessed"]) == (True, "unknown")
+    [output] = document["outputs"]
+    assert output["facets"] == output["outputFacets"] == {}
+    file = io.StringIO()
+    print_event(document, file)
+    assert "was to be written" in file.getvalue()
+
+
 def test_a_task_without_partitions_has_no_check_facet():
     document = event(TaskLineage(Outcome.COMPLETE, (reported(Side.READ, observed=True),)))
     assert "sparkLineage_partitionCheck" not in document["run"]["facets"]

@@ -162,6 +162,12 @@ def test_a_commit_has_its_own_time():
     assert access.started == access.ended == datetime.fromtimestamp(5, UTC)
 
 
+@pytest.mark.parametrize("planned", [{"planned": True}, {}], ids=["planned", "finished"])
+def test_a_read_is_planned_where_its_query_may_have_ended_before(planned):
+    [access] = bound(reads=[scan(layout("/lake/orders", [["1"]], DT), **planned)]).reads[ORDERS]
+    assert access.planned == bool(planned)
+
+
 def test_a_read_that_was_not_finished_has_its_reason():
     read = {"node": "x", "roots": ["file:/lake/orders"], "cut": "too many"}
     [access] = bound(reads=[read]).reads[ORDERS]

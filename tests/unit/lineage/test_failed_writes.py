@@ -58,7 +58,7 @@ def test_partitions_that_may_be_half_written_are_named(merged, outcome, expected
 )
 def test_of_an_exception_its_class_is_reported_and_nothing_of_its_text(recorded, spark, kind):
     lineage = merge(recorded("failing_action", spark).application, Outcome.FAIL)
-    assert f"wrote /lake/checked_orders failed ({kind});" in note(lineage)
+    assert f"was to write /lake/checked_orders failed ({kind});" in note(lineage)
     assert "negative" not in note(lineage)  # raise_error('negative amount')
 
 

@@ -85,6 +85,31 @@ def test_one_unknown_write_makes_the_output_unknown():
         observed(writes=[write(0, days("1")), write(5, None)]).subset(Side.WRITE)
 
 
+def planned_read(second, partitions, **more):
+    return read(second, partitions, planned=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("reads", "planned", "full"),
+    [
+        pytest.param([planned_read(0, days("1", "2"), full=True)], {"1", "2"}, False, id="alone"),
+        pytest.param(
+            [planned_read(0, days("1", "2")), read(1, days("2"))], {"1"}, False, id="some were read"
+        ),
+        pytest.param(
+            [read(0, days("1", "2"), full=True), planned_read(1, days("1", "2"), full=True)],
+            set(),
+            True,
+            id="all were read",
+        ),
+    ],
+)
+def test_partitions_are_planned_unless_another_read_opened_them(reads, planned, full):
+    subset = observed(reads).subset(Side.READ)
+    assert subset.partitions == days("1", "2")
+    assert (subset.planned, subset.full) == (days(*planned), full)
+
+
 @pytest.mark.parametrize(
     ("reads", "is_empty"),
     [

@@ -363,7 +363,11 @@ def test_nothing_is_looked_at_once_the_file_is_full(observer, tmp_path):
 
     file = tmp_path / "observations.ndjson"
     attached = Observer(str(file), "tag", "total_bytes=1")
-    attached.context_is(Mock(), Mock(**{"sc.return_value.applicationId.return_value": "app"}))
+    context = {
+        "sc.return_value.applicationId.return_value": "app",
+        "getConf.return_value.get.return_value": "",
+    }
+    attached.context_is(Mock(), Mock(**context))
     execution = Mock()
     attached.finished("collect", execution, 1)
     assert not execution.executedPlan.called

@@ -9,8 +9,10 @@ names. Every error in here becomes one line ``{"error": ...}``; the job sees non
 :mod:`.observer`    one query to one record, within the budget
 :mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
 :mod:`.scans`       a scan to the partitions that it selected
+:mod:`.schemas`     the columns of what is read, once
 :mod:`.file_writes` a write command to the partitions that it wrote, by listing and checking
 :mod:`.iceberg`     snapshots of this application to written and removed partitions
+:mod:`.commands`    a write command to its target and, where it is needed, its plan
 :mod:`.delta`       tagged commits to written and removed partitions
 :mod:`.records`     the output file and the limits
 :mod:`.jvm`         what is short in Scala and long in py4j

@@ -32,7 +32,11 @@ class DeltaTables:
 
     def command(self, command, session):
         """Remember the table of a write command or V1 write node, if it has one."""
-        for path in _paths_of(command, session):
+        self.written(path_of(command, session))
+
+    def written(self, path):
+        """Remember the table of a write, if its path is known."""
+        if path:
             self._paths.add(path.rstrip("/"))
 
     def writes(self, classes, hadoop_conf, limits):
@@ -242,14 +246,15 @@ _PATHS = (
 )
 
 
-def _paths_of(command, session):
+def path_of(command, session):
+    """Give the path of the table that a command is about; None if it is about none."""
     for path in _PATHS:
         try:
-            return [path(command)]
+            return path(command)
         except Exception:  # noqa: S112  (not this one)
             continue
     try:
         identifier = command.table().identifier()
-        return [session.sessionState().catalog().getTableMetadata(identifier).location().toString()]
+        return session.sessionState().catalog().getTableMetadata(identifier).location().toString()
     except Exception:  # not a command on a table
-        return []
+        return None

@@ -5,6 +5,7 @@ import threading
 import time
 
 from sparklineage_observer import VERSION, plans, scans
+from sparklineage_observer.commands import Commands
 from sparklineage_observer.delta import DeltaTables
 from sparklineage_observer.file_writes import FileWrites
 from sparklineage_observer.iceberg import (
@@ -12,7 +13,7 @@ from sparklineage_observer.iceberg import (
     table_of_logical_write,
     written_table,
 )
-from sparklineage_observer.jvm import Classes
+from sparklineage_observer.jvm import Classes, class_name
 from sparklineage_observer.records import (
     Budget,
     Limits,
@@ -21,11 +22,13 @@ from sparklineage_observer.records import (
     message_of,
     shortened,
 )
+from sparklineage_observer.schemas import Schemas
 from sparklineage_observer.untraced_columns import lost_columns
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
 _IGNORED = ("Catalog",)
+_ADAPTIVE = "AdaptiveSparkPlanExec"
 
 
 class Observer:
@@ -45,6 +48,8 @@ class Observer:
         self._file_writes = None
         self._snapshots = Snapshots()
         self._delta = DeltaTables(tag, self._started_ms)
+        self._commands = Commands(self._limits)
+        self._schemas = Schemas()
 
     def context_is(self, jvm, java_context):
         """Take the SparkContext's JVM view; called for each session, acts on a new context."""
@@ -53,6 +58,7 @@ class Observer:
         self._java_context = java_context
         self._classes = Classes(jvm)
         self._conf = java_context.hadoopConfiguration()
+        self._has_delta = "delta" in java_context.getConf().get("spark.sql.extensions", "")
         self._application_id = java_context.sc().applicationId()
         self._file_writes = FileWrites(self._classes, self._conf)
         self._records.write(
@@ -119,13 +125,17 @@ class Observer:
                 record, kind, lambda k=kind, s=scan, f=left: self._read(record, k, s, f, budget)
             )
         if exception is None:
+            if parts.commands or parts.v2_writes:
+                self._guarded(
+                    record, "command", lambda: self._command(record, parts, execution, budget)
+                )
             self._writes(record, parts, execution, started, budget)
             self._guarded(
                 record, "columns", lambda: self._columns(record, parts, execution, budget)
             )
         if parts.udfs:
             record["python_udfs"] = parts.udfs
-        content = ("reads", "writes", "errors", "lost_columns")
+        content = ("reads", "writes", "errors", "lost_columns", "command")
         return record if any(record.get(key) for key in content) else None
 
     @staticmethod
@@ -146,6 +156,17 @@ class Observer:
             self._delta.scan(read)
             if read not in record["reads"]:
                 record["reads"].append(read)
+                self._guarded(record, "schema", lambda: self._schemas.describe(read, kind, scan))
+
+    def _command(self, record, parts, execution, budget):
+        def is_hidden():
+            # With Delta's extension the listener drops what it takes for steps of Delta's own.
+            return self._has_delta and class_name(execution.executedPlan()) == _ADAPTIVE
+
+        kind = parts.commands[0][0] if parts.commands else None
+        command = self._commands.observe(kind, execution, is_hidden, budget)
+        if command is not None:
+            record["command"] = command
 
     def _writes(self, record, parts, execution, started, budget):
         for kind, command in parts.commands:
@@ -160,7 +181,7 @@ class Observer:
                 if table is not None:
                     self._snapshots.accessed(table)
                 else:
-                    self._delta.command(node, execution.sparkSession())
+                    self._delta_write(record, node, execution)
             self._guarded(record, "snapshots", lambda: self._commit_snapshots(record, budget))
 
     @staticmethod
@@ -177,7 +198,14 @@ class Observer:
         if write is not None:
             record["writes"].append(write)
         else:
-            self._delta.command(command, execution.sparkSession())
+            self._delta_write(record, command, execution)
+
+    def _delta_write(self, record, node, execution):
+        path = record.get("command", {"target": {}})["target"].get("path")
+        if path:
+            self._delta.written(path)
+        else:
+            self._delta.command(node, execution.sparkSession())
 
     def _commit_snapshots(self, record, budget):
         fresh = self._snapshots.fresh(self._application_id, self._classes, budget)

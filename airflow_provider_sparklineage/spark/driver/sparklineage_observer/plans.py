@@ -15,6 +15,8 @@ _V2_WRITES = (
     "ReplaceDataExec",
     "WriteDeltaExec",
     "DeleteFromTableExec",
+    "AtomicCreateTableAsSelectExec",
+    "AtomicReplaceTableAsSelectExec",
 )
 _MAX_DEPTH = 60  # of plans in plans; a guard, real ones have a handful
 

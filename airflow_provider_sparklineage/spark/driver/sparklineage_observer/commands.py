@@ -1,0 +1,257 @@
+"""A write command to its target and, where Spark's listener reports too little of it, to its plan.
+
+The plan is Spark's own, as it was analysed, in one text; which relation a leaf of it reads is in no
+text, so the leaves are looked at. Files come with their write already, so a command of theirs is
+recorded only with a plan; of tables the target is recorded in any case.
+
+A call through py4j costs a fraction of a millisecond, and one with a large answer some forty more.
+"""
+
+import json
+import re
+
+from sparklineage_observer.delta import path_of
+from sparklineage_observer.jvm import class_name, option, texts
+
+_FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
+_ID = re.compile(r"#(\d+)")
+_NAME = re.compile(r"#\d+L?(?:-T\S+)?\Z")
+_MORE = re.compile(r"\.\.\. (\d+) more fields")
+_JVM = re.compile(r',"jvmId":"[^"]*"')
+_MAX_ROOTS = 20  # of one relation
+_BYTES = 400  # of an attribute in the plan's JSON, roughly
+
+_FILES = "InsertIntoHadoopFsRelationCommand"
+_HIVE = "InsertIntoHiveTable"
+_SAVE = "SaveIntoDataSourceCommand"
+_DELTA = ("MergeIntoCommand", "UpdateCommand", "DeleteCommand")
+_DELTA_PARTITIONS = "DeltaDynamicPartitionOverwriteCommand"
+_V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
+_ROW_LEVEL = ("ReplaceData", "WriteDelta")
+_CREATIONS = ("CreateTableAsSelect", "ReplaceTableAsSelect")
+# What the listener does not report at all, or with columns that are not the command's.
+_UNREPORTED = (*_DELTA, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
+# What in the text of a plan the listener makes too little of, or nothing: see docs/limits.md.
+_LOST = re.compile(
+    r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
+    r"|Expand|Except|Intersect|scalar-subquery#| FILTER \("
+    r"|LogicalRDD|ExternalRDD|LocalRelation|OneRowRelation|Range|InMemoryRelation"
+    r"|(?:\[|, )[^#\[\]]* AS |Generate [^#\n]*, (?:true|false), "  # made of no column
+    r"|more fields"  # that the text leaves out
+)
+
+
+class Commands:
+    """Describes write commands, as many as fit into the limits."""
+
+    def __init__(self, limits):
+        self._limits = limits
+        self._bytes = 0
+
+    def observe(self, kind, execution, is_hidden, budget):
+        """Describe the write command of a query; None for other commands, and where files say all.
+
+        :param kind: class of the command, if that is known
+        :param is_hidden: gives whether the listener reports nothing of such a plan
+        """
+        plan = execution.analyzed()
+        kind = kind or class_name(plan)
+        if kind not in _KINDS:
+            return None
+        write = _Write(kind, plan, execution)
+        if write.is_part:
+            return None
+        leaves = write.leaves()
+        too_much = self._too_many(leaves)
+        if not too_much:
+            text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
+            too_much = self._too_long(text)
+            if not (self._is_needed(write, text) or is_hidden()):
+                return None if kind in (_FILES, _HIVE) else write.described()
+        record = write.described()
+        budget.check()
+        if too_much:
+            record["cut"] = too_much
+        else:
+            self._describe_plan(record, write, leaves, budget)
+        return record
+
+    def _is_needed(self, write, text):
+        everything = self._limits.plans == "all"
+        return everything or write.kind in _UNREPORTED or _LOST.search(text)
+
+    def _too_many(self, leaves):
+        count = sum(sequence.size() for sequence in leaves)
+        if count <= self._limits.leaves:
+            return ""
+        return f"a plan that reads {count} times is left out, for more than {self._limits.leaves}"
+
+    def _too_long(self, text):
+        """Say why the JSON of a plan is not worth its costs, from what the plan's text shows."""
+        expressions = text.count("#") + sum(map(int, _MORE.findall(text)))
+        return self._too_large(expressions * _BYTES)
+
+    def _too_large(self, count):
+        if count > self._limits.plan_bytes:
+            limit = self._limits.plan_bytes
+            return f"a plan of {count} bytes or so is left out, for more than {limit}"
+        if self._bytes + count > self._limits.plans_bytes:
+            return f"all plans together exceed {self._limits.plans_bytes} bytes"
+        return ""
+
+    def _describe_plan(self, record, write, leaves, budget):
+        text = _JVM.sub("", write.plan.toJSON())
+        too_large = self._too_large(len(text))
+        if too_large:
+            record["cut"] = too_large
+            return
+        self._bytes += len(text)
+        nodes = json.loads(text)
+        nodes[0].pop("analyzedQuery", None)  # the child once more, as it was before
+        relations = {}
+        for sequence in leaves:
+            for position, leaf in enumerate(texts(sequence)):
+                budget.check()
+                if leaf not in relations:
+                    relations[leaf] = _relations(sequence, position, leaf)
+        columns = write.columns()
+        record.update(schema=write.schema(columns), columns=columns, plan=nodes)
+        record["relations"] = [relation for found in relations.values() for relation in found]
+
+
+class _Write:
+    """A write command, asked only for what is needed."""
+
+    def __init__(self, kind, plan, execution):
+        self.kind = kind
+        self.plan = plan
+        self._execution = execution
+        self.relation = plan.table() if kind in (*_V2_WRITES, *_ROW_LEVEL) else None
+        self._table = None
+        self.is_part = False
+        """Whether it writes nothing, or the rows of a table that another command creates."""
+        if self.relation is not None:
+            self._table = self.relation.table()
+            self.is_part = class_name(self._table).startswith(("Staged", "NoopTable"))
+        elif kind in _CREATIONS:
+            name = plan.name()
+            self._table = name.catalog().loadTable(name.identifier())
+
+    @property
+    def query(self):
+        """Give the plan of what is written, or merged."""
+        if self.kind == "MergeIntoCommand":
+            return self.plan.source()
+        return self.plan.target() if self.kind in _DELTA else self.plan.query()
+
+    def described(self):
+        """Give the node and the target."""
+        path, table = self._target()
+        return {"node": self.kind, "target": {"path": path, "table": table}}
+
+    def _target(self):
+        if self._table is not None:
+            return _place_of(self._table)
+        if self.kind == _FILES:
+            path = self.plan.outputPath().toString()
+            return path, _name(option(self.plan.catalogTable()))
+        if self.kind == _HIVE:
+            table = self.plan.table()
+            return table.location().toString(), _name(table)
+        if self.kind == _DELTA_PARTITIONS:
+            table = self.plan.deltaTable()
+            return table.path().toString(), table.name()
+        path = path_of(self.plan, self._execution.sparkSession()) or ""
+        return path, None if self.kind == _SAVE else _name(option(self.plan.catalogTable()))
+
+    def leaves(self):
+        """Give the leaves of the plan, and those of each of its subqueries.
+
+        Of commands that have what they write not as their child, Spark finds no leaves.
+        """
+        plans = [self.plan]
+        if self.kind in (*_DELTA, *_CREATIONS, _SAVE):
+            plans = [self.query]
+        if self.kind == "MergeIntoCommand":
+            plans.append(self.plan.target())
+        found = [plan.collectLeaves() for plan in plans]
+        for plan in plans:
+            subqueries = plan.subqueriesAll()
+            found += [subqueries.apply(i).collectLeaves() for i in range(subqueries.size())]
+        return found
+
+    def columns(self):
+        """Name the columns of the target that the columns of the query become."""
+        if self.kind == "DeleteCommand":
+            return []
+        if self.kind in (_FILES, _HIVE):
+            return texts(self.plan.outputColumnNames())
+        query = self.plan.target() if self.kind in _DELTA else self.query
+        return [_NAME.sub("", attribute) for attribute in texts(query.output())]
+
+    def schema(self, columns):
+        """Give the target's columns with their types."""
+        if self.relation is not None:
+            return json.loads(self.relation.schema().json())
+        if self.kind in _DELTA:
+            return json.loads(self.plan.target().schema().json())
+        schema = json.loads(self.query.schema().json())
+        for name, field in zip(columns, schema["fields"]):
+            field["name"] = name
+        return schema
+
+
+_KINDS = frozenset(
+    (_FILES, _HIVE, _SAVE, *_DELTA, _DELTA_PARTITIONS, *_CREATIONS, *_V2_WRITES, *_ROW_LEVEL)
+)
+
+
+def _name(table):
+    """Give the full name of a catalog's table, if there is one."""
+    return table.identifier().unquotedString() if table is not None else None
+
+
+def _place_of(table):
+    """Give the path, if there is one, and the name of a DataSource V2 table."""
+    if class_name(table) == "RowLevelOperationTable":
+        table = table.table()
+    for path in (lambda: table.table().location(), lambda: table.path().toString()):
+        try:
+            return str(path()), table.name()  # Iceberg's, Delta's
+        except Exception:  # noqa: S112  (others have none, or call it otherwise)
+            continue
+    return "", table.name()
+
+
+def _relations(leaves, position, text):
+    """Describe what a leaf reads; nothing for leaves that read no table and no files."""
+    if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
+        return []
+    leaf = leaves.apply(position)
+    ids = [int(number) for number in _ID.findall(text)]
+    if "more fields" in text:
+        ids = [int(number) for number in _ID.findall(leaf.output().mkString(","))]
+    return [{"path": path, "table": name, "ids": ids} for path, name in _places(leaf, text)]
+
+
+def _places(leaf, text):
+    """Name what a leaf reads: (path, table)."""
+    if text.startswith("RelationV2"):
+        return [_place_of(leaf.table())]
+    if text.startswith("HiveTableRelation"):
+        table = leaf.tableMeta()
+        return [(table.location().toString(), _name(table))]
+    name = None if text.startswith("Relation [") else _name(option(leaf.catalogTable()))
+    try:
+        roots = texts(leaf.relation().location().rootPaths())
+    except Exception:  # neither files nor a table of files
+        return [("", name)]
+    roots = sorted({_above_partitions(root) for root in roots})
+    return [(root, name) for root in roots] if len(roots) <= _MAX_ROOTS else []
+
+
+def _above_partitions(root):
+    root = root.rstrip("/") or root
+    while _FOLDER.search(root):
+        root = _FOLDER.sub("", root)
+    return root

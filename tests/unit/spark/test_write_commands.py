@@ -1,0 +1,225 @@
+"""Which write commands come with a plan, and what bounds the plans; the driver's JVM is doubled."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sparklineage.spark.submit import observer_zip
+
+RELATION = "Relation [id#1L,name#2] parquet\n"
+JOIN = f"""\
+InsertIntoHadoopFsRelationCommand file:/lake/out, false, Parquet, [path=/lake/out], Append
++- Project [id#1L, upper(name#2) AS name#5]
+   +- {RELATION}"""
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """Give the observer's module as the driver has it."""
+    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    from sparklineage_observer import commands
+
+    return commands
+
+
+class Sequence:
+    """A Scala Seq."""
+
+    def __init__(self, *elements):
+        self.elements = elements
+
+    def size(self):
+        return len(self.elements)
+
+    def apply(self, position):
+        return self.elements[position]
+
+    def mkString(self, separator):  # noqa: N802  (Scala's name)
+        return separator.join(map(str, self.elements))
+
+
+def answers(**values):
+    """Make an object whose methods give these values."""
+    return SimpleNamespace(**{name: lambda value=value: value for name, value in values.items()})
+
+
+class Leaf(SimpleNamespace):
+    """A relation of files below some roots."""
+
+    def __init__(self, *roots, text=RELATION):
+        location = answers(rootPaths=Sequence(*roots))
+        super().__init__(text=text, relation=lambda: answers(location=location))
+
+    def __str__(self):
+        return self.text
+
+
+NOT_THERE = answers(isDefined=False)
+SCHEMA = {"type": "struct", "fields": [{"name": "upper(name)", "type": "string"}]}
+JSON = '[{"class":"a.B","exprId":{"id":1,"jvmId":"0-1"},"analyzedQuery":[{"class":"a.C"}]}]'
+
+
+LEAVES = (Leaf("file:/lake/in"),)
+
+
+class Plan(SimpleNamespace):
+    """A write of files that counts how often Spark was asked for its JSON."""
+
+    def __init__(self, text=JOIN, leaves=LEAVES, json=JSON):
+        self.asked = 0
+        self.text, self.json, self.leaves = text, json, leaves
+        self.query = lambda: answers(schema=answers(json=json_of(SCHEMA)))
+        self.outputPath = lambda: answers(toString="file:/lake/out")
+        self.outputColumnNames = lambda: Sequence("name")
+        self.catalogTable = lambda: NOT_THERE
+
+    def toString(self):  # noqa: N802  (Java's name)
+        return self.text
+
+    def toJSON(self):  # noqa: N802  (Spark's name)
+        self.asked += 1
+        return self.json
+
+    def collectLeaves(self):  # noqa: N802  (Spark's name)
+        return Sequence(*self.leaves)
+
+    def subqueriesAll(self):  # noqa: N802  (Spark's name)
+        return Sequence()
+
+
+def json_of(value):
+    return json.dumps(value)
+
+
+def observed(commands, plan, limits="", *, hidden=False, times=1):
+    from sparklineage_observer.records import Budget, Limits
+
+    bounds = Limits(limits)
+    observer = commands.Commands(bounds)
+    kind = "InsertIntoHadoopFsRelationCommand"
+    for _ in range(times):
+        record = observer.observe(kind, answers(analyzed=plan), lambda: hidden, Budget(bounds))
+    return record
+
+
+def test_a_write_of_files_that_the_listener_reports_has_no_command(commands):
+    plan = Plan()
+    assert observed(commands, plan) is None
+    assert plan.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "hidden"), [("plans=all", False), ("", True)], ids=["all are wanted", "is hidden"]
+)
+def test_a_command_has_its_plan_and_what_it_reads(commands, limits, hidden):
+    leaves = (
+        Leaf("file:/lake/in/dt=1", "file:/lake/in/dt=2"),
+        Leaf("file:/lake/in/dt=1", "file:/lake/in/dt=2"),  # in a subquery as well
+        Leaf("file:/lake/users/", text="Relation [user_id#7L] csv\n"),
+        Leaf(text="Range (0, 3, step=1)\n"),
+    )
+    assert observed(commands, Plan(leaves=leaves), limits, hidden=hidden) == {
+        "node": "InsertIntoHadoopFsRelationCommand",
+        "target": {"path": "file:/lake/out", "table": None},
+        "schema": {"type": "struct", "fields": [{"name": "name", "type": "string"}]},
+        "columns": ["name"],
+        "plan": [{"class": "a.B", "exprId": {"id": 1}}],
+        "relations": [
+            {"path": "file:/lake/in", "table": None, "ids": [1, 2]},
+            {"path": "file:/lake/users", "table": None, "ids": [7]},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Project [id#1L, up(name#2)#4 AS z#5]",
+        "MapInPandas f(id#1L), [id#9L], false",
+        "Expand [[id#1L, 0], [null, 1]], [id#3L, spark_grouping_id#4L]",
+        "Except All true",
+        "Project [id#1L, scalar-subquery#7 [] AS w#8]",
+        "Aggregate [sum(id#1L) FILTER (WHERE (id#1L > 5)) AS s#4L]",
+        "Aggregate [user_id#1L], [user_id#1L, count(1) AS n#4L]",
+        "Project [id#1L, 2024-05-05 AS dt#3]",
+        "LogicalRDD [id#1L], false",
+        "Generate explode(array(1, 2)), false, [x#3]",
+        "Project [a#1, b#2, ... 5 more fields]",
+    ],
+)
+def test_a_plan_is_taken_where_the_listener_loses_columns(commands, line):
+    assert observed(commands, Plan(f"{JOIN}\n+- {line}"))["plan"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Project [id#1L, upper(name#2) AS z#5]",
+        "Aggregate [user_id#1L], [user_id#1L, sum(id#2L) AS n#4L]",
+        "Generate explode(tags#2), false, [x#3]",
+        "Join Inner, (user_id#1L = user_id#2L)",
+    ],
+)
+def test_a_plan_is_left_where_the_listener_has_all_columns(commands, line):
+    assert observed(commands, Plan(f"{JOIN}\n+- {line}")) is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "limits", "times", "cut", "asked"),
+    [
+        (
+            Plan(leaves=[Leaf("file:/in")] * 3),
+            "leaves=2",
+            1,
+            "a plan that reads 3 times is left out, for more than 2",
+            0,
+        ),
+        (
+            Plan(JOIN + "Project [a#1, ... 100000 more fields]"),
+            "",
+            1,
+            "a plan of 40002400 bytes or so is left out, for more than 1048576",
+            0,
+        ),
+        (
+            Plan(json="[" + " " * 6000 + "]"),
+            "plan_bytes=5000",
+            1,
+            "a plan of 6002 bytes or so is left out, for more than 5000",
+            1,
+        ),
+        (
+            Plan(json="[{" + " " * 997 + "}]"),
+            "plans_bytes=3900",
+            20,
+            "all plans together exceed 3900 bytes",
+            2,
+        ),
+    ],
+    ids=["reads", "columns", "bytes", "a loop"],
+)
+def test_a_plan_that_is_too_much_is_left_out_and_reported(
+    commands, plan, limits, times, cut, asked
+):
+    record = observed(commands, plan, f"plans=all,{limits}", times=times)
+    assert record == {
+        "node": "InsertIntoHadoopFsRelationCommand",
+        "target": {"path": "file:/lake/out", "table": None},
+        "cut": cut,
+    }
+    assert plan.asked == asked
+
+
+def test_the_columns_of_a_relation_are_described_once(commands):
+    from sparklineage_observer.schemas import Schemas
+
+    asked = []
+    struct = SimpleNamespace(json=lambda: asked.append(1) or json_of(SCHEMA))
+    scan = answers(relation=answers(schema=struct))
+    schemas = Schemas()
+    first, again, other = ({"roots": [r], "table": None} for r in ("/a", "/a", "/b"))
+    for read in (first, again, other):
+        schemas.describe(read, "FileSourceScanExec", scan)
+    assert [read.get("schema") for read in (first, again, other)] == [SCHEMA, None, SCHEMA]
+    assert len(asked) == 2
