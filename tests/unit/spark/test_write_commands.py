@@ -47,9 +47,11 @@ def answers(**values):
 class Leaf(SimpleNamespace):
     """A relation of files below some roots."""
 
-    def __init__(self, *roots, text=RELATION):
-        location = answers(rootPaths=Sequence(*roots))
-        super().__init__(text=text, relation=lambda: answers(location=location))
+    def __init__(self, *roots, text=RELATION, streams=False):
+        index = answers(getSimpleName="InMemoryFileIndex")
+        location = answers(rootPaths=Sequence(*roots), getClass=index)
+        relation = answers(location=location)
+        super().__init__(text=text, relation=lambda: relation, isStreaming=lambda: streams)
 
     def __str__(self):
         return self.text
@@ -209,6 +211,19 @@ def test_a_plan_that_is_too_much_is_left_out_and_reported(
         "cut": cut,
     }
     assert plan.asked == asked
+
+
+def test_a_stream_reads_files_of_a_folder(commands):
+    from sparklineage_observer.records import Budget, Limits
+
+    files = ("file:/lake/in/dt=1/r=a/part-0", "file:/lake/in/dt=2/r=a/part-1")
+    plan = Plan(leaves=[Leaf(*files, streams=True)])
+    plan.schema = answers(schema=answers(json=json_of(SCHEMA))).schema
+    bounds = Limits("")
+    record = commands.Commands(bounds).of_batch({"node": "FileSink"}, plan, Budget(bounds))
+    assert record["relations"] == [{"path": "file:/lake/in", "table": None, "ids": [1, 2]}]
+    assert (record["columns"], record["schema"]) == (["upper(name)"], SCHEMA)
+    assert record["plan"]
 
 
 def test_the_columns_of_a_relation_are_described_once(commands):

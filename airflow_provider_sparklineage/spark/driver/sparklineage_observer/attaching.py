@@ -1,4 +1,4 @@
-"""From interpreter start to a listener on each SparkSession, and to the drain at exit."""
+"""From interpreter start to listeners on each SparkSession, and to the drain at exit."""
 
 import atexit
 import os
@@ -102,6 +102,7 @@ def attach(session):
             limits = conf.get("spark.sparklineage.limits", "")
             _attached.observer = Observer(file, tag, limits)
             atexit.register(_at_exit)
+            _wrap_streams(_attached.observer)
         observer = _attached.observer
         observer.context_is(context._jvm, context._jsc)
         key = java_session.hashCode()  # a session has no other than its identity's
@@ -113,6 +114,24 @@ def attach(session):
     except Exception as error:  # the job must never notice
         if observer is not None:
             observer.failed("attach", error)
+
+
+def _wrap_streams(observer):
+    """Listen to a session's streams from the first of them on: a job without any is left alone."""
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    original = DataStreamWriter.__init__
+
+    def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
+        original(self, *args, **kwargs)
+        try:
+            observer.streams.listen_to(self._spark)
+        except Exception as error:  # the job must never notice
+            observer.failed("stream", error)
+
+    __init__.__wrapped__ = original
+    __init__.__doc__ = original.__doc__
+    DataStreamWriter.__init__ = __init__
 
 
 def _start_callback_server(gateway):

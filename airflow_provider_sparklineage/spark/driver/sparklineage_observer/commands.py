@@ -76,6 +76,18 @@ class Commands:
             self._describe_plan(record, write, leaves, budget)
         return record
 
+    def of_batch(self, record, query, budget):
+        """Complete the command of a stream's batch by the plan of what it writes."""
+        write = _Query(query)
+        record.update(schema=write.schema(), columns=write.columns())
+        leaves = _leaves([query])
+        too_much = self._too_many(leaves) or self._too_long(query.toString())
+        if too_much:
+            record["cut"] = too_much
+        else:
+            self._describe_plan(record, write, leaves, budget)
+        return record
+
     def _is_needed(self, write, text):
         everything = self._limits.plans == "all"
         return everything or write.kind in _UNREPORTED or _LOST.search(text)
@@ -174,11 +186,7 @@ class _Write:
             plans = [self.query]
         if self.kind == "MergeIntoCommand":
             plans.append(self.plan.target())
-        found = [plan.collectLeaves() for plan in plans]
-        for plan in plans:
-            subqueries = plan.subqueriesAll()
-            found += [subqueries.apply(i).collectLeaves() for i in range(subqueries.size())]
-        return found
+        return _leaves(plans)
 
     def columns(self):
         """Name the columns of the target that the columns of the query become."""
@@ -199,6 +207,29 @@ class _Write:
         for name, field in zip(columns, schema["fields"]):
             field["name"] = name
         return schema
+
+
+class _Query:
+    """A query whose columns become those of its sink."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self._schema = json.loads(plan.schema().json())
+
+    def columns(self):
+        return [field["name"] for field in self._schema["fields"]]
+
+    def schema(self, _columns=()):
+        return self._schema
+
+
+def _leaves(plans):
+    """Give the leaves of plans, and those of each of their subqueries."""
+    found = [plan.collectLeaves() for plan in plans]
+    for plan in plans:
+        subqueries = plan.subqueriesAll()
+        found += [subqueries.apply(i).collectLeaves() for i in range(subqueries.size())]
+    return found
 
 
 _KINDS = frozenset(
@@ -243,9 +274,12 @@ def _places(leaf, text):
         return [(table.location().toString(), _name(table))]
     name = None if text.startswith("Relation [") else _name(option(leaf.catalogTable()))
     try:
-        roots = texts(leaf.relation().location().rootPaths())
+        index = leaf.relation().location()
+        roots = texts(index.rootPaths())
     except Exception:  # neither files nor a table of files
         return [("", name)]
+    if leaf.isStreaming() and class_name(index) == "InMemoryFileIndex":
+        roots = {root.rpartition("/")[0] for root in roots}  # of a batch they are its files
     roots = sorted({_above_partitions(root) for root in roots})
     return [(root, name) for root in roots] if len(roots) <= _MAX_ROOTS else []
 

@@ -9,7 +9,13 @@ import json
 import re
 from urllib.parse import unquote
 
-from sparklineage_observer.jvm import key_of, sorted_partitions, statuses
+from sparklineage_observer.jvm import (
+    key_of,
+    qualified,
+    sorted_partitions,
+    statuses,
+    text_of_file,
+)
 from sparklineage_observer.records import OverBudgetError, message_of
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
@@ -41,7 +47,7 @@ class DeltaTables:
 
     def writes(self, classes, hadoop_conf, limits):
         """Describe the commits of this application, table by table."""
-        for path in sorted({self._qualified(p, classes, hadoop_conf) for p in self._paths}):
+        for path in sorted({qualified(classes, hadoop_conf, p) for p in self._paths}):
             try:
                 commits = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
@@ -49,12 +55,6 @@ class DeltaTables:
                 continue
             if commits:
                 yield {"kind": "commits", "writes": commits}
-
-    @staticmethod
-    def _qualified(path, classes, hadoop_conf):
-        """Give a path its scheme, so that one table is one path."""
-        hadoop_path = classes.path(path)
-        return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
     def _commits(self, path, classes, hadoop_conf, limits):
         log = classes.path(path + "/_delta_log")
@@ -69,11 +69,7 @@ class DeltaTables:
             if count >= limits.commits:
                 message = f"more than {limits.commits} commits since the application began"
                 raise OverBudgetError(message)
-            stream = file_system.open(classes.path(name))
-            try:
-                text = classes.content_of(stream, "UTF-8")
-            finally:
-                stream.close()
+            text = text_of_file(classes, file_system, name)
             actions = [json.loads(line) for line in text.splitlines() if line.strip()]
             info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
             older = info.get("timestamp", 0) < self._started_ms - _SLACK_MS
@@ -158,7 +154,8 @@ def _write(path, version, info, actions):
     if not added and not removed and any("add" in a or "remove" in a for a in actions):
         return None  # OPTIMIZE and the like: the same data in other files
     parameters = info.get("operationParameters") or {}
-    mode = str(parameters.get("mode", "")).lower()
+    # Of a stream it is its output mode: Append, Complete or Update.
+    mode = str(parameters.get("mode") or parameters.get("outputMode", "")).lower()
     if version == 0:
         mode = "create"
     elif mode == "overwrite":

@@ -51,6 +51,11 @@ class Classes:
         return self._jvm.org.apache.commons.io.IOUtils.toString
 
     @cached_property
+    def streaming_listener(self):
+        """Make a StreamingQueryListener of one in Python."""
+        return self._jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
+
+    @cached_property
     def partition_folder(self):
         """Name the folder of a column's value, escaped as Spark and Hive do."""
         utils = self._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
@@ -100,6 +105,21 @@ def statuses(classes, array):
         (m["path"], m["directory"] == "true", int(m["length"] or 0), int(m["modified"]))
         for m in _STATUS.finditer(classes.text_of(array))
     ]
+
+
+def qualified(classes, hadoop_conf, path):
+    """Give a path its scheme, so that one folder is one path."""
+    hadoop_path = classes.path(path)
+    return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
+
+
+def text_of_file(classes, file_system, path):
+    """Read a file of text."""
+    stream = file_system.open(classes.path(path))
+    try:
+        return classes.content_of(stream, "UTF-8")
+    finally:
+        stream.close()
 
 
 def metrics(known, *names):

@@ -17,12 +17,13 @@ from sparklineage_observer.jvm import Classes, class_name
 from sparklineage_observer.records import (
     Budget,
     Limits,
-    OverBudgetError,
     Records,
+    guarded,
     message_of,
-    shortened,
+    query_record,
 )
 from sparklineage_observer.schemas import Schemas
+from sparklineage_observer.streams import Streams
 from sparklineage_observer.untraced_columns import lost_columns
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.
@@ -45,7 +46,7 @@ class Observer:
         self._queries = 0
         self._started_ms = int(time.time() * 1000)
         self._classes = self._java_context = self._conf = None
-        self._file_writes = None
+        self._file_writes = self.streams = None
         self._snapshots = Snapshots()
         self._delta = DeltaTables(tag, self._started_ms)
         self._commands = Commands(self._limits)
@@ -61,6 +62,8 @@ class Observer:
         self._has_delta = "delta" in java_context.getConf().get("spark.sql.extensions", "")
         self._application_id = java_context.sc().applicationId()
         self._file_writes = FileWrites(self._classes, self._conf)
+        tables = (self._delta, self._snapshots, self._commands)
+        self.streams = Streams(self, self._classes, self._conf, self._limits, tables)
         self._records.write(
             {
                 "kind": "start",
@@ -80,16 +83,26 @@ class Observer:
 
     def finished(self, function, execution, duration_ns, exception=None):
         """Record a query that has ended, as Spark reports."""
+
+        def look():
+            # A cloned session inherits its listeners, so a query may come more than once.
+            key = (execution.id(), function)
+            if key in self._seen:
+                return None
+            self._seen.add(key)
+            self._queries += 1
+            return self._record(function, execution, duration_ns, exception)
+
+        self.observe("query", look)
+
+    def observe(self, what, look):
+        """Record what there is to be seen; nothing once the application's budget is spent."""
         begun = time.monotonic()
         try:
             with self._lock:
-                # A cloned session inherits its listeners, so a query may come more than once.
-                key = (execution.id(), function)
-                if key in self._seen or self._over or self._records.full:
+                if self._over or self._records.full:
                     return
-                self._seen.add(key)
-                self._queries += 1
-                record = self._record(function, execution, duration_ns, exception)
+                record = look()
                 self._spent += time.monotonic() - begun
                 if record is not None:
                     record["observer_ms"] = round((time.monotonic() - begun) * 1000, 1)
@@ -99,64 +112,45 @@ class Observer:
                     message = f"looking took longer than {self._limits.total_seconds:g} s"
                     self._records.write({"kind": "cut", "cut": [message + " in all"]})
         except Exception as error:  # the job must never notice
-            self.failed("query", error)
+            self.failed(what, error)
 
     def _record(self, function, execution, duration_ns, exception):
         ended = int(time.time() * 1000)
         phase = _PHASE.search(execution.tracker().phases().toString())
         started = int(phase.group(1)) if phase else ended - duration_ns // 1000000
-        record = {
-            "kind": "query",
-            "version": VERSION,
-            "query": execution.id(),
-            "function": function,
-            "started": started,
-            "ended": min(ended, started + duration_ns // 1000000) if duration_ns else ended,
-            "reads": [],
-            "writes": [],
-        }
+        if duration_ns:
+            ended = min(ended, started + duration_ns // 1000000)
+        record = query_record(execution.id(), function, started, ended)
         if exception is not None:
             record["failed"] = True
         budget = Budget(self._limits)
         plan = execution.executedPlan()
         parts = plans.parts_of(plan, self._classes.identity)
         for kind, scan, left in parts.scans:
-            self._guarded(
-                record, kind, lambda k=kind, s=scan, f=left: self._read(record, k, s, f, budget)
-            )
+            guarded(record, kind, lambda k=kind, s=scan, f=left: self.read(record, k, s, f, budget))
         if exception is None:
             if parts.commands or parts.v2_writes:
-                self._guarded(
-                    record, "command", lambda: self._command(record, parts, execution, budget)
-                )
+                guarded(record, "command", lambda: self._command(record, parts, execution, budget))
             self._writes(record, parts, execution, started, budget)
-            self._guarded(
-                record, "columns", lambda: self._columns(record, parts, execution, budget)
-            )
+            guarded(record, "columns", lambda: self._columns(record, parts, execution, budget))
         if parts.udfs:
             record["python_udfs"] = parts.udfs
         content = ("reads", "writes", "errors", "lost_columns", "command")
         return record if any(record.get(key) for key in content) else None
 
-    @staticmethod
-    def _guarded(record, what, act):
-        """Let the trouble of one node not be that of the others."""
-        try:
-            act()
-        except OverBudgetError as error:
-            record.setdefault("cut", []).append(shortened(str(error)))
-        except Exception as error:
-            record.setdefault("errors", []).append(message_of(what, error))
-
-    def _read(self, record, kind, scan, left, budget):
+    def read(self, record, kind, scan, left, budget):
+        """Add what a scan read to a record, and give it; None if that is nobody's data."""
         read = scans.observe(kind, scan, self._classes, budget)
-        if read is not None and left:
+        if read is None:
+            return None
+        if left:
             read["data_filters"] = [*read.get("data_filters", []), *left]
-        if read is not None:
-            self._delta.scan(read)
-            if read not in record["reads"]:
-                record["reads"].append(read)
-                self._guarded(record, "schema", lambda: self._schemas.describe(read, kind, scan))
+        self._delta.scan(read)
+        self.streams.narrow(read, scan)
+        if read not in record["reads"]:
+            record["reads"].append(read)
+            guarded(record, "schema", lambda: self._schemas.describe(read, kind, scan))
+        return read
 
     def _command(self, record, parts, execution, budget):
         def is_hidden():
@@ -170,7 +164,7 @@ class Observer:
 
     def _writes(self, record, parts, execution, started, budget):
         for kind, command in parts.commands:
-            self._guarded(
+            guarded(
                 record,
                 kind,
                 lambda k=kind, c=command: self._write(record, k, c, execution, started, budget),
@@ -182,7 +176,7 @@ class Observer:
                     self._snapshots.accessed(table)
                 else:
                     self._delta_write(record, node, execution)
-            self._guarded(record, "snapshots", lambda: self._commit_snapshots(record, budget))
+            guarded(record, "snapshots", lambda: self.commit_snapshots(record, budget))
 
     @staticmethod
     def _columns(record, parts, execution, budget):
@@ -207,7 +201,8 @@ class Observer:
         else:
             self._delta.command(node, execution.sparkSession())
 
-    def _commit_snapshots(self, record, budget):
+    def commit_snapshots(self, record, budget):
+        """Add the Iceberg snapshots to a record that were not there before."""
         fresh = self._snapshots.fresh(self._application_id, self._classes, budget)
         record["writes"].extend(fresh)
 
@@ -221,7 +216,7 @@ class Observer:
             self.failed("drain", error)
         end = {"writes": []}
         budget = Budget(self._limits)
-        self._guarded(end, "snapshots", lambda: self._commit_snapshots(end, budget))
+        guarded(end, "snapshots", lambda: self.commit_snapshots(end, budget))
         if end["writes"]:
             self._records.write({"kind": "commits", "writes": end["writes"]})
         for message in end.get("errors", []) + end.get("cut", []):

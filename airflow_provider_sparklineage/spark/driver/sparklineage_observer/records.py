@@ -6,6 +6,8 @@ import os
 import threading
 import time
 
+from sparklineage_observer import VERSION
+
 
 class Limits:
     """How much may be looked at; overridden by ``name=value,...``.
@@ -74,6 +76,30 @@ class Budget:
         if count > allowed:
             message = f"{count} {what} are more than the limit of {allowed}"
             raise OverBudgetError(message)
+
+
+def query_record(query, function, started, ended):
+    """Begin the record of a query; times in ms."""
+    return {
+        "kind": "query",
+        "version": VERSION,
+        "query": query,
+        "function": function,
+        "started": started,
+        "ended": ended,
+        "reads": [],
+        "writes": [],
+    }
+
+
+def guarded(record, what, act):
+    """Let the trouble of one node not be that of the others."""
+    try:
+        act()
+    except OverBudgetError as error:
+        record.setdefault("cut", []).append(shortened(str(error)))
+    except Exception as error:
+        record.setdefault("errors", []).append(message_of(what, error))
 
 
 class Records:

@@ -13,7 +13,8 @@ class Schemas:
 
     def describe(self, read, kind, scan):
         """Add the columns of the full relation to its first read."""
-        key = (*read.get("roots", ()), read.get("table"))
+        bases = [layout["base"] for layout in read.get("layouts", ())]
+        key = (*(read.get("roots") or bases), read.get("table"))
         if key in self._described or not any(key):
             return
         self._described.add(key)

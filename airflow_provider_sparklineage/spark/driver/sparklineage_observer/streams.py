@@ -1,0 +1,241 @@
+"""A stream's batches to records: Spark reports them to no QueryExecutionListener.
+
+It reports each batch that has ended to a StreamingQueryListener, by its number. The stream's latest
+execution is then that of the batch, with the scans of just its files; seldom it is already one
+after it, and then the partitions read are unknown. A sink of files has its own log of what each
+batch wrote, and a table its commits.
+"""
+
+import datetime
+import json
+import re
+import time
+
+from sparklineage_observer import iceberg, plans
+from sparklineage_observer.jvm import option, qualified
+from sparklineage_observer.records import Budget, guarded, query_record, shortened
+from sparklineage_observer.sink_log import SinkLog
+
+_INTERFACE = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
+_SOURCE = re.compile(r"(?:FileStreamSource|DeltaSource)\[(.*)\]", re.DOTALL)
+_SINK = re.compile(r"(FileSink|DeltaSink)\[(.*)\]", re.DOTALL)
+_MADE_UP = ("Rate", "MemoryStream")  # sources without anybody's data
+
+
+class Streams:
+    """The streams of one SparkContext, described with an observer's ways to look and record.
+
+    :param tables: its DeltaTables, Snapshots and Commands
+    """
+
+    def __init__(self, observer, classes, hadoop_conf, limits, tables):
+        self._observer = observer
+        self._delta, self._snapshots, self._commands = tables
+        self._classes = classes
+        self._conf = hadoop_conf
+        self._limits = limits
+        self._sink_log = SinkLog(classes, hadoop_conf)
+        self._sessions = set()
+        self._has_begun = False
+        self._running = {}
+        self._folders = set()
+
+    def listen_to(self, session):
+        """Register with the session that a stream is made in."""
+        java_session = session._jsparkSession
+        key = java_session.hashCode()  # a session has no other than its identity's
+        if key in self._sessions:
+            return
+        self._sessions.add(key)
+        manager = java_session.streams()
+        listener = _Listener(self, manager, self._observer.failed)
+        manager.addListener(self._classes.streaming_listener(listener))
+
+    def started(self, run, query):
+        """Remember a stream; its own thread waits for this."""
+        if query is not None:
+            self._has_begun = True  # for good: queries are reported later than streams
+            self._running[run] = _Stream(query.streamingQuery())
+
+    def progressed(self, progress):
+        """Record a batch that has ended."""
+        stream = self._running.get(progress["runId"])
+        if stream is not None and "addBatch" in progress["durationMs"]:
+            self._observer.observe("stream", lambda: self._batch(stream, progress))
+
+    def terminated(self, run):
+        """Record what a stream read in a batch that did not end."""
+        stream = self._running.pop(run, None)
+        if stream is not None:
+            self._observer.observe("stream", lambda: self._interrupted(stream))
+
+    def _batch(self, stream, progress):
+        started = _milliseconds(progress["timestamp"])
+        ended = started + (progress.get("batchDuration") or 0)
+        batch = stream.batch = progress["batchId"]
+        stream.ended = ended
+        execution = stream.query.lastExecution()
+        record = query_record(execution.id(), "stream", started, ended)
+        budget = Budget(self._limits)
+        folders = _folders(progress["sources"])
+        self._folders.update(folders)
+        if execution.currentBatchId() == batch:
+            self._reads(record, execution, budget)
+        else:
+            record["query"] = -1
+            record["reads"] = [_missed(folder) for folder in folders]
+        self._note_others(record, stream, progress["sources"])
+        guarded(record, "sink", lambda: self._sink(record, stream, execution, progress, budget))
+        return record
+
+    def _interrupted(self, stream):
+        execution = stream.query.lastExecution()
+        if execution is None or execution.currentBatchId() == stream.batch:
+            return None
+        record = query_record(execution.id(), "stream", stream.ended, int(time.time() * 1000))
+        record["failed"] = True
+        self._reads(record, execution, Budget(self._limits))
+        record["reads"] = [read for read in record["reads"] if read.get("numFiles")]
+        return record if record["reads"] else None
+
+    def _reads(self, record, execution, budget):
+        parts = plans.parts_of(execution.executedPlan(), self._classes.identity)
+        for kind, scan, left in parts.scans:
+            guarded(
+                record,
+                kind,
+                lambda k=kind, s=scan, f=left: self._observer.read(record, k, s, f, budget),
+            )
+        if parts.udfs:
+            record["python_udfs"] = parts.udfs
+
+    def narrow(self, read, scan):
+        """Let the read of a batch be one of a part, if it is: its relation has but its own files.
+
+        What a stream is joined with is read like any other.
+        """
+        link = option(scan.logicalLink()) if self._has_begun else None
+        if link is None or not link.isStreaming():
+            return
+        read["roots"] = []
+        layouts = {}
+        for layout in read.get("layouts", ()):
+            if not layout["dimensions"]:
+                layout["base"] = _folder_of(layout["base"], self._folders)
+            if read.get("numFiles") == 0:  # the batch was not executed, or all of it pruned
+                layout["partitions"] = []
+            layouts[layout["base"]] = layout
+        if "layouts" in read:
+            read["layouts"] = list(layouts.values())
+
+    @staticmethod
+    def _note_others(record, stream, sources):
+        """Say once for each stream which of its sources are not looked at."""
+        names = [source["description"] for source in sources]
+        others = [n for n in names if not _SOURCE.match(n) and not n.startswith(_MADE_UP)]
+        if others and not stream.is_noted:
+            stream.is_noted = True
+            record["cut"] = [shortened(f"what a stream reads from {name}") for name in others]
+
+    def _sink(self, record, stream, execution, progress, budget):
+        """Describe what a batch wrote: files here, tables by their commits."""
+        sink = _SINK.match(progress["sink"]["description"])
+        if sink is None:
+            table = iceberg.table_of(stream.sink())
+            if table is not None:
+                self._snapshots.accessed(table)
+                self._observer.commit_snapshots(record, budget)
+            return
+        kind, path = sink.group(1), qualified(self._classes, self._conf, sink.group(2))
+        written = execution.analyzed()
+        table = option(written.catalogTable())
+        name = table.identifier().unquotedString() if table is not None else None
+        command = {"node": kind, "target": {"path": path, "table": name}}
+        record["command"] = self._commands.of_batch(command, written.query(), budget)
+        if kind == "DeltaSink":
+            self._delta.written(path)
+            return
+        began = None if progress["numInputRows"] else record["started"]
+        types = {f["name"]: f["type"] for f in record["command"]["schema"]["fields"]}
+        write = self._sink_log.write(path, progress["batchId"], types, began, budget)
+        record["writes"].append({**write, "table": name})
+
+
+class _Stream:
+    """A running stream.
+
+    batch: the latest one that has ended; ended: when that was, or when the stream began.
+    """
+
+    def __init__(self, query):
+        self.query = query
+        self.batch = None
+        self.ended = int(time.time() * 1000)
+        self.is_noted = False
+        self._sink = None
+
+    def sink(self):
+        if self._sink is None:
+            self._sink = self.query.sink()
+        return self._sink
+
+
+class _Listener:
+    """What Spark calls: of a start on the stream's thread, of the rest on that of its events."""
+
+    class Java:
+        """What py4j reads."""
+
+        implements = [_INTERFACE]  # noqa: RUF012  (py4j)
+
+    def __init__(self, streams, manager, failed):
+        self._streams = streams
+        self._manager = manager
+        self._failed = failed
+
+    def onQueryStarted(self, event):  # noqa: N802  (Java's name)
+        self._guarded(
+            lambda: self._streams.started(event.runId().toString(), self._manager.get(event.id()))
+        )
+
+    def onQueryProgress(self, event):  # noqa: N802  (Java's name)
+        self._guarded(lambda: self._streams.progressed(json.loads(event.progress().json())))
+
+    def onQueryIdle(self, event):  # noqa: N802  (Java's name)
+        pass
+
+    def onQueryTerminated(self, event):  # noqa: N802  (Java's name)
+        self._guarded(lambda: self._streams.terminated(event.runId().toString()))
+
+    def _guarded(self, act):
+        try:
+            act()
+        except Exception as error:  # the job must never notice
+            self._failed("stream", error)
+
+    def toString(self):  # noqa: N802  (Java's name)
+        return "sparklineage_observer"
+
+
+def _milliseconds(text):
+    """Read a time as Spark writes it: ``2024-05-06T10:00:00.123Z``."""
+    at = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
+    return int(at.timestamp() * 1000)
+
+
+def _folders(sources):
+    """Give the folders that sources of files or Delta tables read; of other sources nothing."""
+    found = (_SOURCE.match(source["description"]) for source in sources)
+    return [match.group(1) for match in found if match]
+
+
+def _missed(folder):
+    """Describe a read of a batch when its plan is gone."""
+    cut = "the stream had gone on to its next batch before this one was looked at"
+    return {"node": "FileSourceScanExec", "roots": [folder], "cut": cut}
+
+
+def _folder_of(file, folders):
+    """Give the source's folder that a file is in; the file's own if the source is a pattern."""
+    inside = [folder for folder in folders if file.startswith(f"{folder.rstrip('/')}/")]
+    return max(inside, key=len, default=file.rpartition("/")[0])
