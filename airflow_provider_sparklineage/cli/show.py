@@ -10,6 +10,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from airflow_provider_sparklineage.event.reading import accesses, degradations, partition_check
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import control_characters
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -143,7 +144,7 @@ class _Marks(NamedTuple):
 
 _NO_MARKS = _Marks()
 _FAILED = "was to be written, which failed"
-_ACCESSED = {str(accessed): accessed.text for accessed in Accessed}
+_ACCESSED = {(str(s), str(a)): a.text(s) for s in Side for a in Accessed}
 _WITNESSES = {
     "listener": "not seen by the observer",
     "observer": "seen by the observer alone",
@@ -158,7 +159,8 @@ def _marks(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], _Marks]:
     for key, entry in entries.items():
         is_alone = has_observer or entry["witness"] != "listener"
         witness = _WITNESSES.get(entry["witness"], "") if is_alone else ""
-        accessed = _FAILED if entry.get("failed") else _ACCESSED.get(entry["accessed"], "")
+        accessed = _ACCESSED.get((entry["side"], entry["accessed"]), "")
+        accessed = _FAILED if entry.get("failed") else accessed
         planned = f"{entry['planned']} only planned" if entry.get("planned") else ""
         marks[key] = _Marks(accessed, planned, witness)
     return marks

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, facet
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, worst
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.subset import (
@@ -191,7 +192,8 @@ def check_facet(
     """
     if not any(d.expected or d.dimensions for d in (*inputs, *outputs)):
         return None
-    return _check([_checked(d) for d in inputs], [_checked(d) for d in outputs])
+    reads = [_checked(dataset, Side.READ) for dataset in inputs]
+    return _check(reads, [_checked(dataset, Side.WRITE) for dataset in outputs])
 
 
 def with_entries(
@@ -241,11 +243,11 @@ def _label(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2]
 
 
-def _checked(dataset: LineageDataset) -> dict[str, Any]:
+def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     expected = dataset.expected
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
-        "summary": f"{_label(dataset.name.name)}{_what(dataset)}",
+        "summary": f"{_label(dataset.name.name)}{_what(dataset, side)}",
         "status": str(dataset.check.status),
         "accessed": str(dataset.accessed),
     }
@@ -272,10 +274,10 @@ def _checked(dataset: LineageDataset) -> dict[str, Any]:
     return entry
 
 
-def _what(dataset: LineageDataset) -> str:
+def _what(dataset: LineageDataset, side: Side) -> str:
     if dataset.failed:
         return ", which failed"
-    what = f" {dataset.selected.summary or dataset.accessed.text}"
+    what = f" {dataset.selected.summary or dataset.accessed.text(side)}"
     if not dataset.planned or dataset.subset is None:
         return what
     if dataset.planned == dataset.subset.partitions:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.application.datasets import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
@@ -43,9 +44,13 @@ class Accessed(StrEnum):
     """None of its partitions, or no data."""
     UNKNOWN = "unknown"
 
-    @property
-    def text(self) -> str:
-        """Say it in a few words, where the part itself is not described."""
+    def text(self, side: Side) -> str:
+        """Say it in a few words, where the part itself is not described.
+
+        A write is of all only where there are no partitions: rows may have been added to others.
+        """
+        if self is Accessed.ALL and side is Side.WRITE:
+            return "unpartitioned"
         return _TEXTS[self]
 
 

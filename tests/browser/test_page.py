@@ -172,7 +172,7 @@ def test_a_dataset_has_its_part_and_a_mark_where_one_saw_it_alone(show):
     written = show(observed).locator(".side").last.locator(".card")
     expect(written.nth(0)).to_contain_text("dt=2024-05-06")
     expect(written.nth(0)).to_contain_text("not seen by the observer")
-    expect(written.nth(1)).to_contain_text("all of it")
+    expect(written.nth(1)).to_contain_text("unpartitioned")
     expect(written.nth(1)).not_to_contain_text("observer")
 
 

@@ -72,7 +72,7 @@ function accessesOf(capture) {
     entries.map(({ dataset, side, witness, accessed, planned, failed }) => [
       JSON.stringify([side === "read" ? "read" : "written", keyOf(record(dataset))]),
       {
-        accessed: failed ? "was to be written, which failed" : ACCESSED.get(accessed) ?? "",
+        accessed: failed ? "was to be written, which failed" : extentOf(side, accessed),
         marks: [
           planned && `${text(planned)} only planned`,
           (observed || witness !== "listener") && WITNESSES.get(witness),
@@ -80,6 +80,11 @@ function accessesOf(capture) {
       },
     ])
   );
+}
+
+// Rows may have been added to others: a write is of "all" only where there are no partitions.
+function extentOf(side, accessed) {
+  return side === "write" && accessed === "all" ? "unpartitioned" : ACCESSED.get(accessed) ?? "";
 }
 
 function datasetOf(dataset, side, checks, accesses) {

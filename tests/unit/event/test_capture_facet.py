@@ -98,6 +98,15 @@ def test_how_much_was_accessed_is_a_word_for_programs_and_a_text_for_people(know
     assert text.removeprefix("/lake/t/") in shown(document)
 
 
+def test_an_unpartitioned_output_is_not_called_all_of_it():
+    """Rows may have been added to those of others."""
+    document = event(dataset(observed=True), outputs=[dataset(observed=True)])
+    read, written = shown(document).split("Outputs")
+    assert "all of it" in read
+    assert "unpartitioned" in written
+    assert "all of it" not in written
+
+
 def test_a_part_that_is_not_described_is_not_all():
     """There may have been no time to describe it."""
     known = dataset(observed=True, subset=Subset(DT, frozenset({DAY})))

@@ -189,6 +189,15 @@ def test_partitions_that_may_not_have_been_opened_are_planned(planned, summary, 
     assert f"{len(planned)} of them were planned to be read" in inexact.message
 
 
+def test_a_summary_says_all_of_it_of_reads_alone():
+    """To an unpartitioned output, rows may have been added."""
+    subset = Subset(DT, frozenset({Partition.of([("dt", "1")])}), full=True)
+    read = reported(Side.READ, observed=True, subset=subset)
+    document = event(TaskLineage(Outcome.COMPLETE, (read,), (reported(Side.WRITE, observed=True),)))
+    check = document["run"]["facets"]["sparkLineage_partitionCheck"]
+    assert check["summary"] == "read t all of it; wrote t unpartitioned"
+
+
 def test_a_failed_write_is_what_was_to_be_written():
     expectation = Expectation(
         Kind.PATH, dataset=T, partitions=(Partition.of([("dt", "1")]),), dimensions=DT
