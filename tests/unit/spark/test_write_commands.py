@@ -238,3 +238,62 @@ def test_the_columns_of_a_relation_are_described_once(commands):
         schemas.describe(read, "FileSourceScanExec", scan)
     assert [read.get("schema") for read in (first, again, other)] == [SCHEMA, None, SCHEMA]
     assert len(asked) == 2
+
+
+class Named(SimpleNamespace):
+    """An object of a Java class."""
+
+    def getClass(self):  # noqa: N802  (Java's name)
+        return answers(getSimpleName=self.java_class)
+
+
+PATH = answers(toString="file:/t")
+
+
+def refuse(_name=None):
+    message = "no such table"
+    raise LookupError(message)
+
+
+def observed_write(commands, plan):
+    from sparklineage_observer.records import Budget, Limits
+
+    execution = answers(analyzed=plan)
+    return commands.Commands(Limits()).observe(None, execution, bool, Budget(Limits()))
+
+
+@pytest.mark.parametrize(
+    ("loaded", "path"),
+    [(lambda _: Named(java_class="T", path=lambda: PATH, name=str), "file:/t"), (refuse, "")],
+    ids=["is there", "was dropped since"],
+)
+def test_a_table_that_is_created_from_a_query_has_the_catalogs_name(commands, loaded, path):
+    catalog = SimpleNamespace(name=lambda: "shop", loadTable=loaded)
+    query = Plan()
+    query.schema = lambda: answers(json=json_of(SCHEMA))
+    query.output = lambda: Sequence("name#5")
+    name = answers(catalog=catalog, identifier=answers(toString="s.t"))
+    plan = Named(java_class="ReplaceTableAsSelect", query=lambda: query, name=lambda: name)
+    plan.toString, plan.toJSON = lambda: "", lambda: JSON
+    record = observed_write(commands, plan)
+    assert record["target"] == {"path": path, "table": "shop.s.t"}
+    assert record["columns"] == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("table", "target"),
+    [
+        ("DeltaTableV2", {"path": "file:/t", "table": "t"}),
+        ("StagedDeltaTableV2", None),
+        ("NoopTable$", None),
+    ],
+    ids=["a table", "of a table that is created", "nothing"],
+)
+def test_a_write_of_a_table_has_its_target_even_without_a_plan(commands, table, target):
+    written = Named(java_class=table, path=lambda: PATH, name=lambda: "t")
+    plan = Plan("AppendData RelationV2[id#1L] t")
+    plan.table = lambda: answers(table=written)
+    plan.getClass = lambda: answers(getSimpleName="AppendData")
+    record = observed_write(commands, plan)
+    assert record == (target and {"node": "AppendData", "target": target})
+    assert plan.asked == 0

@@ -62,19 +62,20 @@ class Commands:
         if write.is_part:
             return None
         leaves = write.leaves()
-        too_much = self._too_many(leaves)
-        if not too_much:
+        cut, is_needed = self._too_many(leaves), True
+        if not cut:
             text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
-            too_much = self._too_long(text)
-            if not (self._is_needed(write, text) or is_hidden()):
-                return None if kind in (_FILES, _HIVE) else write.described()
-        record = write.described()
-        budget.check()
-        if too_much:
-            record["cut"] = too_much
-        else:
+            cut, is_needed = self._too_long(text), self._is_needed(write, text) or is_hidden()
+        if not is_needed and kind in (_FILES, _HIVE):
+            return None
+        path, table = write.target()
+        record = {"node": kind, "target": {"path": path, "table": table}}
+        if is_needed and cut:
+            record["cut"] = cut
+        elif is_needed:
+            budget.check()
             self._describe_plan(record, write, leaves, budget)
-        return record
+        return record if path or table else None
 
     def of_batch(self, record, query, budget):
         """Complete the command of a stream's batch by the plan of what it writes."""
@@ -113,9 +114,9 @@ class Commands:
 
     def _describe_plan(self, record, write, leaves, budget):
         text = _JVM.sub("", write.plan.toJSON())
-        too_large = self._too_large(len(text))
-        if too_large:
-            record["cut"] = too_large
+        cut = self._too_large(len(text))
+        if cut:
+            record["cut"] = cut
             return
         self._bytes += len(text)
         nodes = json.loads(text)
@@ -145,9 +146,6 @@ class _Write:
         if self.relation is not None:
             self._table = self.relation.table()
             self.is_part = class_name(self._table).startswith(("Staged", "NoopTable"))
-        elif kind in _CREATIONS:
-            name = plan.name()
-            self._table = name.catalog().loadTable(name.identifier())
 
     @property
     def query(self):
@@ -156,14 +154,12 @@ class _Write:
             return self.plan.source()
         return self.plan.target() if self.kind in _DELTA else self.plan.query()
 
-    def described(self):
-        """Give the node and the target."""
-        path, table = self._target()
-        return {"node": self.kind, "target": {"path": path, "table": table}}
-
-    def _target(self):
-        if self._table is not None:
+    def target(self):
+        """Give path and name of what is written, as far as it has them."""
+        if self.relation is not None:
             return _place_of(self._table)
+        if self.kind in _CREATIONS:
+            return _created(self.plan.name())
         if self.kind == _FILES:
             path = self.plan.outputPath().toString()
             return path, _name(option(self.plan.catalogTable()))
@@ -240,6 +236,16 @@ _KINDS = frozenset(
 def _name(table):
     """Give the full name of a catalog's table, if there is one."""
     return table.identifier().unquotedString() if table is not None else None
+
+
+def _created(resolved):
+    """Give path and name of a table that was created."""
+    catalog, name = resolved.catalog(), resolved.identifier()
+    try:
+        path, _ = _place_of(catalog.loadTable(name))
+    except Exception:  # it was dropped, or replaced, since
+        path = ""
+    return path, f"{catalog.name()}.{name.toString()}"
 
 
 def _place_of(table):
