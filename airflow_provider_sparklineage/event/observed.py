@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.lineage.application.observed_actions import (
     with_observed_actions,
 )
 from airflow_provider_sparklineage.lineage.application.skipped_writes import without_skipped_writes
+from airflow_provider_sparklineage.lineage.application.stream_batches import with_real_batches
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
@@ -57,8 +58,9 @@ def observed(
         records = _bounded(bundle.observations(report, budget.is_spent), report)
         if not records and not report.malformed_lines:
             return Witnessed(application, degradations=_nothing_observed(bundle, application))
-        index = DatasetIndex(identities(application), locator)
-        done, records = without_skipped_writes(application, records, index)
+        done = with_real_batches(application, records, locator)
+        index = DatasetIndex(identities(done), locator)
+        done, records = without_skipped_writes(done, records, index)
         done = with_observed_actions(done, records, locator, observed_facets, budget)
         observations = bind(records, identities(done), locator, budget)
     except CaptureError as error:  # the events are as good as they are without

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import uuid
 
 import jsonschema
 import pytest
 
+from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests import record_events
 from tests.spark import submissions
 from tests.spark.lakes import Lake, distinct, planned_cases
@@ -108,3 +113,57 @@ def streamed(lake, name):
 
 def partitions(accesses):
     return [p for access in accesses for layout in access["layouts"] for p in layout["partitions"]]
+
+
+# --- the event ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lineage(spark, lake):
+    """Run streams of which each has a checkpoint, after one more day has come."""
+    work = lake.root.parent
+    for name in ("scratch", "observations.ndjson"):
+        (work / name).rename(work / f"first {name}")
+    for folder in (lake.root / "orders" / "dt=2024-05-10").iterdir():
+        new = lake.root / "orders" / "dt=2024-05-11" / folder.name
+        new.mkdir(parents=True)
+        for file in folder.glob("part-*"):
+            shutil.copy(file, new / f"part-{uuid.uuid4()}.parquet")
+    application = record_events.APPLICATIONS / "new_files_stream.py"
+    connectors = [c for c in submissions.available(spark) if c == "delta"]
+    submissions.submit(spark, application, work, listener=spark.listener, connectors=connectors)
+    run = json.loads((work / "events.ndjson").read_text().partition("\n")[0])["run"]["runId"]
+    bundle = capture.create(work / "captures", Manifest(application_run_id=run))
+    shutil.copy(work / "events.ndjson", bundle.events_path)
+    shutil.copy(work / "observations.ndjson", bundle.observations_path)
+    return task_lineage(bundle)
+
+
+def short(datasets):
+    return {d.name.name.rpartition("/lake/")[2]: d for d in datasets}
+
+
+def test_of_eleven_partitions_one_was_read(lineage):
+    orders = short(lineage.inputs)["orders"]
+    assert {dict(p.values)["dt"] for p in orders.subset.partitions} == {"2024-05-11"}
+    assert len(orders.subset.partitions) == 3
+    assert not orders.subset.full
+
+
+def test_no_other_input_is_made_up(lineage):
+    assert set(short(lineage.inputs)) == {"orders", "days"}
+
+
+def test_nothing_of_streams_is_unknown(lineage):
+    assert [d for d in lineage.degradations if d.code == "partitions_unknown"] == []
+
+
+@pytest.mark.parametrize("sink", ["copy", "batches", "listed"])
+def test_what_a_stream_writes_is_an_output(lineage, sink):
+    assert sink in short(lineage.outputs)
+
+
+@pytest.mark.parametrize("sink", ["copy", "batches"])
+def test_of_a_sink_the_partitions_written_are_known(lineage, sink):
+    written = short(lineage.outputs)[sink].subset.partitions
+    assert {dict(p.values)["dt"] for p in written} == {"2024-05-11"}

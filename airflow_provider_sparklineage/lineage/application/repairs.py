@@ -4,6 +4,8 @@
   listing, and name one arbitrary partition as if it were read. Python over files, as ``foreach``
   runs it, is neither: it is complete, since the listener reports no end of such a run.
 - Completed RDD runs without outputs that read no more than some SQL run are not actions either.
+- The log of a Delta table is no dataset, and what only Delta itself does with it is no action; a
+  stream that reads the table has it among its inputs and outputs.
 - CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
   they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
   identity.
@@ -32,8 +34,25 @@ if TYPE_CHECKING:
 
 def repaired(application: SparkApplication) -> SparkApplication:
     """Give the application with its real actions."""
-    actions = _join_nested_writes(_without_listings(application.actions))
+    actions = _without_listings(_without_delta_logs(application.actions))
+    actions = _join_nested_writes(actions)
     return replace(application, actions=tuple(actions))
+
+
+def _without_delta_logs(actions: Sequence[Action]) -> list[Action]:
+    """Leave out the logs of Delta tables, and what was done with them alone."""
+    found = []
+    for action in actions:
+        inputs, outputs = (
+            tuple(d for d in side if not d.name.name.endswith("/_delta_log"))
+            for side in (action.inputs, action.outputs)
+        )
+        count = len(inputs) + len(outputs)
+        if count == len(action.inputs) + len(action.outputs):
+            found.append(action)
+        elif count:
+            found.append(replace(action, inputs=inputs, outputs=outputs))
+    return found
 
 
 def _without_listings(actions: Sequence[Action]) -> list[Action]:

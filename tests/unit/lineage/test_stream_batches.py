@@ -1,0 +1,94 @@
+"""A stream's batch is one action, and its files are in the folder that the stream reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.application.stream_batches import with_real_batches
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
+from airflow_provider_sparklineage.spark.capture.observations import (
+    Layout,
+    ObservationRecord,
+    ReadRecord,
+    RecordDimension,
+)
+from tests.unit.lineage.test_observed_actions import reported
+
+DAYS = Layout("file:/lake/days", partitions=[[]])
+ORDERS = Layout("file:/lake/orders", [RecordDimension("dt")], [["1"]])
+
+
+def batch(*layouts, started=1, ended=2, function="stream"):
+    reads = [ReadRecord("FileSourceScanExec", layouts=list(layouts))]
+    return ObservationRecord(
+        "query", started=started * 1000, ended=ended * 1000, function=function, reads=reads
+    )
+
+
+def names(actions):
+    return [
+        tuple([d.name.name.removeprefix("/lake/") for d in side] for side in (a.inputs, a.outputs))
+        for a in actions
+    ]
+
+
+def after(*actions, records):
+    application = SparkApplication("run", "ns", "app", actions)
+    return names(with_real_batches(application, records, DEFAULT_LOCATOR).actions)
+
+
+def test_files_without_partitions_become_their_folder():
+    action = reported(1, 2, ["days/a.json", "days/b.json", "users/c.json"], ["days"])
+    assert after(action, records=[batch(DAYS)]) == [(["days", "users/c.json"], ["days"])]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(batch(DAYS, function="count"), id="no stream"),
+        pytest.param(batch(DAYS, started=5, ended=6), id="at another time"),
+        pytest.param(batch(ORDERS), id="another folder"),
+        pytest.param(batch(Layout("file:/lake/day", partitions=[[]])), id="a name that begins so"),
+    ],
+)
+def test_other_files_stay_datasets_of_their_own(record):
+    action = reported(1, 2, ["days/a.json"])
+    assert after(action, records=[record]) == [(["days/a.json"], [])]
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        pytest.param(reported(1.2, 1.5, ["a"], ["b"]), 1, id="of the same"),
+        pytest.param(reported(1.2, 1.5, ["a"], ["c"]), 2, id="of another output"),
+        pytest.param(reported(1.2, 1.5, ["c"], ["b"]), 2, id="of another input"),
+        pytest.param(reported(1.2, 1.95, ["a"], ["b"]), 2, id="that ends later"),
+        pytest.param(reported(1.2, 1.5, ["a"]), 2, id="that writes nothing"),
+    ],
+)
+def test_a_step_of_a_batch_is_no_action(inner, expected):
+    outer = reported(1.1, 1.9, ["a"], ["b"])
+    assert len(after(outer, inner, records=[batch(ORDERS)])) == expected
+
+
+def test_actions_of_no_batch_are_all_kept():
+    pair = reported(1.1, 1.9, ["a"], ["b"]), reported(1.2, 1.5, ["a"], ["b"])
+    assert len(after(*pair, records=[batch(ORDERS, started=5, ended=6)])) == 2
+    assert len(after(*pair, records=[])) == 2
+
+
+def test_the_log_of_a_delta_table_is_no_dataset():
+    """A stream that reads the table has it among its inputs and outputs."""
+    actions = (
+        reported(1, 2, ["changes/_delta_log"], ["changes/_delta_log"]),
+        reported(2, 3, ["changes", "changes/_delta_log"], ["mirror"]),
+        reported(3, 4),
+        reported(4, 5, ["my_delta_log"]),
+    )
+    assert names(repaired(SparkApplication("run", "ns", "app", actions)).actions) == [
+        (["changes"], ["mirror"]),
+        ([], []),
+        (["my_delta_log"], []),
+    ]
