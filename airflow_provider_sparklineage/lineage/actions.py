@@ -16,6 +16,11 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, ColumnRoom
+from airflow_provider_sparklineage.lineage.columns.plans import (
+    PlannedColumns,
+    UnreadablePlanError,
+    planned_columns,
+)
 from airflow_provider_sparklineage.lineage.columns.reported import (
     ReportedColumns,
     UnreadableColumnsError,
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+    from airflow_provider_sparklineage.lineage.application.write_plans import WritePlan
     from airflow_provider_sparklineage.lineage.columns import Provenance
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -170,7 +176,9 @@ class _Accumulation:
 
         :return: None for the composed ones, if there was no time for them or no room
         """
-        untraced = self._ledgers.of(output.name).untraced_columns(action)
+        ledger = self._ledgers.of(output.name)
+        untraced = ledger.untraced_columns(action)
+        planned: tuple[PlannedColumns, ...] = ()
         reported, budget = ColumnLineage(), self._room.budget
 
         def provenance_of(name: DatasetName) -> Provenance | None:
@@ -184,7 +192,8 @@ class _Accumulation:
         try:
             budget.check()
             known = self._last_columns.get(output.name, (None, None))
-            reported = self._columns.of_write(action, output, untraced, budget)
+            planned = self._planned(output.name, ledger.plans(action))
+            reported = self._columns.of_write(action, output, untraced, planned, budget)
             reported = self._room.kept(reported, known[0])
             composed = columns.compose(reported, provenance_of, self._room)
             composed = self._room.kept(composed, reported, known[1])
@@ -195,7 +204,18 @@ class _Accumulation:
         except SpentError as reason:
             self._cut.setdefault(output.name, str(reason))
             composed = None
-        return ColumnWrite(action, reported, untraced), composed
+        return ColumnWrite(action, reported, untraced, planned), composed
+
+    def _planned(self, name: DatasetName, plans: Sequence[WritePlan]) -> tuple[PlannedColumns, ...]:
+        """Give the columns of a write by its plans; there are several where commands are nested."""
+        found = []
+        for plan in plans:
+            try:
+                found.append(planned_columns(plan, self._room.budget))
+            except UnreadablePlanError as error:
+                code = DegradationCode.COLUMN_INCOMPLETE
+                self.degradations.append(Degradation(code, str(error), name))
+        return tuple(found)
 
     def _enter_write(
         self,

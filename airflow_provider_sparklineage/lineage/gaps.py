@@ -1,7 +1,8 @@
 """Why columns of an output have no known sources, as far as events and the observer show.
 
-A reason is given only where something points at it: a literal in the statement, a Python function
-that was seen to run, a write without any input. Otherwise the sentence names what it may be.
+Spark's own plan of a write says what a column is made of. Without it a reason is given only where
+something points at it: a literal in the statement, a Python function that was seen to run, a write
+without any input. Otherwise the sentence names what it may be.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.binding import PythonFunction
     from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
+    from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 
 SCHEMA_LIMIT = 1000
@@ -31,6 +33,7 @@ _GROUPING_SETS = re.compile(r"\b(ROLLUP|CUBE|GROUPING\s+SETS)\b", re.IGNORECASE)
 # As Spark writes them in the texts of expressions.
 _FILTERED = ") FILTER (WHERE "
 _SUBQUERY = "scalarsubquery("
+_NAMED = 10
 _UNSEEN = (
     "into which the listener does not look; the datasets that only the subquery reads are missing "
     "from the inputs."
@@ -42,11 +45,25 @@ class ColumnWrite(NamedTuple):
 
     :param reported: its column lineage as the listener reported it, intermediates not resolved
     :param untraced: what was observed of columns that the listener does not know
+    :param planned: what its plans say; nothing where there are none
     """
 
     action: Action
     reported: ColumnLineage
     untraced: tuple[UntracedColumns, ...] = ()
+    planned: tuple[PlannedColumns, ...] = ()
+
+    def is_known(self, column: str | None = None) -> bool:
+        """Whether its plans say all of a column, or of what chooses its rows."""
+        if column is None:
+            return bool(self.planned) and all(plan.is_whole for plan in self.planned)
+        return bool(self.planned) and not any(column in plan.incomplete for plan in self.planned)
+
+    def leaves(self, column: str) -> bool:
+        """Whether it changes rows, and keeps the values of a column."""
+        return bool(self.planned) and all(
+            plan.made_of.get(column) == frozenset() for plan in self.planned
+        )
 
 
 def gaps(
@@ -64,19 +81,24 @@ def gaps(
     name, lineage = dataset.name, dataset.columns
     # One without inputs may just have created the table that others filled.
     writes = [write for write in writes if write.action.inputs] or writes
+    columns = dataset.column_names
+    writers = {c: [write for write in writes if not write.leaves(c)] for c in columns}
+    if columns and not any(writers.values()):
+        return  # rows were deleted, and no column set
     if lineage is None or not any(lineage.fields.values()):
         reasons = dict.fromkeys(_why_nothing(dataset, write) for write in writes)
         why = f": {'; '.join(r for r in reasons if r)}" if any(reasons) else ""
         message = f"The listener reported no column lineage for {name}{why}."
         yield Degradation(DegradationCode.COLUMN_LINEAGE_MISSING, message, name)
         return
-    columns = dataset.column_names
     for column in columns:
         edges = lineage.fields.get(column)
         if not edges:
+            if not writers[column]:
+                continue
             late = budget.is_spent()
             reasons = dict.fromkeys(
-                "" if late else _why(column, columns, write, functions) for write in writes
+                "" if late else _why(column, columns, write, functions) for write in writers[column]
             )
             known = [reason for reason in reasons if reason]
             why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
@@ -90,8 +112,32 @@ def gaps(
                 "not among its sources."
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
+        elif any(write.planned and not write.is_known(column) for write in writes):
+            message = (
+                f"{name}: column {column} could not be followed through all of Spark's plan; not "
+                "all of its sources may be known."
+            )
+            yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
+    yield from _guessed(dataset, writes)
     if not budget.is_spent():
         yield from _hidden(dataset, columns, writes)
+
+
+def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator[Degradation]:
+    """Report of which columns every possible source is given."""
+    guesses: dict[str, dict[str, None]] = {}
+    for plan in (plan for write in writes for plan in write.planned):
+        for column, function in plan.guesses.items():
+            guesses.setdefault(function, {})[column] = None
+    for function, columns in sorted(guesses.items()):
+        named = ", ".join(list(columns)[:_NAMED])
+        more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+        message = (
+            f"{dataset.name}: {named}{more} were made of full rows by {function}. Nobody can see "
+            "into such a function, so every column that it was given is named as a source of each: "
+            "some may be none."
+        )
+        yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, dataset.name)
 
 
 def _hidden(
@@ -99,13 +145,15 @@ def _hidden(
 ) -> Iterator[Degradation]:
     """Report what the plan has and the listener does not look into."""
     name = dataset.name
-    changed = frozenset[str]().union(*(projections.changed(w.action.sql) for w in writes))
-    filtered = {
-        c for w in writes for c, edges in w.reported.fields.items() if _contain(edges, _FILTERED)
+    changed = {
+        column
+        for w in writes
+        for column in projections.changed(w.action.sql)
+        if not w.is_known(column)
     }
-    unseen = {
-        c for w in writes for c, edges in w.reported.fields.items() if _contain(edges, _SUBQUERY)
-    }
+    hidden = [(c, e) for w in writes for c, e in w.reported.fields.items() if not w.is_known(c)]
+    filtered = {column for column, edges in hidden if _contain(edges, _FILTERED)}
+    unseen = {column for column, edges in hidden if _contain(edges, _SUBQUERY)}
     for column in columns:
         if column.lower() in changed:
             message = (
@@ -122,7 +170,7 @@ def _hidden(
         if column in unseen:
             message = f"{name}: column {column} is made of a scalar subquery too, {_UNSEEN}"
             yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name, column)
-    if any(_contain(write.reported.dataset, _SUBQUERY) for write in writes):
+    if any(_contain(w.reported.dataset, _SUBQUERY) for w in writes if not w.is_known()):
         message = f"{name}: rows were chosen by a scalar subquery, {_UNSEEN}"
         yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name)
 
@@ -155,11 +203,29 @@ _MADE_OF = {
     "rdd": "rows of an RDD or of createDataFrame",
     "local": "rows that stood in the job itself",
     "range": "numbers of range()",
+    "python": "the result of Python that was given no column",
+    "grouping_id": "the number of a grouping set, as grouping_id() gives it",
+    "unpivot": "the name of a column that was unpivoted",
 }
+_METADATA = "metadata of what was read, such as the path of a file"
+_OLDER = "a value that the output itself had before"
+_LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
 def _observed(column: str, write: ColumnWrite) -> str:
     """Describe what a column was observed to be made of, if that is no column."""
+    found: list[str] = []
+    for plan in write.planned:
+        if column in plan.incomplete:
+            found.append(_LOST)
+        elif edges := plan.lineage.fields.get(column):  # none of them are left
+            of_files = all(source.field.startswith("_") for source in edges)
+            found.append(_METADATA if of_files else _OLDER)
+        else:
+            known_reasons = sorted(plan.made_of.get(column, ()))
+            found += [_MADE_OF[reason] for reason in known_reasons]
+    if found:
+        return " and ".join(dict.fromkeys(found))
     for untraced in write.untraced:
         known = untraced.columns.get(column)
         if known is not None and known.complete and not known.sources:

@@ -31,10 +31,15 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
+    from airflow_provider_sparklineage.lineage.application.write_plans import (
+        WritePlan,
+        WritePlanThen,
+    )
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _NOTHING_UNTRACED: Timeline[UntracedColumns] = Timeline(())
+_NO_PLANS: Timeline[WritePlanThen] = Timeline(())
 
 
 class Ledger:
@@ -54,11 +59,13 @@ class Ledger:
         observed: ObservedAccesses = NOTHING_OBSERVED,
         untraced: Timeline[UntracedColumns] = _NOTHING_UNTRACED,
         tables: frozenset[str] = frozenset(),
+        plans: Timeline[WritePlanThen] = _NO_PLANS,
     ) -> None:
         self._dataset = dataset
         self.tables = tables
         self.observed = observed
         self._untraced = untraced
+        self._plans = plans
         self._reported: ReportedWrites | None = None  # of most datasets there are only reads
         self._grades: dict[Side, Grade] = {}
         self._locations: dict[Side, set[str] | None] = {}
@@ -126,6 +133,12 @@ class Ledger:
     def untraced_columns(self, action: Action) -> tuple[UntracedColumns, ...]:
         """Give what was observed of the columns that an action wrote and the listener lost."""
         return tuple(self._untraced.during(action.started, action.ended))
+
+    def plans(self, action: Action) -> tuple[WritePlan, ...]:
+        """Give the plans of what an action wrote: not those of the next write, at its end."""
+        found = self._plans.during(action.started, action.ended)
+        within = [then for then in found if then.is_within(action.started, action.ended)]
+        return tuple(then.plan for then in within or found)
 
     # --- entering ---
 
@@ -207,12 +220,13 @@ class Ledgers:
         ledger = self._of.get(dataset)
         if ledger is None:
             seen = self._observations
-            untraced = seen.untraced_columns.get(dataset)
+            untraced, plans = seen.untraced_columns.get(dataset), seen.plans.get(dataset)
             reads, writes = seen.reads.get(dataset, ()), seen.writes.get(dataset, ())
             ledger = self._of[dataset] = Ledger(
                 dataset,
                 ObservedAccesses(reads, writes) if reads or writes else NOTHING_OBSERVED,
                 Timeline(untraced) if untraced else _NOTHING_UNTRACED,
                 seen.tables.get(dataset, frozenset()),
+                Timeline((p.started, p.ended, p) for p in plans) if plans else _NO_PLANS,
             )
         return ledger

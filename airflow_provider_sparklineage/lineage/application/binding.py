@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.lineage.application.untraced_columns import (
     bound_columns,
     call,
 )
+from airflow_provider_sparklineage.lineage.application.write_plans import WritePlanThen, bound_plan
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.truncation import truncated
@@ -75,6 +76,8 @@ class Observations:
         default_factory=dict
     )
     """By the dataset written; with the times between which the query ran."""
+    plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
+    """By the dataset written."""
 
 
 def bind(
@@ -101,6 +104,7 @@ def bind(
             at = timestamp(write.time) if write.time is not None else None
             binding.add_write(write, at or span[0], at or span[1])
         binding.add_untraced_columns(record, *span)
+        binding.add_plan(record, *span)
     tables = binding.index.tables
     return Observations(
         {name: tuple(binding.reads[name]) for name in sorted(binding.reads)},
@@ -109,6 +113,7 @@ def bind(
         tuple(functions),
         {name: frozenset(tables[name]) for name in sorted(tables)},
         {name: tuple(binding.untraced_columns[name]) for name in sorted(binding.untraced_columns)},
+        {name: tuple(binding.plans[name]) for name in sorted(binding.plans)},
     )
 
 
@@ -127,6 +132,7 @@ class _Binding:
         self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
         self.untraced_columns: dict[DatasetName, list[UntracedColumnsThen]] = defaultdict(list)
+        self.plans: dict[DatasetName, list[WritePlanThen]] = defaultdict(list)
 
     def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
         filters = (*read.partition_filters, *read.data_filters, *read.pushed_filters)
@@ -208,6 +214,16 @@ class _Binding:
             find = self.index.find_relation
             untraced = bound_columns(record.lost_columns, record.python_udfs, find)
             self.untraced_columns[written].append((started, ended, untraced))
+
+    def add_plan(self, record: ObservationRecord, started: datetime, ended: datetime) -> None:
+        if record.command is None or record.failed:
+            return
+        target = record.command.target
+        written = self.index.find(target.path, target.table)
+        if written is not None:
+            plan = bound_plan(record.command, written, self.index.find_relation)
+            if plan is not None:
+                self.plans[written].append(WritePlanThen(started, ended, plan))
 
     def _partitions_of(
         self, layouts: Iterable[Layout], dataset: DatasetName

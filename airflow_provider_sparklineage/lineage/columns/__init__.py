@@ -7,6 +7,8 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 :mod:`.edges`         the values, and their union
 :mod:`.decoding`      every form in which listeners report them, 1.12 to 1.53
 :mod:`.recovery`      what they lost, and the observer saw
+:mod:`.plans`         column lineage out of Spark's own plan of a write
+:mod:`.correction`    what is reported, corrected by the plan
 :mod:`.reported`      all of these for one write
 :mod:`.composition`   A→tmp and tmp→B give A→B
 :mod:`.descriptions`  the SQL of the two, as one text

@@ -9,16 +9,18 @@ import msgspec
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.canonical_names import input_names
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.columns.correction import corrected
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import Column
+    from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
@@ -47,11 +49,13 @@ class ReportedColumns:
         action: Action,
         output: ActionDataset,
         untraced: Iterable[UntracedColumns],
+        planned: Collection[PlannedColumns] = (),
         budget: Budget = UNLIMITED,
     ) -> ColumnLineage:
         """Give the column lineage of one write.
 
         :param untraced: what was observed of columns that the listener does not know
+        :param planned: what Spark's own plan of the write says
         :raise UnreadableColumnsError: if the facet cannot be read
         :raise SpentError: if there is no time left, or the facet was not kept
         """
@@ -69,8 +73,10 @@ class ReportedColumns:
                 f"{error}."
             )
             raise UnreadableColumnsError(msg) from error
-        recovered = columns.recovered(reported, untraced)
-        real = columns.metadata_columns_removed(recovered, self._has_column)
+        found = columns.recovered(reported, untraced)
+        if planned:
+            found = corrected(reported, planned)
+        real = columns.metadata_columns_removed(found, self._has_column)
         return columns.unsure_identities(real, is_database)
 
     def _has_column(self, column: Column) -> bool:

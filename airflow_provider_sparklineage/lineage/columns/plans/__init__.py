@@ -1,0 +1,30 @@
+"""Column lineage out of Spark's own plan of a write, with the listener's types and subtypes.
+
+The listener builds its column lineage of the optimised plan, in which some columns are lost, and
+reports some writes without any. Here it is built of the analysed plan, which the observer records
+as Spark writes it (``TreeNode.toJSON``): the columns of what is read have expression ids, operators
+and expressions refer to them, and the written columns are followed down by these ids.
+
+====================  ============================================================================
+:mod:`.trees`         JSON as trees: nodes, children, conditions
+:mod:`.values`        what a column is made of while it is followed
+:mod:`.expressions`   what an expression makes of its operands; :mod:`.texts` writes it for people
+:mod:`.relations`     the columns of an operator, and what chooses rows
+:mod:`.operators`     what an operator makes of the relations below it, with :mod:`.many_rows`
+:mod:`.walk`          all operators of a plan, and its subqueries
+:mod:`.commands`      what a command writes: queries, MERGE, UPDATE and DELETE
+====================  ============================================================================
+
+What cannot be followed is not guessed: the column is incomplete, and is reported as such. Only of
+functions of full rows (``mapInPandas``) every column is given from every column, as a guess.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_sparklineage.lineage.columns.plans.commands import (
+    PlannedColumns,
+    UnreadablePlanError,
+    planned_columns,
+)
+
+__all__ = ["PlannedColumns", "UnreadablePlanError", "planned_columns"]

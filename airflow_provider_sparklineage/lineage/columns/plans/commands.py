@@ -1,0 +1,263 @@
+"""What a command writes: which columns of its target are made of what.
+
+Most commands write the output of a query, column by column in its order. MERGE, UPDATE and DELETE
+change rows: columns that they leave as they are have no lineage of this write, and what chooses
+rows for a change is CONDITIONAL to the columns that it sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Edges,
+    Transformation,
+)
+from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES
+from airflow_provider_sparklineage.lineage.columns.plans.relations import Choice, Relation, joined
+from airflow_provider_sparklineage.lineage.columns.plans.trees import (
+    attributes,
+    children,
+    expression_id,
+    is_tree,
+    kind,
+    parts,
+    subtree,
+    trees,
+)
+from airflow_provider_sparklineage.lineage.columns.plans.values import (
+    FILTER,
+    JOIN,
+    NOTHING,
+    SORT,
+    UNKNOWN,
+    Value,
+    chosen_for,
+    through,
+    together,
+    unite,
+    ways,
+)
+from airflow_provider_sparklineage.lineage.columns.plans.walk import Walk
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.lineage.application.write_plans import WritePlan
+    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
+
+
+@dataclass(frozen=True)
+class PlannedColumns:
+    """The column lineage of a write as its plan has it.
+
+    :param incomplete: columns that have sources which could not be followed
+    :param is_whole: whether all that chooses rows is known
+    :param made_of: columns without sources -> what they are made of instead; nothing for those
+        that a MERGE, UPDATE or DELETE leaves as they are
+    :param guesses: columns that were given by a function of whole rows -> its name
+    """
+
+    lineage: ColumnLineage = field(default_factory=ColumnLineage)
+    incomplete: frozenset[str] = frozenset()
+    is_whole: bool = True
+    made_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    guesses: Mapping[str, str] = field(default_factory=dict)
+
+
+class UnreadablePlanError(Exception):
+    """Raised when a plan is none; the message is a sentence."""
+
+
+_ROW_COMMANDS = frozenset({"ReplaceData", "WriteDelta"})
+"""Of tables whose rows are rewritten with the changes."""
+_MERGE_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
+
+
+# A plan is read without a schema, as each operator has its own.
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def planned_columns(write: WritePlan, budget: Budget = UNLIMITED) -> PlannedColumns:
+    """Give the column lineage of a write.
+
+    :raise UnreadablePlanError: if its plan is none
+    :raise SpentError: if there is no time left
+    """
+    try:
+        tree = msgspec.json.decode(write.plan)
+        if not is_tree(tree):
+            return PlannedColumns(is_whole=False)
+        return _Command(write, budget).columns(tree)
+    except _DAMAGED as error:
+        msg = f"The plan of a write to {write.target} cannot be read: {error}."
+        raise UnreadablePlanError(msg) from error
+
+
+class _Command:
+    """One command on its way to columns."""
+
+    def __init__(self, write: WritePlan, budget: Budget) -> None:
+        self._write = write
+        self._walk = Walk(
+            {number: of for of, ids in write.relations if of is not None for number in ids},
+            write.target,
+            budget,
+        )
+
+    def columns(self, tree: Tree) -> PlannedColumns:
+        root = tree[0]
+        name = kind(root)
+        if name == "MergeIntoCommand":
+            return self._merged(root)
+        if name in ("UpdateCommand", "UpdateTable"):
+            return self._updated(root)
+        if name.startswith("Delete"):
+            return self._deleted(tree)
+        relation, choice = self._walk.relation(self._query(tree))
+        for partition in trees(root.get("partitionColumns")):
+            number = expression_id(partition[0])
+            if number in relation.known:  # Spark sorts what it writes to partitions
+                unite(choice.sources, through(SORT, relation.known[number].sources))
+        if name in _ROW_COMMANDS:
+            return self._made(self._changed_rows(root, relation), choice)
+        return self._made(self._by_name(relation), choice)
+
+    def _query(self, tree: Tree) -> Tree:
+        """Give the query of a command; the plan itself if it is none."""
+        query = tree[0].get("query")
+        if is_tree(query):
+            return query  # type: ignore[return-value]
+        if isinstance(query, int):
+            below = children(tree)[0]
+            return subtree(tree, below[query])
+        return tree
+
+    def _changed_rows(self, root: Node, relation: Relation) -> dict[str, Value]:
+        """Give the columns of the table; others of the query are the writer's own."""
+        [table] = trees(root.get("table"))
+        values = {name: relation.find(number) for number, name in relation.order}
+        return {
+            name: self._walk.without_kept(name, values.get(name, NOTHING))
+            for _, name in attributes(table[0].get("output"))
+        }
+
+    def _by_name(self, relation: Relation) -> dict[str, Value]:
+        """Give the target's columns; of another number they are found by name."""
+        values = relation.values()
+        targets = self._write.columns
+        names = [name for _, name in relation.order]
+        if not targets:
+            return dict(zip(names, values, strict=True))
+        if len(targets) == len(values):
+            return dict(zip(targets, values, strict=True))
+        found = dict(zip(names, values, strict=True))
+        return {name: found.get(name, UNKNOWN) for name in targets}
+
+    # --- commands that change rows, and have no query ---
+
+    def _sides(self, *plans: object) -> tuple[Relation, Choice]:
+        """Give all that expressions of a command may refer to."""
+        relation, choice = Relation(), Choice()
+        for plan in plans:
+            if not is_tree(plan):
+                choice.is_whole = False
+                continue
+            found, chosen = self._walk.relation(plan)  # type: ignore[arg-type]
+            relation = joined(relation, found)
+            unite(choice.sources, chosen.sources)
+            choice.is_whole = choice.is_whole and chosen.is_whole
+        return relation, choice
+
+    def _condition(self, root: Node, relation: Relation, choice: Choice) -> Value:
+        """Give what the command's condition depends on."""
+        found = [
+            self._walk.of(tree, relation.find, choice.sources)
+            for tree in trees(root.get("condition"))
+        ]
+        return together(found) if found else NOTHING
+
+    def _merged(self, root: Node) -> PlannedColumns:
+        target, _ = self._sides(root.get("target"))
+        relation, choice = self._sides(root.get("target"), root.get("source"))
+        on = self._condition(root, relation, choice)
+        unite(choice.sources, through(JOIN, on.sources))
+        choice.is_whole = choice.is_whole and on.is_whole
+        columns = self._write.columns or [name for _, name in target.order]
+        values: dict[str, list[Value]] = {column: [NOTHING] for column in columns}
+        for clauses in _MERGE_CLAUSES:
+            for clause in trees(root.get(clauses)):
+                condition, [actions] = parts(clause, "actions")
+                for action in actions:
+                    column = self._target_column(action[0])
+                    value = self._walk.changed(column, action, condition, relation)
+                    values.setdefault(column, []).append(self._walk.without_kept(column, value))
+        return self._made({column: together(found) for column, found in values.items()}, choice)
+
+    def _target_column(self, action: Node) -> str:
+        """Give the column that an action of a MERGE sets, or sets a field of."""
+        name = str(action.get("targetColNameParts", ""))[1:-1]
+        return name if name in self._write.columns else name.partition(", ")[0]
+
+    def _updated(self, root: Node) -> PlannedColumns:
+        relation, choice = self._sides(root.get("target", root.get("table")))
+        chosen = self._condition(root, relation, choice)
+        values = {}
+        expressions = list(trees(root.get("updateExpressions")))
+        for (_, column), tree in zip(relation.order, expressions, strict=False):
+            value = self._walk.without_kept(column, self._walk.value(tree, relation))
+            is_set = value.sources or value.made_of
+            values[column] = chosen_for(value, chosen) if is_set else value
+        choice.is_whole = choice.is_whole and bool(expressions)
+        return self._made(values, choice)
+
+    def _deleted(self, tree: Tree) -> PlannedColumns:
+        root = tree[0]
+        target = root.get("target", root.get("table"))
+        if isinstance(target, int):
+            target = subtree(tree, children(tree)[0][target])
+        relation, choice = self._sides(target)
+        value = self._condition(root, relation, choice)
+        unite(choice.sources, through(FILTER, value.sources))
+        choice.is_whole = choice.is_whole and value.is_whole
+        return self._made({column: NOTHING for _, column in relation.order}, choice)
+
+    # --- the result ---
+
+    def _made(self, columns: Mapping[str, Value], choice: Choice) -> PlannedColumns:
+        known: dict[int, Edges] = {}
+        fields = {}
+        for name, value in columns.items():
+            edges = known.get(id(value))
+            if edges is None:
+                edges = known[id(value)] = self._edges(value.sources, value.text)
+            if edges:
+                fields[name] = edges
+        rows = self._edges(choice.sources, "")
+        return PlannedColumns(
+            ColumnLineage(fields, rows),
+            frozenset(name for name, value in columns.items() if not value.is_whole),
+            choice.is_whole,
+            {n: v.made_of for n, v in columns.items() if v.is_whole and not v.sources},
+            {name: value.guess for name, value in columns.items() if value.guess},
+        )
+
+    def _edges(
+        self, sources: Mapping[int, int], text: str
+    ) -> dict[Column, tuple[Transformation, ...]]:
+        return {
+            self._walk.column(source): tuple(_described(way, text) for way in ways(bits))
+            for source, bits in sorted(sources.items())
+        }
+
+
+def _described(way: Transformation, text: str) -> Transformation:
+    if way.subtype == "IDENTITY" or way.subtype in ROW_SUBTYPES:
+        return way
+    return way._replace(description=text)

@@ -1,0 +1,260 @@
+"""What an expression of a plan is made of, from its columns upwards.
+
+A function makes a TRANSFORMATION of all its arguments, an aggregate an AGGREGATION; what only
+chooses among values is CONDITIONAL, and what a window is partitioned and ordered by is WINDOW, as
+the listener has it. A subquery is a plan of its own: its column is a source of the value, and what
+chooses its rows is with the one column that is made of it, and not with all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.lineage.columns.plans import texts
+from airflow_provider_sparklineage.lineage.columns.plans.trees import (
+    arity,
+    expression_id,
+    is_tree,
+    kind,
+    trees,
+)
+from airflow_provider_sparklineage.lineage.columns.plans.values import (
+    AGGREGATION,
+    CONDITIONAL,
+    IDENTITY,
+    JOIN,
+    MASKING,
+    NOTHING,
+    TRANSFORMATION,
+    UNKNOWN,
+    WINDOW,
+    Sources,
+    Value,
+    through,
+    together,
+    unite,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
+    from airflow_provider_sparklineage.model.budget import Budget
+
+    Find = Callable[[int], Value]
+    Operands = list[Value]
+    Subquery = Callable[[Tree, Find], tuple[list[Value], Sources, bool]]
+
+_MASKING = frozenset(
+    {
+        *("Crc32", "HiveHash", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64", "Count", "Mask"),
+    }
+)
+# Their arguments are those of the window, and say nothing of the value.
+_RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "RowNumber", "CumeDist", "NTile"})
+_RANDOM = frozenset({"Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle"})
+_PYTHON = frozenset({"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"})
+_ATTRIBUTES = ("AttributeReference", "OuterReference", "LateralColumnAliasReference")
+_SAME = frozenset(
+    {
+        *("Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"),
+        *("NormalizeNaNAndZero", "CommonExpressionDef", "TempResolvedColumn", "UpCast"),
+        *(
+            "SortOrder",
+            "DeltaMergeAction",
+            "PromotePrecision",
+            "CharVarcharFieldReadSideCheck",
+            "Empty2Null",
+        ),
+    }
+)
+"""Expressions of one operand that leave it as it is."""
+_COMMON = -1
+"""The number of a source that stands for a common expression, until it is known."""
+
+
+class Expressions:
+    """Follows expressions; what depends on the plan around them is asked for.
+
+    :param subquery: gives of a subquery's plan the values of its columns, what chooses its rows,
+        and whether that is all
+    """
+
+    def __init__(self, subquery: Subquery, budget: Budget) -> None:
+        self._subquery = subquery
+        self._budget = budget
+
+    def value(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
+        """Give what an expression is made of.
+
+        :param find: gives the value of an attribute
+        :param chosen_by: where the expression chooses rows: what EXISTS and IN choose them by is
+            added to it, as Spark joins with such a subquery
+        """
+        operands: Operands = []
+        labels: list[str] = []
+        for at in range(len(tree) - 1, -1, -1):
+            node = tree[at]
+            number = min(arity(node), len(operands))
+            below = [operands.pop() for _ in range(number)]
+            named = [labels.pop() for _ in range(number)]
+            self._budget.work(1 + sum(len(value.sources) for value in below))
+            if below and _is_same(node, tree[at + 1]):
+                operands.append(below[0])
+                labels.append(named[0])
+                continue
+            made = self._made(node, below, find, chosen_by)
+            if kind(node) in _ATTRIBUTES:
+                operands.append(made)
+                labels.append(made.text or texts.label(node, named))
+            else:
+                labels.append(texts.label(node, named))
+                operands.append(made._replace(text=labels[-1]))
+        return operands[-1] if operands else UNKNOWN
+
+    def _made(self, node: Node, below: Operands, find: Find, chosen_by: Sources | None) -> Value:
+        name = kind(node)
+        if name in _ATTRIBUTES:
+            return _attribute(node, find)
+        if name in ("Exists", "InSubquery"):
+            rows = self._of_rows(name, node, below, find)
+            if chosen_by is None:
+                return rows
+            unite(chosen_by, rows.sources)
+            return NOTHING._replace(is_whole=rows.is_whole)
+        if is_tree(node.get("plan")):
+            return self._of_subquery(name, node, find)
+        return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
+
+    def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
+        """Give the column of a scalar subquery; of a list or a table, all of its columns."""
+        columns, rows, is_whole = self._subquery(node["plan"], find)
+        value = together(columns[:1] if name == "ScalarSubquery" else columns)
+        if name == "ListQuery":
+            value = value.by(JOIN)
+        sources = dict(value.sources)
+        unite(sources, rows)
+        return value._replace(sources=sources, is_whole=value.is_whole and is_whole)
+
+    def _of_rows(self, name: str, node: Node, below: Operands, find: Find) -> Value:
+        """Give what EXISTS or IN depends on: the rows that there are, and what is compared."""
+        if name == "Exists":
+            _, rows, is_whole = self._subquery(node["plan"], find)
+            return Value(rows, is_whole)
+        *compared, query = below
+        sources = through(JOIN, together(compared).sources)
+        unite(sources, query.sources)
+        return Value(sources, all(value.is_whole for value in below))
+
+
+def _attribute(node: Node, find: Find) -> Value:
+    if kind(node) == "OuterReference":
+        inner = next(trees(node.get("e") or node.get("name")), None)
+        node = inner[0] if inner else node
+    number = expression_id(node)
+    return UNKNOWN if number is None else find(number)
+
+
+def _is_same(node: Node, first: Node) -> bool:
+    """Whether an expression leaves its operand as it is."""
+    if kind(node) == "Cast":
+        return "dataType" in first and first["dataType"] == node.get("dataType")
+    return kind(node) in _SAME
+
+
+def _function(name: str, below: Operands) -> Value:
+    if name == "CommonExpressionRef":
+        return Value({_COMMON: IDENTITY})
+    if not below:
+        literal = name in ("Literal", "TypedNullLiteral")
+        made_of = "literal" if literal else "python" if name in _PYTHON else "function"
+        return Value({}, made_of=frozenset({made_of}))
+    value = together(below)
+    step = TRANSFORMATION << MASKING if name in _MASKING else TRANSFORMATION
+    return value.by(step)._replace(made_of=_made_of(name, value))
+
+
+def _made_of(name: str, operands: Value) -> frozenset[str]:
+    made_of = operands.made_of
+    if name == "Count" and made_of == {"literal"}:
+        return frozenset({"count"})
+    if name in _RANDOM:
+        return frozenset({"function"})
+    if name in _PYTHON:
+        return made_of if operands.sources else frozenset({"python"})
+    return made_of if len(made_of) == 1 else made_of - {"literal"}  # the rest says more
+
+
+# --- expressions that do not treat all of their operands in one way ---------------------------
+
+
+def _case(below: Operands) -> Value:
+    """Conditions and values take turns; an ELSE is the last one."""
+    pairs = len(below) // 2 * 2
+    chosen = [value.by(CONDITIONAL) for value in below[:pairs:2]]
+    values = [*below[1:pairs:2], *below[pairs:]]
+    return _chosen(chosen, values)
+
+
+def _if(below: Operands) -> Value:
+    if below[1] == below[2] and not below[1].text:
+        return below[1]  # as UPDATE writes it of a column that keeps its value
+    return _chosen([below[0].by(CONDITIONAL)], below[1:])
+
+
+def _coalesce(below: Operands) -> Value:
+    return _chosen([value.by(CONDITIONAL) for value in below], below)
+
+
+def _chosen(conditions: Operands, values: Operands) -> Value:
+    united = together(values).by(TRANSFORMATION)
+    found = together([united, *conditions])
+    return found._replace(made_of=united.made_of)
+
+
+def _aggregate(below: Operands) -> Value:
+    """Take the function; a second operand is the FILTER clause."""
+    function, *conditions = below
+    found = together([function.by(AGGREGATION), *(v.by(CONDITIONAL) for v in conditions)])
+    return found._replace(made_of=function.made_of)
+
+
+def _pivot_first(below: Operands) -> Value:
+    chosen, *values = below
+    return _chosen([chosen.by(CONDITIONAL)], values)
+
+
+def _window(below: Operands) -> Value:
+    function, spec = below
+    found = together([function.by(TRANSFORMATION), spec.by(WINDOW)])
+    return found._replace(made_of=function.made_of)
+
+
+def _rank(_: Operands) -> Value:
+    return Value({}, made_of=frozenset({"function"}))
+
+
+def _with(below: Operands) -> Value:
+    """Put the common expressions into the one that refers to them, by no number that is given."""
+    value, *common = below
+    bits = value.sources.get(_COMMON, 0)
+    sources = {source: way for source, way in value.sources.items() if source != _COMMON}
+    for at in range(bits.bit_length()):
+        if bits >> at & 1:
+            for definition in common:
+                unite(sources, through(1 << at, definition.sources))
+    is_whole = all(v.is_whole for v in below)
+    made_of = value.made_of.union(*(definition.made_of for definition in common))
+    return value._replace(sources=sources, is_whole=is_whole, made_of=made_of)
+
+
+_CHOICES: Mapping[str, Callable[[Operands], Value]] = {
+    "CaseWhen": _case,
+    "If": _if,
+    "Coalesce": _coalesce,
+    "AggregateExpression": _aggregate,
+    "PivotFirst": _pivot_first,
+    "WindowExpression": _window,
+    "With": _with,
+    **dict.fromkeys(_RANKS, _rank),
+}

@@ -1,0 +1,194 @@
+"""Plans that are deep, wide, damaged or not known: followed in bounds, and never guessed."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from airflow_provider_sparklineage.lineage.columns.plans import (
+    UnreadablePlanError,
+    planned_columns,
+)
+from airflow_provider_sparklineage.lineage.columns.plans.trees import children, conjuncts, kind
+from airflow_provider_sparklineage.model.budget import Budget, SpentError
+from tests.budgets import lasting
+from tests.unit.lineage.plans.plans import described, write_plan
+
+
+def node(kind, arity=0, /, **fields):
+    return {"class": f"org.apache.spark.sql.{kind}", "num-children": arity, **fields}
+
+
+def attribute(number, name):
+    return node("AttributeReference", name=name, dataType="long", exprId={"id": number})
+
+
+def alias(number, name, *expression):
+    return [node("Alias", 1, name=name, exprId={"id": number}), *expression]
+
+
+def orders(*names, start=0):
+    """Read columns of a table; the first one makes it the orders."""
+    columns = [[attribute(start + at, name)] for at, name in enumerate(("order_id", *names))]
+    return node("LogicalRelation", output=columns)
+
+
+def project(*columns):
+    return node("Project", 1, projectList=list(columns))
+
+
+ID = attribute(0, "order_id")
+
+
+def of(*plan, columns=()):
+    return described(planned_columns(write_plan(list(plan), *columns)))
+
+
+def test_a_plan_of_ten_thousand_operators_is_followed():
+    step = alias(0, "order_id", node("Add", 2), ID, node("Literal", value="1", dataType="long"))
+    plan = [project(step) for _ in range(10_000)]
+    assert of(*plan, orders()) == "order_id <- orders.order_id TRANSFORMATION"
+
+
+def test_an_expression_of_ten_thousand_operands_is_followed():
+    terms = [node("Add", 2) for _ in range(10_000)] + [ID] * 10_001
+    assert of(project(alias(9, "all", *terms)), orders()) == "all <- orders.order_id TRANSFORMATION"
+
+
+def test_a_condition_of_ten_thousand_parts_is_split():
+    tree = [node("And", 2) for _ in range(10_000)] + [ID] * 10_001
+    assert conjuncts(tree) == [[ID]] * 10_001
+
+
+def test_a_thousand_joins_are_followed():
+    count = 1000
+    joins = [node("Join", 2, joinType="Inner") for _ in range(count)]
+    leaves = [orders("a", "b", start=at * 3) for at in range(count + 1)]
+    columns = project([attribute(0, "order_id")], [attribute(count * 3 + 2, "b")])
+    assert (
+        of(columns, *joins, *leaves)
+        == "order_id <- orders.order_id IDENTITY\nb <- orders.b IDENTITY"
+    )
+
+
+@pytest.mark.parametrize("looks", range(3))
+def test_following_ends_when_the_time_is_up(looks):
+    plan = [project([ID]) for _ in range(5000)]
+    with pytest.raises(SpentError):
+        planned_columns(write_plan([*plan, orders()]), lasting(looks))
+
+
+def test_without_time_nothing_is_followed():
+    with pytest.raises(SpentError):
+        planned_columns(write_plan([project([ID])] * 1000 + [orders()]), Budget(lambda: 0))
+
+
+def test_what_is_not_known_hands_on_its_columns_and_may_choose_rows():
+    assert of(node("SomethingNew", 1), orders()) == (
+        "order_id <- orders.order_id IDENTITY\n* is not all known"
+    )
+
+
+def test_a_column_that_nothing_explains_is_not_known():
+    new = node("SomethingNew", 1, output=[[ID], [attribute(7, "made")]])
+    assert of(project([ID], alias(8, "x", attribute(7, "made"))), new, orders()) == (
+        "order_id <- orders.order_id IDENTITY\nx is not all known\n* is not all known"
+    )
+
+
+def test_a_relation_that_is_no_dataset_leaves_its_columns_unknown():
+    plan = write_plan([orders()])
+    unbound = plan._replace(relations=((None, (0,)),))
+    assert described(planned_columns(unbound)) == "order_id is not all known"
+
+
+def test_an_expression_that_is_not_known_is_made_of_its_operands():
+    made = alias(9, "x", node("SomethingNew", 2), ID, ID)
+    assert of(project(made), orders()) == "x <- orders.order_id TRANSFORMATION"
+
+
+def test_a_list_that_spark_does_not_write_is_not_taken_for_an_empty_one():
+    aggregate = node("Aggregate", 1, groupingExpressions=None, aggregateExpressions=[[ID]])
+    assert of(aggregate, orders()) == ("order_id <- orders.order_id IDENTITY\n* is not all known")
+
+
+def test_columns_have_the_names_of_the_target():
+    plan = project([attribute(1, "a")], [ID])
+    assert of(plan, orders("a"), columns=("x", "y")) == (
+        "x <- orders.a IDENTITY\ny <- orders.order_id IDENTITY"
+    )
+
+
+def test_columns_of_another_number_are_found_by_name_or_not_known():
+    assert of(project([ID]), orders(), columns=("order_id", "more")) == (
+        "order_id <- orders.order_id IDENTITY\nmore is not all known"
+    )
+
+
+def test_what_is_written_to_partitions_is_sorted_by_them():
+    command = node("InsertIntoHadoopFsRelationCommand", 1, query=0, partitionColumns=[[ID]])
+    assert of(command, orders()) == (
+        "order_id <- orders.order_id IDENTITY\n* <- orders.order_id SORT"
+    )
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        [node("Project", 1)],
+        [node("Join", 2), orders()],
+        [orders(), orders()],
+        [node("Generate", 1, generator=5), orders(), orders()],
+    ],
+    ids=["no child", "one child of two", "two roots", "more than a tree"],
+)
+def test_what_is_no_tree_is_reported(plan):
+    with pytest.raises(UnreadablePlanError, match="The plan of a write to target cannot be read"):
+        of(*plan)
+
+
+@pytest.mark.parametrize("plan", [[], {}, 1, "x", [1], [[]], [{"class": 1}]])
+def test_other_json_says_nothing(plan):
+    assert described(planned_columns(write_plan(plan))) == "* is not all known"
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[" * 100_000, b"\xff"])
+def test_what_is_no_json_is_reported(damage):
+    plan = write_plan([])._replace(compressed=zlib.compress(damage))
+    with pytest.raises(UnreadablePlanError):
+        planned_columns(plan)
+
+
+FIELDS = (
+    *("projectList", "condition", "groupingExpressions", "aggregateExpressions", "order"),
+    *("windowExpressions", "generator", "generatorOutput", "projections", "output", "keys"),
+    *("query", "plan", "exprId", "children", "matchedInstructions", "matchedClauses", "right"),
+)
+KINDS = (
+    *("Project", "Aggregate", "Filter", "Join", "LateralJoin", "Sort", "Window", "Generate"),
+    *("Expand", "Union", "Except", "Deduplicate", "MergeRows", "CTERelationRef", "WithCTE"),
+    *("MergeIntoCommand", "UpdateCommand", "DeleteCommand", "MapInPandas"),
+)
+DAMAGED = (
+    *(1, "x", [], {}, [[]], [1], [[[1]]], [[node("If")]], [[node("WindowExpression")]]),
+    *([node("CaseWhen", 1), ID], [[node("InSubquery")]], [[node("Exists", plan=[{}])]]),
+    *([[node("ScalarSubquery", plan=[{}])]], [[node("AggregateExpression")]]),
+)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_damaged_fields_are_no_columns_and_no_other_error(name):
+    for damaged in DAMAGED:
+        for field in FIELDS:
+            plan = [node(name, 1, **{field: damaged}), orders()]
+            try:
+                described(planned_columns(write_plan(plan)))
+            except UnreadablePlanError:
+                continue
+
+
+def test_children_stand_after_their_parent():
+    tree = [node("Join", 2), node("Filter", 1), orders(), orders()]
+    assert children(tree) == [[1, 3], [2], [], []]
+    assert kind(tree[0]) == "Join"
