@@ -136,6 +136,12 @@ class _Binding:
 
     def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
         filters = (*read.partition_filters, *read.data_filters, *read.pushed_filters)
+        if read.inference:
+            nothing = Scope(partitions=frozenset())
+            for holding in self.index.holding(read.roots):
+                access = Access(holding, Side.READ, started, ended, nothing, grade=Grade.OBSERVED)
+                self.reads[holding].append(access)
+            return
         if read.layouts is None:
             for root in read.roots or [""]:
                 dataset = self.index.find(root, read.table)
@@ -152,7 +158,7 @@ class _Binding:
                         )
                     )
             return
-        unrestricted = not read.partition_filters and not read.pushed_filters
+        unrestricted = not (read.partition_filters or read.pushed_filters or read.chosen)
         roots = {plain(root) for root in read.roots}
         for dataset, layouts in self._by_dataset(at_roots(read, self._locator), read.table).items():
             bases = {plain(layout.base) for layout in layouts}

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.application.observed_folders import v
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from airflow_provider_sparklineage.model.locations import Locator
 
@@ -58,7 +58,7 @@ class DatasetIndex:
         """
         location = self._locator.locate(path)
         if location is not None and looks_like_file(location.folder.name):
-            if self._is_inside(location.folder):
+            if self._above(location.folder) is not None:
                 return self._known(location.dataset, None)
             if location.folder.name.rpartition("/")[2].startswith("part-"):  # one of Spark's files
                 location = self._locator.locate(path.rpartition("/")[0])
@@ -92,8 +92,8 @@ class DatasetIndex:
         location = self._locator.locate(path)
         named = location.dataset if location else None
         found = self._known(named, table)
-        # Inferring a schema reads single files of a dataset by their own names.
-        if found is None and (location is None or not self._is_inside(location.folder)):
+        # A single file of a dataset may be read by its own name.
+        if found is None and (location is None or self._above(location.folder) is None):
             self.unmatched.add(str(named) if named else table or path)
         return found
 
@@ -109,9 +109,22 @@ class DatasetIndex:
                 return next(iter(candidates))
         return None
 
-    def _is_inside(self, folder: DatasetName) -> bool:
+    def holding(self, files: Iterable[str]) -> set[DatasetName]:
+        """Find the datasets that files are, or are in; of those in none nothing is noted."""
+        found, others = set(), {}
+        for file in files:
+            location = self._locator.locate(file)
+            if location is not None and location.dataset in self._names:
+                found.add(location.dataset)
+            elif location is not None:
+                others[location.folder.name.rpartition("/")[0]] = location.folder
+        return found | {above for one in others.values() if (above := self._above(one))}
+
+    def _above(self, folder: DatasetName) -> DatasetName | None:
+        """Find the dataset that a folder or file is in."""
         while above := folder.name.rpartition("/")[0]:
             folder = DatasetName(folder.namespace, above)
-            if self._locator.locate_name(folder).dataset in self._names:
-                return True
-        return False
+            dataset = self._locator.locate_name(folder).dataset
+            if dataset in self._names:
+                return dataset
+        return None

@@ -69,6 +69,8 @@ class ReadRecord(msgspec.Struct, frozen=True):
     """Only in the first read of each relation."""
     planned: bool = False
     """Whether the query may have ended before all of these partitions were opened."""
+    chosen: bool = False
+    """Whether files were chosen by other means than the filters, so it may not be all of them."""
     inference: bool = False
     """Whether the text of files, the roots, was read for the columns alone."""
     cut: str = ""

@@ -98,9 +98,25 @@ def test_a_table_name_that_two_datasets_have_is_bound_to_none():
     assert observed.unmatched == ("/moved/x",)
 
 
-def test_files_that_are_read_for_their_schema_are_not_unbound():
+def test_a_single_file_of_a_dataset_is_not_unbound():
     observed = bound(reads=[scan(layout("file:/lake/orders/dt=1/part-0.csv", [[]]))])
     assert (observed.reads, observed.unmatched) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param("file:/lake/orders/dt=1/a%20b.csv", id="in a partition"),
+        pytest.param("file:/lake/orders/a.csv", id="in the folder"),
+        pytest.param("file:/lake/orders", id="the dataset itself"),
+    ],
+)
+def test_looking_for_the_columns_of_files_reads_no_partition_of_their_dataset(file):
+    read = {"node": "FileSourceScanExec", "inference": True, "roots": [file, "file:/else/b.csv"]}
+    observed = bound(reads=[read])
+    [access] = observed.reads[ORDERS]
+    assert access.scope == Scope(partitions=frozenset())
+    assert (set(observed.reads), observed.unmatched) == ({ORDERS}, ())
 
 
 @pytest.mark.parametrize(
@@ -118,6 +134,12 @@ def test_files_that_are_read_for_their_schema_are_not_unbound():
             "file:/lake/orders",
             False,
             id="pushed down",
+        ),
+        pytest.param(
+            {"roots": ["file:/lake/orders"], "chosen": True},
+            "file:/lake/orders",
+            False,
+            id="chosen before",
         ),
         pytest.param(
             {"roots": ["file:/lake/orders/dt=1"]}, "file:/lake/orders", False, id="basePath"

@@ -386,6 +386,65 @@ def file_write(*, parts, static=()):
     }
 
 
+@pytest.mark.parametrize(
+    ("committed", "skipped_at"),
+    [
+        pytest.param([], [1000], id="no commit"),
+        pytest.param([1500], [], id="a commit of it"),
+        pytest.param([900, 2500], [1000], id="commits before and after"),
+        pytest.param([None], [], id="a commit without a time"),
+    ],
+)
+def test_a_delta_write_that_may_have_been_skipped_was_if_it_committed_nothing(
+    observer, committed, skipped_at
+):
+    from sparklineage_observer.delta import _skipped
+
+    commits = [{"time": time} for time in committed]
+    found = _skipped("file:/t", [(1000, 2000)], commits)
+    assert [write["time"] for write in found] == skipped_at
+    assert all(write["skipped"] for write in found)
+
+
+class Node:
+    """A node of a physical plan, of which a test knows the class and the children."""
+
+    def __init__(self, kind, *children):
+        self.kind, self._children = kind, children
+
+    def getClass(self):  # noqa: N802  (Java's name)
+        return SimpleNamespace(getSimpleName=lambda: self.kind)
+
+    def children(self):
+        return SimpleNamespace(size=lambda: len(self._children), apply=self._children.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("above", "is_limited"),
+    [
+        pytest.param(["CollectLimitExec", "ProjectExec"], True, id="limit"),
+        pytest.param(["CollectTailExec"], True, id="tail"),
+        pytest.param(["ProjectExec"], False, id="no limit"),
+        pytest.param(["CollectLimitExec", "HashAggregateExec"], False, id="limit of groups"),
+        pytest.param(["SortExec", "LocalLimitExec"], True, id="limit below a sort"),
+        pytest.param(["CollectLimitExec", "SortExec"], False, id="limit of what is sorted"),
+        pytest.param(["TakeOrderedAndProjectExec"], False, id="first ones of all"),
+        pytest.param(
+            ["GlobalLimitExec", "ShuffleExchangeExec", "LocalLimitExec"], True, id="both limits"
+        ),
+    ],
+)
+def test_a_scan_may_end_early_below_a_limit_that_nothing_gives_all_rows(
+    observer, above, is_limited
+):
+    from sparklineage_observer.plans import _above
+
+    leaf = plan = Node("FileSourceScanExec")
+    for kind in reversed(above):
+        plan = Node(kind, plan)
+    assert _above(plan, id, is_limited=False) == {id(leaf): ([], is_limited)}
+
+
 class FakeClasses:
     """A file system of one level that counts how often its answers became texts."""
 

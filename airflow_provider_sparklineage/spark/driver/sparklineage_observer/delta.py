@@ -30,6 +30,7 @@ class DeltaTables:
         self._tag = tag
         self._started_ms = started_ms
         self._paths = set()
+        self._may_skip = []
 
     def scan(self, read):
         """Remember the table of a file scan, if it is one of Delta."""
@@ -45,14 +46,26 @@ class DeltaTables:
         if path:
             self._paths.add(path.rstrip("/"))
 
+    def may_skip(self, command, session, started, ended):
+        """Remember a command that writes nothing if there is a table."""
+        path = path_of(command, session)
+        if path:
+            self.written(path)
+            self._may_skip.append((path.rstrip("/"), started, ended))
+
     def writes(self, classes, hadoop_conf, limits):
         """Describe the commits of this application, table by table."""
-        for path in sorted({qualified(classes, hadoop_conf, p) for p in self._paths}):
+        tables = {}
+        for path in self._paths:
+            tables.setdefault(qualified(classes, hadoop_conf, path), set()).add(path)
+        for path in sorted(tables):
             try:
                 commits = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
                 yield {"error": message_of(f"Delta log of {path}", error)}
                 continue
+            spans = [span for known, *span in self._may_skip if known in tables[path]]
+            commits += _skipped(path, spans, commits)
             if commits:
                 yield {"kind": "commits", "writes": commits}
 
@@ -85,6 +98,30 @@ class DeltaTables:
         for write in commits:  # the schema may be in an older commit than the write
             schema.describe(write)
         return commits[::-1]
+
+
+def _skipped(path, spans, commits):
+    """Describe the commands that may have written nothing, and during which nothing was committed.
+
+    :param spans: begin and end of each
+    """
+    times = [commit["time"] for commit in commits]
+    if None in times:
+        return []
+    return [
+        {
+            "node": "SaveIntoDataSourceCommand",
+            "format": "delta",
+            "path": path,
+            "mode": "create",
+            "skipped": True,
+            "time": begin,
+            "how": "exact",
+            "layouts": [],
+        }
+        for begin, end in spans
+        if not any(begin <= time <= end for time in times)
+    ]
 
 
 class _Schema:

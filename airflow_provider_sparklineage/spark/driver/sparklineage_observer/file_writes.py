@@ -51,6 +51,9 @@ class FileWrites:
         dimensions = write.pop("dimensions")
         layout = {"base": path, "dimensions": dimensions, "partitions": []}
         write.update(path=path, layouts=[layout], how="exact")
+        if write["mode"] == "create" and not write.get("numFiles") and _is_skipped(command):
+            write["skipped"] = True
+            return write
         try:
             self._find(write, layout, started_ms, budget)
         except OverBudgetError as error:
@@ -69,8 +72,7 @@ class FileWrites:
         columns = [d["field"] for d in layout["dimensions"]]
         if not columns:
             # The full relation; whether an append found it empty is not worth a listing.
-            skipped = write["mode"] == "create" and not write.get("numFiles")  # mode "ignore"
-            layout["partitions"] = [] if skipped else [[]]
+            layout["partitions"] = [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
             return
         if write.get("numFiles") == 0:
@@ -182,6 +184,17 @@ class _Group:
         self.bytes += length
         self.modified = max(self.modified, modified)
         self.parts.add(values)
+
+
+def is_ignore(command):
+    """Whether a command writes nothing where there is something already."""
+    return command.mode().toString() == "Ignore"
+
+
+def _is_skipped(command):
+    """Whether a command found something in its place: then it has never committed."""
+    took = option(command.metrics().get("jobCommitTime"))
+    return is_ignore(command) and took is not None and took.isZero()
 
 
 def _fits(group, write):

@@ -7,7 +7,7 @@ import time
 from sparklineage_observer import VERSION, plans, scans
 from sparklineage_observer.commands import Commands
 from sparklineage_observer.delta import DeltaTables
-from sparklineage_observer.file_writes import FileWrites
+from sparklineage_observer.file_writes import FileWrites, is_ignore
 from sparklineage_observer.iceberg import (
     Snapshots,
     table_of_logical_write,
@@ -126,8 +126,8 @@ class Observer:
         budget = Budget(self._limits)
         plan = execution.executedPlan()
         parts = plans.parts_of(plan, self._classes.identity)
-        for kind, scan, left in parts.scans:
-            guarded(record, kind, lambda k=kind, s=scan, f=left: self.read(record, k, s, f, budget))
+        for scan in parts.scans:
+            guarded(record, scan.kind, lambda s=scan: self.read(record, s, budget))
         if exception is None:
             if parts.commands or parts.v2_writes:
                 guarded(record, "command", lambda: self._command(record, parts, execution, budget))
@@ -138,18 +138,24 @@ class Observer:
         content = ("reads", "writes", "errors", "lost_columns", "command")
         return record if any(record.get(key) for key in content) else None
 
-    def read(self, record, kind, scan, left, budget):
+    def read(self, record, scan, budget):
         """Add what a scan read to a record, and give it; None if that is nobody's data."""
-        read = scans.observe(kind, scan, self._classes, budget)
+        read = scans.observe(scan.kind, scan.node, self._classes, budget)
         if read is None:
             return None
-        if left:
-            read["data_filters"] = [*read.get("data_filters", []), *left]
+        if scan.filters:
+            read["data_filters"] = [*read.get("data_filters", []), *scan.filters]
+        # Of what a limit alone is taken from, the first file is opened whatever is in it.
+        files = read.get("numFiles", read.get("resultDataFiles"))
+        if scan.is_limited and not (scan.is_alone and files == 1):
+            read["planned"] = True
         self._delta.scan(read)
-        self.streams.narrow(read, scan)
+        self.streams.narrow(read, scan.node)
         if read not in record["reads"]:
             record["reads"].append(read)
-            guarded(record, "schema", lambda: self._schemas.describe(read, kind, scan))
+            if "inference" not in read:
+                describe = self._schemas.describe
+                guarded(record, "schema", lambda: describe(read, scan.kind, scan.node))
         return read
 
     def _command(self, record, parts, execution, budget):
@@ -189,10 +195,16 @@ class Observer:
         if kind.endswith(_IGNORED):
             return
         write = self._file_writes.observe(kind, command, started, budget)
-        if write is not None:
-            record["writes"].append(write)
-        else:
+        if write is None:
             self._delta_write(record, command, execution)
+            if kind == "SaveIntoDataSourceCommand" and is_ignore(command):
+                session = execution.sparkSession()
+                self._delta.may_skip(command, session, started, record["ended"])
+            return
+        record["writes"].append(write)
+        if write.get("skipped"):
+            # Of scans of files it is known whether they were opened; others need not be asked.
+            record["reads"] = [r for r in record["reads"] if r["node"] == "FileSourceScanExec"]
 
     def _delta_write(self, record, node, execution):
         path = record.get("command", {"target": {}})["target"].get("path")

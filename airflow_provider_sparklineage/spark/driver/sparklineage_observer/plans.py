@@ -21,12 +21,26 @@ _V2_WRITES = (
 _MAX_DEPTH = 60  # of plans in plans; a guard, real ones have a handful
 
 
+class Scan:
+    """A scan, and what stands above it in the plan.
+
+    filters: SQL of the predicates that a V2 scan left to Spark; is_limited: whether the query may
+    have ended before all of it was read; is_alone: whether it is the only scan of the plan.
+    """
+
+    def __init__(self, kind, node, filters=(), is_limited=False):
+        self.kind = kind
+        self.node = node
+        self.filters = filters
+        self.is_limited = is_limited
+        self.is_alone = True
+
+
 class PlanParts:
     """What was found in a plan.
 
-    scans: ``(class name, node, SQL of the predicates that a V2 scan left to Spark)``; commands:
-    ``(class name, command)`` of V1 writes; v2_writes: ``(class name, node)``; udfs: Python UDFs
-    with the columns that they are given.
+    scans: a list of :class:`Scan`; commands: ``(class name, command)`` of V1 writes; v2_writes:
+    ``(class name, node)``; udfs: Python UDFs with the columns that they are given.
     """
 
     def __init__(self):
@@ -43,10 +57,12 @@ def parts_of(plan, identity):
     """
     found = PlanParts()
     _collect(plan, found, identity, set(), 0)
+    for scan in found.scans:
+        scan.is_alone = len(found.scans) == 1
     return found
 
 
-def _collect(plan, found, identity, seen, depth):
+def _collect(plan, found, identity, seen, depth, is_limited=False):
     if depth > _MAX_DEPTH:
         return
     number = identity(plan)
@@ -56,7 +72,7 @@ def _collect(plan, found, identity, seen, depth):
     kind = class_name(plan)
     inner = _inner(plan, kind)
     if inner is not None:
-        _collect(inner, found, identity, seen, depth + 1)
+        _collect(inner, found, identity, seen, depth + 1, is_limited)
         if kind == "AdaptiveSparkPlanExec":
             for stage in _stages(plan):
                 _collect(stage, found, identity, seen, depth + 1)
@@ -68,44 +84,64 @@ def _collect(plan, found, identity, seen, depth):
         found.v2_writes.append((kind, plan))
     for subquery in items(plan.subqueriesAll()):
         _collect(subquery, found, identity, seen, depth + 1)
-    if "EvalPython" in plan.toString():  # one call, against one per node
+    text = plan.toString()  # one call, against one per node
+    if "EvalPython" in text:
         _collect_udfs(plan, found)
-    _collect_leaves(plan, found, identity, seen, depth)
+    has_limit = is_limited or "Limit" in text or "CollectTail" in text
+    _collect_leaves(plan, found, identity, seen, depth, is_limited, has_limit)
 
 
-def _collect_leaves(plan, found, identity, seen, depth):
-    residuals = None
-    for leaf in items(plan.collectLeaves()):
-        kind = class_name(leaf)
+def _collect_leaves(plan, found, identity, seen, depth, is_limited, has_limit):
+    leaves = [(class_name(leaf), leaf) for leaf in items(plan.collectLeaves())]
+    above = {}
+    if has_limit or any(kind == "BatchScanExec" for kind, _ in leaves):
+        above = _above(plan, identity, is_limited)
+    for kind, leaf in leaves:
+        filters, may_end_early = above[identity(leaf)] if above else ((), False)
         if kind in _SCANS:
-            if kind == "BatchScanExec" and residuals is None:
-                residuals = _residuals(plan, identity)
-            left = residuals.get(identity(leaf), []) if kind == "BatchScanExec" else []
-            found.scans.append((kind, leaf, left))
+            filters = filters if kind == "BatchScanExec" else ()
+            found.scans.append(Scan(kind, leaf, filters, may_end_early))
         elif _inner(leaf, kind) is not None:
-            _collect(leaf, found, identity, seen, depth + 1)
+            _collect(leaf, found, identity, seen, depth + 1, may_end_early)
 
 
 # What may stand between a scan and the filter of its rows.
 _TRANSPARENT = ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec")
+# What may end before it has all rows of its child, and what has all of them before it gives one.
+_LIMITS = ("CollectLimitExec", "CollectTailExec", "LocalLimitExec", "GlobalLimitExec")
+_BLOCKING = (
+    "ShuffleExchangeExec",
+    "BroadcastExchangeExec",
+    "SortExec",
+    "HashAggregateExec",
+    "ObjectHashAggregateExec",
+    "TakeOrderedAndProjectExec",
+)
 
 
-def _residuals(plan, identity):
-    """Find the filters right above leaves; V1 scans know theirs, V2 scans only what they took."""
-    residuals = {}
-    waiting = [(plan, [])]
+def _above(plan, identity, is_limited):
+    """Find what is above each leaf: (filters right above it, whether a limit may end it early).
+
+    V1 scans know their filters, V2 scans only those that they took.
+    """
+    found = {}
+    waiting = [(plan, [], is_limited)]
     while waiting:
-        node, above = waiting.pop()
+        node, filters, is_limited = waiting.pop()
         kind = class_name(node)
         children = items(node.children())
+        if kind in _LIMITS:
+            is_limited = True
+        elif kind in _BLOCKING:
+            is_limited = False
         if kind == "FilterExec":
-            above = [*above, node.condition().sql()]
+            filters = [*filters, node.condition().sql()]
         elif not children:
-            residuals[identity(node)] = above
+            found[identity(node)] = (filters, is_limited)
         elif kind not in _TRANSPARENT:
-            above = []
-        waiting.extend((child, above) for child in children)
-    return residuals
+            filters = []
+        waiting.extend((child, filters, is_limited) for child in children)
+    return found
 
 
 def _inner(plan, kind):

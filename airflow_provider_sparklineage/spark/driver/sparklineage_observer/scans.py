@@ -26,6 +26,13 @@ from sparklineage_observer.records import OverBudgetError
 _FILE_4 = re.compile(r"path: (\S+), range: ")
 _FILE_3 = re.compile(r"path=(.+?); isDirectory=", re.DOTALL)
 _DELTA_LOG = "DeltaLogFileIndex"
+# Indexes that give all files of their roots, but for what the filters and options of a scan leave
+# out. Others may be a choice already, as Delta makes one before it rewrites the files of a table.
+_ALL_FILES = ("InMemoryFileIndex", "CatalogFileIndex", "MetadataLogFileIndex")
+_CHOOSING = {"pathglobfilter", "modifiedbefore", "modifiedafter"}
+# Spark sets this option where it reads the text of files to find the columns of CSV, JSON or XML,
+# and where a stream reads texts.
+_INFERENCE = "__globpaths__"
 _MAX_ODD = 1000  # partitions read value by value, some ten calls each
 _EPOCH = datetime.date(1970, 1, 1)
 
@@ -52,21 +59,32 @@ def observe(kind, scan, classes, budget):
 def _file_scan(read, scan, classes, budget):
     relation = scan.relation()
     index = relation.location()
-    if class_name(index) == _DELTA_LOG:
+    kind = class_name(index)
+    if kind == _DELTA_LOG:
         return None
-    schema = dimensions(relation.partitionSchema())
+    known = scan.metrics()
+    read.update(metrics(known, "numPartitions", "numFiles"))
+    if not read.get("numFiles") and _is_unopened(known):
+        return None
     roots = [root.rstrip("/") or root for root in texts(index.rootPaths())]
+    file_format = relation.fileFormat().toString()
+    options = {key.lower() for key in texts(relation.options().keys())}
+    if file_format == "Text" and _INFERENCE in options and not _is_of_stream(scan):
+        read.update(format=file_format, inference=True, roots=roots[: budget.limits.partitions])
+        return read
+    if not _CHOOSING.isdisjoint(options) or not _has_all_files(kind, index):
+        read["chosen"] = True
+    schema = dimensions(relation.partitionSchema())
     table = option(scan.tableIdentifier())
     read.update(
-        format=relation.fileFormat().toString(),
-        index=class_name(index),
+        format=file_format,
+        index=kind,
         table=table.unquotedString() if table is not None else None,
         roots=roots[: budget.limits.partitions],
         partition_filters=[e.sql() for e in items(scan.partitionFilters())],
         data_filters=[e.sql() for e in items(scan.dataFilters())],
     )
     budget.require(len(roots), "partitions", "roots")
-    read.update(metrics(scan.metrics(), "numPartitions", "numFiles"))
     selected = scan.dynamicallySelectedPartitions()
     count = len(selected) if is_array(selected) else selected.partitionCount()
     read["selected"] = count
@@ -90,6 +108,36 @@ def _file_scan(read, scan, classes, budget):
         _layout(base, schema, sorted_partitions(by_base[base])) for base in sorted(by_base)
     ]
     return read
+
+
+def _is_unopened(known):
+    """Whether a scan was planned and never run: its files are measured when it is.
+
+    A write that was skipped or failed has such scans. To ask one for its partitions would list them
+    for the first time.
+
+    :param known: the scan's metrics
+    """
+    size = option(known.get("filesSize"))
+    return size is not None and size.isZero()  # unlike one that was set to 0
+
+
+def _is_of_stream(scan):
+    link = option(scan.logicalLink())
+    return link is not None and link.isStreaming()
+
+
+def _has_all_files(kind, index):
+    """Whether a file index gives all files of its roots if nothing filters them."""
+    try:
+        if kind == "PreparedDeltaFileIndex":
+            scan = index.preparedScan()
+            return scan.scanned().equals(scan.total())
+        if kind == "TahoeLogFileIndex":
+            return index.partitionFilters().isEmpty()
+    except Exception:  # private to Delta, so another version may not have it
+        return False
+    return kind in _ALL_FILES
 
 
 def _layout(base, schema, partitions):

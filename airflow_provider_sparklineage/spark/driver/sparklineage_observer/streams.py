@@ -100,12 +100,8 @@ class Streams:
 
     def _reads(self, record, execution, budget):
         parts = plans.parts_of(execution.executedPlan(), self._classes.identity)
-        for kind, scan, left in parts.scans:
-            guarded(
-                record,
-                kind,
-                lambda k=kind, s=scan, f=left: self._observer.read(record, k, s, f, budget),
-            )
+        for scan in parts.scans:
+            guarded(record, scan.kind, lambda s=scan: self._observer.read(record, s, budget))
         if parts.udfs:
             record["python_udfs"] = parts.udfs
 
