@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.application.repairs import only_defines
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage, ColumnRoom
 from airflow_provider_sparklineage.lineage.columns.plans import (
     PlannedColumns,
@@ -110,6 +111,7 @@ class _Accumulation:
         self._inputs: dict[DatasetName, LineageDataset] = {}
         self._outputs: dict[DatasetName, LineageDataset] = {}
         self._failed: dict[DatasetName, LineageDataset] = {}
+        self._defined: dict[DatasetName, LineageDataset] = {}
         self._writes: dict[DatasetName, list[ColumnWrite]] = {}
         self._statements = Statements()
         self._columns = ReportedColumns()
@@ -133,6 +135,9 @@ class _Accumulation:
     def add(self, action: Action) -> None:
         self._columns.learn(action)
         self._statements.learn(action)
+        if only_defines(action):
+            self._learn_definition(action)
+            return
         provenances = {d.name: self._read(action, d) for d in action.inputs}
         if action.state is not ActionState.COMPLETE:
             for dataset in action.outputs:
@@ -144,6 +149,12 @@ class _Accumulation:
         lineages = [self._composed(action, d, provenances) for d in action.outputs]
         for dataset, (write, composed) in zip(action.outputs, lineages, strict=True):
             self._enter_write(dataset, write, composed, provenances)
+
+    def _learn_definition(self, action: Action) -> None:
+        """Keep what is known of tables by their definition, for when data is written to them."""
+        for dataset in action.outputs:
+            known = self._defined.get(dataset.name)
+            self._defined[dataset.name] = joined(known, dataset, action.witness, is_input=False)
 
     def _read(self, action: Action, dataset: ActionDataset) -> Provenance | None:
         """Grade a read and enter it."""
@@ -225,7 +236,7 @@ class _Accumulation:
         provenances: Provenances,
     ) -> None:
         name, ledger = dataset.name, self._ledgers.of(dataset.name)
-        known, witness = self._outputs.get(name), write.action.witness
+        known, witness = self._outputs.get(name, self._defined.get(name)), write.action.witness
         self._outputs[name] = joined(known, dataset, witness, is_input=False)
         self._writes.setdefault(name, []).append(write)
         access = ledger.write_by(write.action, dataset, write.reported)

@@ -14,6 +14,8 @@ Policy, case by case:
 - Outputs are the datasets that complete actions wrote, intermediates among them. What only failed
   or unfinished actions wrote is no output of a task that succeeded; of a task that failed it stays
   as a bare name without facets. Either way it is named in a degradation.
+- CREATE TABLE without a SELECT, ALTER TABLE and MSCK REPAIR write nothing: what they say of a table
+  is added to what is written to it, and makes it no output.
 - A dataset in several actions appears once. Its facets are those of the latest action, symlinks are
   united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
   input statistics are the latest, because they are the size of the relation and not of the read.

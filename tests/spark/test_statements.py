@@ -172,6 +172,27 @@ def test_a_delta_table_is_read_in_full_only_if_all_of_its_files_are(spark, linea
     assert accessed(lineage.inputs)[name] == expected
 
 
+# --- definitions ----------------------------------------------------------------------------------
+
+
+def test_tables_that_are_only_defined_are_no_outputs(lineage):
+    written = {folder(d.name.name) for d in lineage.outputs}
+    only = {"located", "added", "repaired", "warehouse/made", "warehouse/made_like"}
+    assert not written & (only | {"delta_located", "warehouse/delta_made"})
+
+
+def test_tables_that_are_defined_and_filled_are_outputs(spark, lineage):
+    written = accessed(lineage.outputs)
+    assert written["warehouse/filled"] == TODAY
+    assert {"warehouse/selected", "warehouse/saved"} <= written.keys()
+    if "delta" in submissions.available(spark):
+        assert "warehouse/delta_filled" in written
+
+
+def test_data_that_a_job_defines_a_table_over_is_its_input(lineage):
+    assert accessed(lineage.inputs)["repaired"] == TODAY
+
+
 # --- texts whose columns are inferred -------------------------------------------------------------
 
 

@@ -154,6 +154,19 @@ def replaces_v2_table(action: Action) -> bool:
     return bool(_V2_TABLE_AS_SELECT.search(action.job_name))
 
 
+# CREATE TABLE, ALTER TABLE, MSCK REPAIR: commands about what is there. A rename is none of them,
+# because the data of a table of Spark's own moves with it.
+_DEFINITION = re.compile(
+    r"(execute_)?(create_(data_source_)?table(_like)?|alter_table(?!_rename)\w*|repair_table)"
+    r"(_command)?"
+)
+
+
+def only_defines(action: Action) -> bool:
+    """Whether an action defined a table or its partitions, and put no data there."""
+    return not action.inputs and bool(_DEFINITION.fullmatch(action.label))
+
+
 def _join(outer: Action, inner: Action) -> Action:
     of_outer = {d.name: d for d in outer.outputs}
     outputs = []
