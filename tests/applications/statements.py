@@ -1,4 +1,4 @@
-"""Statements of which it is easily said that they read or wrote more than they did.
+"""Statements that are easily reported to have read or written more than they did.
 
 Without its lake it plants that, and ends: what a job finds there is none of its own doing. Each
 case has folders of its own, named like it.

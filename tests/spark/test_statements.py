@@ -1,4 +1,4 @@
-"""What a job is easily said to have read or written, and did not: one real application of it."""
+"""What a job is easily reported to have read or written, and did not: one real application."""
 
 from __future__ import annotations
 

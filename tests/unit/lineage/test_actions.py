@@ -88,7 +88,7 @@ def test_what_an_application_is_called_makes_no_definition_of_its_writes():
     assert [d.name for d in merged(write).outputs] == [TABLE]
 
 
-def test_a_table_that_is_written_has_what_its_definition_said_of_it():
+def test_a_table_that_is_written_has_what_its_definition_names():
     create = action("create_table", lifecycle="CREATE", link=LINK)
     [output] = merged(create, action(INSERT, 1, reads=[SOURCE])).outputs
     assert output.symlinks == {LINK}
