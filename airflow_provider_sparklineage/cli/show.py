@@ -248,13 +248,21 @@ def _print_statuses(
             name = _name(entry["dataset"])
             table.add_row(
                 f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
-                "was to be written" if entry.get("failed") else verb,
+                _how(entry, verb),
                 f"[{_COLOURS.get(status, 'default')}]{escape(status)}[/]",
                 escape(_difference(entry)),
             )
     if table.row_count:
         out.print("\n[bold]Expected against observed[/]")
         out.print(table)
+
+
+def _how(entry: Mapping[str, Any], verb: str) -> str:
+    if entry.get("failed"):
+        return "was to be written"
+    if unreported := entry.get("unreported"):
+        return f"{escape(unreported.replace('_', ' '))} to be {verb}"
+    return verb
 
 
 def _difference(entry: Mapping[str, Any]) -> str:

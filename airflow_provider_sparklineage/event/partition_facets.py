@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, facet
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, worst
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.subset import (
@@ -217,9 +218,9 @@ def renamed_entry(entry: dict[str, Any], name: DatasetName) -> dict[str, Any]:
 
 def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[str, Any]:
     phrases: dict[str, list[str]] = {}
-    for how, side in (("read", reads), ("wrote", writes)):
-        for entry in side:
-            phrases.setdefault(_how(entry, how), []).append(entry["summary"])
+    for side, entries in ((Side.READ, reads), (Side.WRITE, writes)):
+        for entry in entries:
+            phrases.setdefault(_how(entry, side), []).append(entry["summary"])
     status = worst(PartitionStatus(entry["status"]) for entry in (*reads, *writes))
     return facet(
         f"{SCHEMA_BASE}:partitionCheck:1-0-0",
@@ -230,13 +231,15 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
     )
 
 
-def _how(entry: Mapping[str, Any], how: str) -> str:
-    """Say ``how`` a dataset was accessed, unless that is not what happened."""
+def _how(entry: Mapping[str, Any], side: Side) -> str:
+    """Say how a dataset was accessed, if it was."""
     if entry.get("failed"):
         return "was to write"
+    if unreported := entry.get("unreported"):
+        return f"{unreported.replace('_', ' ')} to {side}"
     if "planned" in entry and entry["planned"]["count"] == entry["observed"]["count"]:
         return "planned to read"
-    return how
+    return "read" if side is Side.READ else "wrote"
 
 
 def _label(name: str) -> str:
@@ -261,10 +264,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
             entry["expected"] = _counted(expected.partitions)
     if dataset.observed and dataset.subset is not None:
         entry["observed"] = _counted(dataset.subset.partitions)
-    if dataset.planned:
-        entry["planned"] = _counted(dataset.planned)
-    if dataset.failed:
-        entry["failed"] = True
+    entry |= _reservations(dataset)
     for name, partitions in (
         ("missing", dataset.check.missing),
         ("unexpected", dataset.check.unexpected),
@@ -272,6 +272,15 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
         if partitions:
             entry[name] = _counted(partitions)
     return entry
+
+
+def _reservations(dataset: LineageDataset) -> dict[str, Any]:
+    """Say what keeps an entry from being a plain read or write of this try."""
+    if dataset.failed:
+        return {"failed": True}
+    if dataset.witness in (None, Witness.DECLARED):
+        return {"unreported": str(dataset.witness or "last_known")}
+    return {"planned": _counted(dataset.planned)} if dataset.planned else {}
 
 
 def _what(dataset: LineageDataset, side: Side) -> str:

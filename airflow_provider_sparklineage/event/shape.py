@@ -131,6 +131,7 @@ class _Entry(msgspec.Struct):
     observed: _Counted | None = None
     planned: _Counted | None = None
     failed: bool | None = None
+    unreported: str | None = None
     unexpected: _Counted | None = None
     missing: _Counted | None = None
 

@@ -173,6 +173,7 @@ function checkOf(entry) {
     observed: summary("observed"),
     planned: summary("planned"),
     failed: entry.failed === true,
+    unreported: text(entry.unreported),
     missing: summary("missing"),
     unexpected: summary("unexpected"),
     from: list(entry.from).map(record).map((source) => ({

@@ -171,7 +171,7 @@ function partitions(model) {
           "tr",
           {},
           make("td", {}, name(dataset.label)),
-          make("td", {}, check.failed ? "was to be written" : dataset.side),
+          make("td", {}, how(check, dataset.side)),
           make("td", {}, badge(check.status)),
           make("td", {}, name(check.expected)),
           make("td", {}, observed(check, dataset.part)),
@@ -192,6 +192,11 @@ function partitions(model) {
       make("tbody", {}, ...rows)
     )
   );
+}
+
+function how(check, side) {
+  if (check.failed) return "was to be written";
+  return check.unreported ? `${check.unreported.replaceAll("_", " ")} to be ${side}` : side;
 }
 
 function observed(check, part) {

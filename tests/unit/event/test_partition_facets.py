@@ -8,6 +8,7 @@ from airflow_provider_sparklineage.cli.show import print_event
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.access.observed import Subset
+from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model import predicates
@@ -30,6 +31,7 @@ DT = (Dimension.of("dt"),)
 
 
 def reported(side, *expectations, limits=DEFAULT_LIMITS, **known):
+    known = {"witness": Witness.BOTH} | known
     return SubsetReport(expectations, DEFAULT_LOCATOR, limits).of(LineageDataset(T, **known), side)
 
 
@@ -175,7 +177,8 @@ READ = frozenset(Partition.of([("dt", f"{n}")]) for n in range(7))
 )
 def test_partitions_that_may_not_have_been_opened_are_planned(planned, summary, text):
     report = SubsetReport((), DEFAULT_LOCATOR, DEFAULT_LIMITS)
-    known = {"observed": True, "subset": Subset(DT, PLANNED, planned=planned)}
+    subset = Subset(DT, PLANNED, planned=planned)
+    known = {"observed": True, "subset": subset, "witness": Witness.BOTH}
     document = event(
         TaskLineage(Outcome.COMPLETE, (report.of(LineageDataset(T, **known), Side.READ),))
     )
@@ -196,6 +199,28 @@ def test_a_summary_says_all_of_it_of_reads_alone():
     document = event(TaskLineage(Outcome.COMPLETE, (read,), (reported(Side.WRITE, observed=True),)))
     check = document["run"]["facets"]["sparkLineage_partitionCheck"]
     assert check["summary"] == "read t all of it; wrote t unpartitioned"
+
+
+@pytest.mark.parametrize(
+    ("witness", "unreported", "how"),
+    [
+        pytest.param(Witness.DECLARED, "declared", "declared to", id="declared alone"),
+        pytest.param(None, "last_known", "last known to", id="of the last run"),
+    ],
+)
+def test_what_nobody_reported_is_not_called_read_or_written(witness, unreported, how):
+    expectation = Expectation(
+        Kind.DECLARED, dataset=T, partitions=(Partition.of([("dt", "1")]),), dimensions=DT
+    )
+    read, written = (reported(side, expectation, witness=witness) for side in Side)
+    document = event(TaskLineage(Outcome.COMPLETE, (read,), (written,)))
+    validate_event(document)
+    check = document["run"]["facets"]["sparkLineage_partitionCheck"]
+    assert check["summary"] == f"{how} read t dt=1; {how} write t dt=1"
+    assert [e["unreported"] for e in (*check["reads"], *check["writes"])] == [unreported] * 2
+    file = io.StringIO()
+    print_event(document, file)
+    assert f"{how} be read " in file.getvalue()
 
 
 def test_a_failed_write_is_what_was_to_be_written():

@@ -85,7 +85,10 @@ def test_the_partition_check_goes_by_the_new_names():
     expected = Expected(Kind.PATH)
     lineage = TaskLineage(
         Outcome.COMPLETE,
-        (LineageDataset(before, expected=expected), LineageDataset(NAMELESS, expected=expected)),
+        tuple(
+            LineageDataset(name, expected=expected, witness=Witness.BOTH)
+            for name in (before, NAMELESS)
+        ),
     )
     check = rename(made_of(lineage))["run"]["facets"]["sparkLineage_partitionCheck"]
     assert check["summary"] == "read orders partitions not known"
