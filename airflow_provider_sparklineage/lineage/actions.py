@@ -162,7 +162,7 @@ class _Accumulation:
         read = ledger.read_by(action, dataset)
         provenance = ledger.provenance(read)
         was_assumed = ledger.is_assumed
-        ledger.enter_read(read, provenance)
+        ledger.enter_read(read, provenance, for_write=bool(action.outputs))
         if provenance is None or not provenance.internal:
             self._inputs[name] = joined(
                 self._inputs.get(name), dataset, action.witness, is_input=True

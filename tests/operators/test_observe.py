@@ -6,8 +6,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests.conftest import golden
 
 pytestmark = [
     pytest.mark.airflow,
@@ -135,3 +137,27 @@ def test_what_was_observed_is_in_the_event(spark_submit, execute):
     assert subsets["/lake/customers"] is None
     [month] = subsets["/lake/rates"].inputCondition["partitions"]
     assert month["dimensions"] == {"month": "2024-05"}
+
+
+def test_a_job_that_fails_after_a_count_has_read_what_it_counted(spark_submit, execute):
+    """The listener reports no such query: of the recorded application, only its start is left."""
+    layout = {"base": "file:/lake/orders", "dimensions": DIMENSIONS, "partitions": [["2024-05-06"]]}
+    scan = {"node": "FileSourceScanExec", "layouts": [layout], "roots": ["file:/lake/orders"]}
+    scan["partition_filters"] = ["(dt = DATE '2024-05-06')"]
+    query = {"kind": "query", "function": "count", "started": STARTED, "ended": ENDED}
+    first_line = len(golden("staging_chain").read_text().splitlines(keepends=True)[0].encode())
+    spark_submit.does(
+        "staging_chain",
+        bytes=first_line,
+        observations=[{"kind": "start"}, query | {"reads": [scan], "writes": []}],
+        exit=1,
+    )
+    task = operator()
+    with pytest.raises(AirflowException):
+        execute(task)
+    lineage = task.get_openlineage_facets_on_failure(None)
+    [orders] = lineage.inputs
+    assert orders.name == "/lake/orders"
+    [partition] = orders.inputFacets["subset"].inputCondition["partitions"]
+    assert partition["identifier"] == "dt=2024-05-06"
+    assert "last_known" not in codes(lineage)

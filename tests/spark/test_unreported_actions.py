@@ -94,6 +94,7 @@ def test_the_event_is_valid_and_names_whose_word_each_dataset_is(bundle, lineage
     assert "observation_untied" not in {d["code"] for d in capture["degradations"]}
 
 
-def test_each_input_has_what_a_backend_needs(bundle, lineage):
-    inputs = merged_event(bundle, lineage)["inputs"]
-    assert {short(i["name"]) for i in inputs if "dataSource" not in i["facets"]} == set()
+def test_each_input_that_was_only_observed_has_what_a_backend_needs(lineage):
+    inputs = [d for d in lineage.inputs if d.witness is Witness.OBSERVER]
+    assert inputs
+    assert {short(d.name.name) for d in inputs if "dataSource" not in d.facets} == set()

@@ -49,7 +49,8 @@ class Ledger:
 
     :ivar observed: the accesses that the observer saw
     :ivar tables: identifiers by which it saw the dataset read and written, with their catalogs
-    :ivar is_read_back: whether some read was internal
+    :ivar is_read_back: whether some read for a write was internal; a count of what was written is a
+        look at it
     :ivar is_assumed: whether some read was internal by what the listener reports alone
     """
 
@@ -142,14 +143,17 @@ class Ledger:
 
     # --- entering ---
 
-    def enter_read(self, read: Access, provenance: Provenance | None) -> None:
-        """Note a read of an action."""
+    def enter_read(self, read: Access, provenance: Provenance | None, *, for_write: bool) -> None:
+        """Note a read of an action.
+
+        :param for_write: whether the action writes something
+        """
         # RDD code, for example: what else was observed of the dataset is then not all of it.
         self._note_grade(read)
         if provenance is None or not provenance.internal:
             self._unite_locations(read)
             return
-        self.is_read_back = True
+        self.is_read_back = self.is_read_back or for_write
         self.is_assumed = self.is_assumed or provenance.grade is not Grade.OBSERVED
 
     def enter_write(

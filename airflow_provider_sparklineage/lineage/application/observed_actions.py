@@ -9,7 +9,8 @@ is lineage from there on like any other. Policy, case by case:
   write if such an action has it among its outputs. RDD jobs cover nothing: they are no queries.
 - A command without a write in its own record (Delta's, which write in queries below them) has
   written its target if a commit falls into its time, or if no commits of the target are known.
-- A hidden write has for inputs what its query read, and what the leaves of its plan read.
+- A hidden write has for inputs what its query read, and what the leaves of its plan read. Writes
+  of the same dataset inside of it are parts of it.
 - Reads without a write between them are one action: 100,000 counts in a loop are not so many.
 - A query that failed has read what it read, and its outputs are those of a failed action.
 
@@ -34,10 +35,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     Witness,
 )
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
-from airflow_provider_sparklineage.lineage.application.datasets import (
-    ActionDataset,
-    united_locations,
-)
+from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.application.observed_queries import (
     ObservedQueries,
     Query,
@@ -80,7 +78,7 @@ def with_observed_actions(
     :raise SpentError: if there is no time left
     """
     seen = ObservedQueries(records, DatasetIndex(identities(application), locator), locator, budget)
-    making = _Making(application, seen, facets_of)
+    making = _Making(application, seen, facets_of, budget)
     making.add_writes()
     making.add_reads()
     if not making.actions and not making.left_out:
@@ -117,9 +115,14 @@ class _Making:
     """Makes actions of what no action has yet; hidden writes first, which cover reads too."""
 
     def __init__(
-        self, application: SparkApplication, seen: ObservedQueries, facets_of: FacetsOf
+        self,
+        application: SparkApplication,
+        seen: ObservedQueries,
+        facets_of: FacetsOf,
+        budget: Budget,
     ) -> None:
         self._application = application
+        self._budget = budget
         self._seen = seen
         self._datasets = _Datasets(application.actions, seen.schemas, facets_of)
         self._room = MAX_DATASETS - sum(len(a.inputs) + len(a.outputs) for a in application.actions)
@@ -159,34 +162,39 @@ class _Making:
     def add_writes(self) -> None:
         """Add the writes that no action of the listener has."""
         reported = _Spans(self._application.actions)
-        writes = [*_writes_of_queries(self._seen), *_writes_of_none(self._seen)]
+        writes = [*_writes_of_queries(self._seen), *_commits(self._seen)]
         for write in writes:
             for name in write.modes:
                 reported.claim(name, write.span)
+        hidden = []
         for write in writes:
-            hidden = {
+            self._budget.work()
+            modes = {
                 name: mode
                 for name, mode in write.modes.items()
                 if not reported.have_write(name, write.span)
             }
-            if hidden:
-                self._add_write(write, hidden)
+            if modes:
+                hidden.append(write._replace(modes=modes))
+        for write in _outermost(hidden):
+            self._add_write(write)
 
-    def _add_write(self, write: _Write, hidden: Mapping[DatasetName, str]) -> None:
+    def _add_write(self, write: _Write) -> None:
         query = write.query
         if query is None:
-            outputs = self._datasets.written(hidden)
-            self._add(None, write.span, ActionState.COMPLETE, outputs=outputs)
+            self._add(
+                None, write.span, ActionState.COMPLETE, outputs=self._datasets.written(write.modes)
+            )
             return
-        inputs = dict(query.reads)
+        inputs = dict(write.reads)
         if query.state is ActionState.COMPLETE:
             inputs |= dict.fromkeys(name for name in query.relations if name not in inputs)
         self._add(
             query,
-            query.span,
+            write.span,
             query.state,
             self._datasets.read(inputs),
-            self._datasets.written(hidden, query.record.command),
+            self._datasets.written(write.modes, query.record.command),
         )
 
     # --- reads ---
@@ -196,26 +204,34 @@ class _Making:
         known = _Spans((*self._application.actions, *self.actions))
         groups: dict[_Reads, list[Query]] = {}
         for query in self._seen.queries:
+            self._budget.work()
             names = [n for n in query.reads if not known.have_read(n, query.span)]
             if not names:
                 continue
             names.sort()
+            # What was reported to have failed is not reported again for the rest of it.
+            failed = query.record.failed and not known.any(query.span)
             reads = _Reads(
                 tuple(names),
-                # What was reported to have failed is not reported again for the rest of it.
-                ActionState.COMPLETE if known.any(query.span) else query.state,
+                ActionState.FAILED if failed else ActionState.COMPLETE,
                 query.record.function,
                 tuple(known.writes_before(name, query.started) for name in names),
             )
             groups.setdefault(reads, []).append(query)
         for reads, queries in groups.items():
-            locations: dict[DatasetName, Locations] = {}
-            for query in queries:
-                for name in reads.names:
-                    here = query.reads[name]
-                    locations[name] = united_locations(locations.get(name, here), here)
+            locations = {name: _united(q.reads[name] for q in queries) for name in reads.names}
             span = min(q.started for q in queries), max(q.ended for q in queries)
             self._add(queries[0], span, reads.state, self._datasets.read(locations))
+
+
+def _united(each: Iterable[Locations]) -> Locations:
+    """Unite the locations of many reads, in time of their number."""
+    found: set[str] = set()
+    for locations in each:
+        if locations is None:
+            return None
+        found |= locations
+    return frozenset(found)
 
 
 class _Write(NamedTuple):
@@ -223,11 +239,13 @@ class _Write(NamedTuple):
 
     :param query: None where it is not known, of a commit
     :param modes: how each dataset was written
+    :param reads: what was read for it
     """
 
     query: Query | None
     span: Span
     modes: Mapping[DatasetName, str]
+    reads: Mapping[DatasetName, Locations] = {}
 
 
 def _writes_of_queries(seen: ObservedQueries) -> Iterator[_Write]:
@@ -240,20 +258,45 @@ def _writes_of_queries(seen: ObservedQueries) -> Iterator[_Write]:
             found = commits[target].during(*query.span) if target in commits else ()
             if found or target not in commits:
                 modes = {**modes, target: found[-1].mode if found else ""}
-        yield _Write(query, query.span, modes)
+        if modes:
+            yield _Write(query, query.span, modes, query.reads)
 
 
-def _writes_of_none(seen: ObservedQueries) -> Iterator[_Write]:
-    """Give the commits that are of no observed command."""
-    spans: dict[DatasetName, list[tuple[datetime, datetime, None]]] = defaultdict(list)
-    for query in seen.queries:
-        if query.target is not None:
-            spans[query.target].append((*query.span, None))
-    commands = {name: Timeline(found) for name, found in spans.items()}
+def _commits(seen: ObservedQueries) -> Iterator[_Write]:
     for name, found in seen.commits.items():
         for at, mode, has_data in found:
-            if has_data and not (name in commands and commands[name].during(at, at)):
+            if has_data:
                 yield _Write(None, (at, at), {name: mode})
+
+
+def _outermost(writes: Iterable[_Write]) -> list[_Write]:
+    """Join a write with those of the same dataset inside of it.
+
+    A commit is a part of its command, and CREATE TABLE AS SELECT is a command in a command.
+    """
+    kept: list[_Write] = []
+    last: dict[DatasetName, int] = {}
+    for write in sorted(writes, key=lambda w: (w.span[0], -w.span[1].timestamp())):
+        modes = dict(write.modes)
+        for name, mode in write.modes.items():
+            outer = kept[last[name]] if name in last else None
+            if outer is None or not _is_inside(write, outer):
+                last[name] = len(kept)
+                continue
+            del modes[name]
+            kept[last[name]] = outer._replace(
+                modes={**outer.modes, name: outer.modes[name] or mode},
+                reads={**write.reads, **outer.reads},
+            )
+        if modes:
+            kept.append(write._replace(modes=modes))
+    return kept
+
+
+def _is_inside(write: _Write, outer: _Write) -> bool:
+    """Whether a write ended within another one, by the clocks of both for a commit."""
+    ended = outer.span[1] + SLACK if write.query is None else outer.span[1]
+    return write.span[1] <= ended
 
 
 def _span(action: Action) -> Span:
@@ -308,7 +351,7 @@ class _Spans:
 
     def any(self, span: Span) -> bool:
         """Whether there is any action of that time."""
-        return bool(self._every.during(*span))
+        return any(overlap(_span(action), span) for action in self._every.during(*span))
 
     def writes_before(self, name: DatasetName, at: datetime) -> int:
         """Count the writes of a dataset that had ended."""

@@ -90,7 +90,7 @@ class ObservedQueries:
     ) -> None:
         self._index = index
         self._locator = locator
-        self._names: dict[tuple[str, str | None], DatasetName | None] = {}
+        self._places: dict[tuple[str, str | None], tuple[DatasetName | None, Locations]] = {}
         self.schemas: dict[DatasetName, SchemaRecord] = {}
         self.commits: dict[DatasetName, list[Commit]] = defaultdict(list)
         self._name_folders(records, budget)
@@ -114,11 +114,17 @@ class ObservedQueries:
             budget.work()
             self._name(path, table)
 
-    def _name(self, path: str, table: str | None) -> DatasetName | None:
+    def _place(self, path: str, table: str | None) -> tuple[DatasetName | None, Locations]:
+        """Give the dataset of a path or table, and the partition's folder if it is one."""
         key = (path, table)
-        if key not in self._names:
-            self._names[key] = self._index.name(path, table)
-        return self._names[key]
+        if key not in self._places:
+            name, location = self._index.name(path, table), self._locator.locate(path)
+            here = frozenset({location.folder.name}) if location and location.below else None
+            self._places[key] = name, here
+        return self._places[key]
+
+    def _name(self, path: str, table: str | None) -> DatasetName | None:
+        return self._place(path, table)[0]
 
     def _query(self, record: ObservationRecord) -> Query:
         command, target = record.command, None
@@ -141,13 +147,11 @@ class ObservedQueries:
         found: dict[DatasetName, Locations] = {}
         for read in record.reads:
             for path in self._paths(read):
-                name = self._name(path, read.table)
+                name, here = self._place(path, read.table)
                 if name is None:
                     continue
                 if read.schema is not None:
                     self.schemas.setdefault(name, read.schema)
-                location = self._locator.locate(path)
-                here = frozenset({location.folder.name}) if location and location.below else None
                 found[name] = united_locations(found[name], here) if name in found else here
         return found
 

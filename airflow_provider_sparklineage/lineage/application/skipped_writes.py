@@ -1,7 +1,8 @@
 """Writes that the listener reports and the observer saw to be skipped, taken back.
 
 With the mode ``ignore`` on a folder that exists, Spark runs the command and writes nothing. The
-listener reports its action like any other: with an output, and with inputs that were never opened.
+listener reports its action like any other: with an output, and with inputs of which most were never
+opened. Those that were are in the observer's record.
 """
 
 from __future__ import annotations
@@ -36,8 +37,6 @@ def without_skipped_writes(
 ) -> tuple[SparkApplication, list[ObservationRecord]]:
     """Leave out of an application, and of what was observed, what was planned and not done.
 
-    An action that has written nothing has read nothing either: its plan was never run.
-
     :param index: of the application's datasets
     """
     if not any(write.skipped for record in records for write in record.writes):
@@ -65,9 +64,7 @@ def without_skipped_writes(
             span = timestamp(record.started), timestamp(record.ended)
             is_nothing = is_skipped(index.find(target.path, target.table), span)
         if is_nothing and record.kind == "query":
-            return msgspec.structs.replace(
-                record, writes=[], reads=[], python_udfs=[], lost_columns=None, command=None
-            )
+            return msgspec.structs.replace(record, writes=[], lost_columns=None, command=None)
         return msgspec.structs.replace(record, writes=written)
 
     actions = (without(action) for action in application.actions)

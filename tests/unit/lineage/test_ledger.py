@@ -72,7 +72,7 @@ def written(made, dataset, seconds=0):
 def read(made, dataset, seconds=5):
     access = made.read_by(action(seconds), dataset)
     provenance = made.provenance(access)
-    made.enter_read(access, provenance)
+    made.enter_read(access, provenance, for_write=True)
     return provenance
 
 

@@ -110,7 +110,7 @@ def names(datasets):
     return " ".join(d.name.name.removeprefix("/lake/") for d in datasets)
 
 
-def seen_only(application, witness=Witness.OBSERVER):
+def of(application, witness=Witness.OBSERVER):
     """Give (begin, end, inputs, outputs) of the actions of a witness."""
     return [
         (
@@ -188,6 +188,21 @@ def seen_only(application, witness=Witness.OBSERVER):
             id="an update of Delta that changed nothing",
         ),
         pytest.param(
+            [],
+            [
+                query(1, 4, command=command("t", "CreateDataSourceTableAsSelectCommand")),
+                query(2, 3, "a", writes=["t"]),
+            ],
+            [(1, 4, "a", "t")],
+            id="a table as select, a command in a command",
+        ),
+        pytest.param(
+            [],
+            [commits(commit("t", 1), commit("t", 2), commit("t", 2.01))],
+            [(1, 1, "", "t"), (2, 2, "", "t")],
+            id="commits of no event",
+        ),
+        pytest.param(
             [reported(1, 4, ["s"], ["t"])], [commits(commit("t", 3))], [], id="a commit of an event"
         ),
         pytest.param([], [commits(commit("t", 3))], [(3, 3, "", "t")], id="a commit of no event"),
@@ -225,7 +240,7 @@ def seen_only(application, witness=Witness.OBSERVER):
     ],
 )
 def test_what_no_action_has_becomes_one(actions, records, expected):
-    assert seen_only(witnessed(actions, records)) == expected
+    assert of(witnessed(actions, records)) == expected
 
 
 def test_an_application_of_which_all_is_reported_stays_the_same():
@@ -286,17 +301,17 @@ def test_a_dataset_has_the_name_that_the_listener_would_give_it(read, name, loca
 )
 def test_what_is_no_data_of_the_user_is_no_dataset(path):
     application = witnessed([reported(9, 10, ["known"])], [query(1, 2, scan(path))])
-    assert seen_only(application) == []
+    assert of(application) == []
 
 
 def test_a_file_is_inside_of_a_folder_that_only_the_observer_saw():
     application = witnessed([], [query(1, 2, scan("file:/lake/t/a.csv")), query(3, 4, "t")])
-    assert seen_only(application) == [(3, 4, "t", "")]
+    assert of(application) == [(3, 4, "t", "")]
 
 
 def test_text_that_was_read_for_the_columns_alone_is_no_input():
     look_up = {"node": "x", "roots": ["file:/lake/t/a.csv"], "inference": True}
-    assert seen_only(witnessed([], [query(1, 2, look_up)])) == []
+    assert of(witnessed([], [query(1, 2, look_up)])) == []
 
 
 @pytest.mark.parametrize(
@@ -415,14 +430,14 @@ def test_odd_types_are_texts(kind):
 def test_reads_without_a_write_between_them_are_one_action():
     loop = [query(n, n + 0.5, scan(f"file:/lake/orders/dt={n}")) for n in range(2000)]
     application = witnessed([reported(999.6, 999.9, (), ["orders"])], loop)
-    assert seen_only(application) == [(0, 999.5, "orders", ""), (1000, 1999.5, "orders", "")]
+    assert of(application) == [(0, 999.5, "orders", ""), (1000, 1999.5, "orders", "")]
     first = next(a for a in application.actions if a.witness is Witness.OBSERVER)
     assert len(first.inputs[0].locations) == 1000
 
 
 def test_a_thousand_reads_of_two_datasets_in_turn_are_two_actions():
     loop = [query(n, n + 0.5, "ab"[n % 2]) for n in range(1000)]
-    assert [entry[2:] for entry in seen_only(witnessed([], loop))] == [("a", ""), ("b", "")]
+    assert [entry[2:] for entry in of(witnessed([], loop))] == [("a", ""), ("b", "")]
 
 
 def test_facets_are_kept_once():
@@ -460,14 +475,14 @@ SKIPPED = {"skipped": True}
             [reported(1, 2, ["a"], ["out"]), reported(2, 3, ["b"], ["out"])],
             [
                 query(1, 2, "a", writes=["out"]),
-                query(2.001, 2.9, "b", writes=[put("file:/lake/out", "create", **SKIPPED)]),
+                query(2.001, 2.9, writes=[put("file:/lake/out", "create", **SKIPPED)]),
             ],
             [(1, 2, "a", "out")],
             id="the second write of one folder",
         ),
         pytest.param(
             [reported(1, 2, ["b"], ["out"])],
-            [query(1, 2, "b", writes=[put("file:/lake/out", "create", **SKIPPED)])],
+            [query(1, 2, writes=[put("file:/lake/out", "create", **SKIPPED)])],
             [],
             id="the only one",
         ),
@@ -492,7 +507,7 @@ SKIPPED = {"skipped": True}
         pytest.param(
             [reported(1, 2, ["b"], ["t"])],
             [
-                query(1, 2, "b", command=command("t")),
+                query(1, 2, command=command("t")),
                 commits(commit("t", 1, "create", layouts=[], **SKIPPED)),
             ],
             [],
@@ -500,7 +515,13 @@ SKIPPED = {"skipped": True}
         ),
     ],
 )
-def test_a_write_that_was_skipped_is_none_and_its_reads_are_none(actions, records, left):
+def test_a_write_that_was_skipped_is_none_and_its_plan_has_read_nothing(actions, records, left):
     application = witnessed(actions, records)
-    assert seen_only(application, Witness.LISTENER) == left
-    assert seen_only(application) == []
+    assert of(application, Witness.LISTENER) == left
+    assert of(application) == []
+
+
+def test_what_was_opened_before_a_write_was_skipped_has_been_read():
+    skipped = query(1, 2, "b", writes=[put("file:/lake/out", "create", **SKIPPED)])
+    application = witnessed([reported(1, 2, ["a", "b"], ["out"])], [skipped])
+    assert of(application) == [(1, 2, "b", "")]
