@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults bench record-events test-matrix lint clean
+.PHONY: help demo test truth faults bench record-events test-matrix lint clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -22,6 +22,10 @@ demo: ## Run the example DAG for two days of real flights and show the lineage (
 test: ## Run all tests on two cores; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
 	$(SETUP)
 	$(RUN) python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+truth: ## Compare what events report with what is true, for TPC-H on parquet, Delta and Iceberg; ARGS=delta for one
+	$(SETUP)
+	$(RUN) python -m tests.truth $(ARGS)
 
 faults: ## Try all that may go wrong around lineage, and write docs/reliability.md; ARGS='-k jar' for some of it
 	$(SETUP)

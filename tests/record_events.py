@@ -257,14 +257,22 @@ def environment(spark: Spark, scratch: Path) -> dict[str, str]:
 
 
 def submit(
-    spark: Spark, application: Path, lake: Path, scratch: Path, options: Sequence[str]
+    spark: Spark,
+    application: Path,
+    lake: Path,
+    scratch: Path,
+    options: Sequence[str],
+    under: Sequence[str] = (),
 ) -> tuple[int, str]:
     """Run one application; its exit code (negative for a signal) and the end of its log.
+
+    :param under: command with its options that runs spark-submit, to look at what it does
 
     Its process group, and no other, is ended after the timeout or an interrupt.
     """
     log_file = scratch / "spark.log"
-    command = [f"{spark.distribution.home}/bin/spark-submit", *options, str(application), str(lake)]
+    spark_submit = f"{spark.distribution.home}/bin/spark-submit"
+    command = [*under, spark_submit, *options, str(application), str(lake)]
     with log_file.open("w") as output:
         process = subprocess.Popen(
             command,

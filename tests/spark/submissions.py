@@ -42,6 +42,7 @@ def submit(
     connectors: Sequence[str] = (),
     conf: Mapping[str, str] | None = None,
     ends: int = 0,
+    under: Sequence[str] = (),
 ) -> None:
     """Run an application on the lake `work/lake`, observed or listened to or both.
 
@@ -81,7 +82,7 @@ def submit(
     if connectors:
         options += ["--packages", ",".join(str(spark.package(c)) for c in connectors)]
     options += record_events.conf_options(injected)
-    exit_code, tail = record_events.submit(spark, application, root, scratch, options)
+    exit_code, tail = record_events.submit(spark, application, root, scratch, options, under)
     assert exit_code == ends, tail
 
 

@@ -1,0 +1,37 @@
+"""What the event of five queries reports is true; ``make truth`` asks all 22 on all formats."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("duckdb", reason="it is in the environment for development only")
+
+from tests.truth import opened
+from tests.truth.queries import load
+from tests.truth.running import Options, run
+from tests.truth.verdict import verdict
+
+pytestmark = pytest.mark.spark
+
+# Dynamic pruning, blanks and escaped values, an anti join, a table read three times, two levels.
+QUERIES = ("q05", "q07", "q12", "q16", "q21")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Run the queries once; give what is right of their event, and what is wrong."""
+    queries = load(QUERIES)
+    options = Options(scale=0.005, trace=opened.why_not() is None)
+    ran = run("parquet", queries, tmp_path_factory.mktemp("truth") / "parquet", options)
+    return verdict(ran, queries)
+
+
+def test_nothing_that_is_reported_is_wrong(found):
+    assert found.wrong == []
+
+
+@pytest.mark.parametrize(
+    ("what", "asked"), [("inputs", 20), ("partition sets", 23), ("columns", 15)]
+)
+def test_all_is_compared(found, what, asked):
+    assert (found.right[what], found.asked[what]) == (asked, asked)

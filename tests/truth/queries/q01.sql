@@ -1,0 +1,19 @@
+-- How much business was billed, shipped, discounted and returned until ninety days before the end?
+-- may lineitem: l_shipyear between 1994 and 1998
+-- must lineitem: l_shipyear between 1994 and 1998 and l_shipdate <= date '1998-09-02'
+-- partitioned by: l_returnflag
+select
+  l_returnflag,
+  l_linestatus,
+  sum(l_quantity) as sum_qty,
+  sum(l_extendedprice) as sum_base_price,
+  sum(l_extendedprice * (1 - l_discount)) as sum_disc_price,
+  sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) as sum_charge,
+  avg(l_quantity) as avg_qty,
+  avg(l_extendedprice) as avg_price,
+  avg(l_discount) as avg_disc,
+  count(*) as count_order
+from lineitem
+where l_shipyear between 1994 and 1998 and l_shipdate <= date '1998-09-02'
+group by l_returnflag, l_linestatus
+order by l_returnflag, l_linestatus

@@ -1,0 +1,115 @@
+"""All queries on one format: the tables, one application, and its merged event."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
+from tests import record_events
+from tests.spark import submissions
+from tests.truth import opened
+from tests.truth.planting import PARTITIONED_BY, SHARED, copies, plant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.truth.queries import Query
+
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "parquet": (),
+    "delta": ("delta",),
+    "iceberg": ("iceberg",),
+}
+"""With the connectors that they need."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of the queries on a format.
+
+    :param files: that each query opened; None if that was not traced
+    """
+
+    kind: str
+    lake: Path
+    event: dict[str, Any]
+    files: Mapping[str, set[Path]] | None
+    is_shared: bool = False
+
+    def home(self, query: Query) -> str:
+        """Name the folder or namespace with the tables that a query reads."""
+        return SHARED if self.is_shared else query.name
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run the queries.
+
+    :param scale: scale factor of the data
+    :param way: to write all results in; else each in the next of those that the format has
+    :param shared: whether all queries read the same tables, else each has its own copies
+    :param trace: whether to look at the files that are opened
+    """
+
+    scale: float = 0.02
+    way: str = ""
+    shared: bool = False
+    trace: bool = True
+
+
+def run(kind: str, queries: Sequence[Query], work: Path, options: Options) -> Run:
+    """Run the queries in one application, listened to and observed.
+
+    :param work: a folder to be made
+    """
+    spark = record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
+    lake = work / "lake"
+    (lake / "planted").mkdir(parents=True)
+    plant(lake / "planted", options.scale)
+    plan = {
+        "format": kind,
+        "way": options.way,
+        "partitioned_by": PARTITIONED_BY,
+        "queries": [
+            {
+                "name": query.name,
+                "home": SHARED if options.shared else query.name,
+                "sql": query.sql,
+                "tables": query.tables,
+                "partitioned_by": query.partitioned_by,
+            }
+            for query in queries
+        ],
+    }
+    (lake / "plan.json").write_text(json.dumps(plan))
+    applications = record_events.APPLICATIONS
+    tables, connectors = applications / "truth_tables.py", FORMATS[kind]
+    submissions.submit(spark, tables, work, observe=False, connectors=connectors)
+    (work / "scratch").rename(work / "making")
+    if kind != "iceberg" and not options.shared:
+        copies(lake, queries)
+    trace_log = work / "opened.log"
+    submissions.submit(
+        spark,
+        applications / "truth_queries.py",
+        work,
+        listener=spark.listener,
+        connectors=connectors,
+        under=opened.tracing(trace_log) if options.trace else (),
+    )
+    names = [query.name for query in queries]
+    files = opened.during_queries(trace_log, lake, names) if options.trace else None
+    return Run(kind, lake, merged(work), files, options.shared)
+
+
+def merged(work: Path) -> dict[str, Any]:
+    """Merge what was collected of a run."""
+    first = json.loads((work / "events.ndjson").read_text().splitlines()[0])
+    application = first["run"]["runId"]
+    bundle = CaptureBundle(work, Manifest(application, max_partitions=10_000))
+    return merged_event(bundle, task_lineage(bundle))

@@ -1,0 +1,82 @@
+"""The oracles of `make truth` are right about small cases, and a wrong event is found out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.truth import opened
+from tests.truth.columns import sources
+from tests.truth.queries import load
+from tests.truth.reported import Reported
+from tests.truth.values import Files
+
+
+def test_each_query_names_its_tables_and_partitions():
+    query = next(q for q in load() if q.name == "q13")
+    assert query.tables == ("customer", "orders")
+    assert query.partitioned_by == ("c_count",)
+    assert query.may == {"customer": "c_mktsegment = ' ' or c_mktsegment is null"}
+
+
+def test_there_are_all_queries_and_what_is_known_of_them_is_of_their_tables():
+    queries = load()
+    assert len(queries) == 22
+    for query in queries:
+        assert {*query.may, *query.must} <= set(query.tables), query.name
+
+
+def test_a_column_is_made_of_what_its_value_depends_on():
+    sql = "with c as (select a + 1 as x, b from t) select case when b > 0 then x end as y from c"
+    assert sources(sql, {"t": ["a", "b"]}) == {"y": frozenset({("t", "a"), ("t", "b")})}
+
+
+def test_files_are_those_that_were_opened_while_a_query_ran(tmp_path):
+    log = tmp_path / "opened.log"
+    log.write_text(
+        '1 openat(AT_FDCWD, "/lake/q01/t/schema", O_RDONLY) = 3\n'
+        '1 openat(AT_FDCWD, "/lake/begun", O_WRONLY|O_APPEND) = 3\n'
+        '2 openat(AT_FDCWD, "/lake/q01/t/c=z\\303\\274rich/a", O_RDONLY) = 3\n'
+        '2 openat(AT_FDCWD, "/lake/q01/t/missing", O_RDONLY) = -1 ENOENT (No such file)\n'
+        '2 openat(AT_FDCWD, "/elsewhere", O_RDONLY <unfinished ...>\n'
+        '2 openat(AT_FDCWD, "/lake/out/q01/b", O_WRONLY|O_CREAT, 0666) = 4\n'
+        '1 openat(AT_FDCWD, "/lake/ended", O_WRONLY|O_APPEND) = 3\n'
+        '2 openat(AT_FDCWD, "/lake/q01/t/later", O_RDONLY) = 3\n'
+    )
+    found = opened.during_queries(log, Path("/lake"), ["q01"])
+    assert found == {"q01": {Path("/lake/q01/t/c=zürich/a")}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "partition"),
+    [
+        ("parquet", "a=x%2Fy/b=__HIVE_DEFAULT_PARTITION__/f.parquet", ("x/y", None)),
+        ("parquet", "a= /b=50%252F/f.parquet", (" ", "50%2F")),
+        ("iceberg", "data/a=/b=null/f.parquet", ("", None)),
+        ("iceberg", "data/a=x+y/b=%252F/f.parquet", ("x y", "%2F")),
+    ],
+)
+def test_a_file_is_of_the_partition_that_its_folders_name(tmp_path, kind, file, partition):
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).touch()
+    (tmp_path / file).with_name(".f.parquet.crc").touch()
+    assert Files(tmp_path, kind).partitions() == {partition}
+
+
+def test_a_file_of_delta_is_of_the_partition_that_the_log_names(tmp_path):
+    (tmp_path / "_delta_log").mkdir()
+    actions = [
+        {"metaData": {"partitionColumns": ["a"]}},
+        {"add": {"path": "a=x%2520y/f.parquet", "partitionValues": {"a": "x y"}}},
+    ]
+    log = tmp_path / "_delta_log" / "0.json"
+    log.write_text("\n".join(map(json.dumps, actions)))
+    assert Files(tmp_path, "delta").partition(tmp_path / "a=x%20y/f.parquet") == ("x y",)
+
+
+def test_an_event_is_read_as_it_is_for_people(recorded):
+    reported = Reported(recorded("partitioned_writes").event)
+    assert reported.inputs["lake", "orders"].how == "unknown"
+    assert ("lake", "sales_static") in reported.outputs
