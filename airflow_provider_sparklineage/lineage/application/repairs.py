@@ -9,6 +9,9 @@
 - CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
   they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
   identity.
+- Inside of a write of Delta, the listener reports what the query reads as an execution of its own,
+  often by its end alone, at a time when the query has not begun or is over; and of a table that is
+  copied as it is, that it is written too. It is no action, and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 def repaired(application: SparkApplication) -> SparkApplication:
     """Give the application with its real actions."""
     actions = _without_listings(_without_delta_logs(application.actions))
-    actions = _join_nested_writes(actions)
+    actions = _join_nested_writes(_join_inner_reads(actions))
     return replace(application, actions=tuple(actions))
 
 
@@ -92,6 +95,55 @@ def _of_python(action: Action) -> Action:
     if action.ended is not None:
         return action
     return replace(action, ended=action.started, state=ActionState.COMPLETE)
+
+
+# What Delta's write runs inside of it, as the listener names it.
+_SCAN = re.compile(r"[._]columnar_to_row(?=[._]|$)")
+_V1_WRITE = re.compile(r"[._](append_data|overwrite_by_expression)_exec_v1(?=[._]|$)")
+
+
+def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
+    """Leave to each write what is reported of the reads inside of it.
+
+    :param actions: in the order of their start
+    """
+    actions = [replace(a, outputs=()) if _SCAN.search(a.job_name) else a for a in actions]
+    inner = [a for a in actions if _is_bare(a)]
+    started = [action.started for action in inner]
+    found: list[Action] = []
+    taken: set[str] = set()
+    for action in actions:
+        outer = action
+        if action.outputs or makes_table_by_select(action):
+            first = bisect_left(started, action.started)
+            end = len(inner) if action.ended is None else bisect_right(started, action.ended)
+            for bare in inner[first:end]:
+                if bare.run_id not in taken and _reads_for(bare, outer):
+                    taken.add(bare.run_id)
+                    outer = replace(outer, inputs=_inputs(outer, bare))
+        found.append(outer)
+    return [action for action in found if action.run_id not in taken]
+
+
+def _is_bare(action: Action) -> bool:
+    node = _SCAN.search(action.job_name) or _V1_WRITE.search(action.job_name)
+    return node is not None and not action.outputs
+
+
+def _reads_for(inner: Action, outer: Action) -> bool:
+    """Whether an action that started during a write is what that reads.
+
+    Either can have inputs more, which only a subquery reads.
+    """
+    if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
+        return False
+    ours, theirs = ({d.name for d in action.inputs} for action in (inner, outer))
+    return ours <= theirs or ours >= theirs
+
+
+def _inputs(outer: Action, inner: Action) -> tuple[ActionDataset, ...]:
+    inputs = {d.name: d for d in (*outer.inputs, *inner.inputs)}
+    return tuple(inputs[name] for name in sorted(inputs))
 
 
 # Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
@@ -184,12 +236,11 @@ def _join(outer: Action, inner: Action) -> Action:
             facets["symlinks"] = around["symlinks"]
         sides = {**wrapper.side_facets, **dataset.side_facets}
         outputs.append(replace(dataset, facets=facets, side_facets=sides))
-    inputs = {d.name: d for d in (*outer.inputs, *inner.inputs)}
     failed = ActionState.FAILED in (outer.state, inner.state)
     return replace(
         outer,
         state=ActionState.FAILED if failed else outer.state,
-        inputs=tuple(inputs[name] for name in sorted(inputs)),
+        inputs=_inputs(outer, inner),
         outputs=tuple(outputs),
         sql=outer.sql or inner.sql,
         properties=inner.properties,
