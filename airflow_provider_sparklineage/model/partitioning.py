@@ -66,6 +66,11 @@ class Partition:
         """Make a partition of values as data has them, with None for null."""
         return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
 
+    @classmethod
+    def observed(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
+        """Make a partition as it was observed: where null is None, the empty text is a value."""
+        return cls(tuple((label, NULL if v is None else v) for label, v in values))
+
     def as_dict(self) -> dict[str, str]:
         """Values by dimension label."""
         return dict(self.values)

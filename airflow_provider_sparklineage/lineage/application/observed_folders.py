@@ -46,7 +46,7 @@ def partitions_of(
         labels = [d.label for d in own]
         for values in layout.partitions:
             budget.work()
-            rest = Partition.of(zip(labels, values, strict=False))
+            rest = Partition.observed(zip(labels, values, strict=False))
             partitions.add(Partition(prefix.values + rest.values))
     return tuple(dimensions), frozenset(partitions)
 

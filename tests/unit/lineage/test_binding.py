@@ -70,6 +70,12 @@ def test_partitions_are_completed_from_the_path(base, dimensions, values, partit
     assert read.started == datetime.fromtimestamp(1, UTC)
 
 
+def test_the_empty_text_is_a_value_where_a_format_keeps_it_apart_from_null():
+    """As Iceberg does; of others the observer reports null."""
+    [read] = bound(reads=[scan(layout("file:/lake/orders", [[""]], REGION))]).reads[ORDERS]
+    assert read.scope.partitions == {Partition((("region", ""),))}
+
+
 def test_date_folders_without_a_column_are_not_guessed():
     [read] = bound(reads=[scan(layout("file:/lake/orders/2024-05-06", [[]]))]).reads[ORDERS]
     assert read.scope.partitions is None

@@ -81,7 +81,7 @@ class FileWrites:
         static = _leading(write["static"], columns)
         if len(static) == len(columns) and None not in static:
             # Known from the command alone; the files show only whose other files are there.
-            layout["partitions"] = [list(map(str, static))]
+            layout["partitions"] = [[str(value) or None for value in static]]
         if self._place(write) in self._given_up:
             message = "its folders were too many to list before"
             raise OverBudgetError(message)
