@@ -102,7 +102,7 @@ def merge(
     degradations = [
         *done.degradations,
         *_without_columns(cut),
-        *_hidden_by_delta(application.actions),
+        *(() if observations else _hidden_by_delta(application.actions)),
     ]
 
     dropped = _dropped(done, intermediates, declared_outputs)
@@ -118,6 +118,8 @@ def merge(
         if name not in cut:
             degradations += gaps(output, done.writes[name], functions, budget)
 
+    gone = observations.gone if observations else frozenset()
+    degradations += [_gone(name) for name in outputs if name in gone]
     if outcome is Outcome.FAIL:
         outputs = {**done.failed, **outputs}
     inputs = with_declared(inputs, declared_inputs)
@@ -172,14 +174,29 @@ def _without_columns(cut: Mapping[DatasetName, str]) -> Iterator[Degradation]:
 _NAMED = 3
 
 
+def _gone(name: DatasetName) -> Degradation:
+    return Degradation(
+        DegradationCode.OUTPUT_GONE,
+        f"{name} was written, and was not there any more when the application ended: it was "
+        "renamed, moved or removed in a way that Spark does not report. If it is elsewhere now, "
+        "declare that place in writes=.",
+        name,
+        side=Side.WRITE,
+    )
+
+
 def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
-    """Report that Delta's extension hides writes, where some action had it."""
+    """Report that Delta's extension hides writes, where some action had it.
+
+    What an observer sees of them is lineage.
+    """
     extensions = (a.properties.get("spark.sql.extensions", ()) for a in actions)
     if any("DeltaSparkSessionExtension" in e for values in extensions for e in values):
         yield Degradation(
             DegradationCode.DELTA_HIDES_WRITES,
-            "Delta's Spark extension is configured, and with it the listener reports no write "
-            "whose plan has a shuffle; such writes, and what they read, are missing.",
+            "Delta's Spark extension is configured, and with it the listener reports no write of "
+            "files whose plan has a shuffle or a scalar subquery, but for those of Delta itself; "
+            "nothing was observed, so if the job has such writes, they are missing.",
         )
 
 

@@ -66,8 +66,10 @@ class DegradationCode(StrEnum):
     """The application reported no output dataset."""
     INTERNAL_READ_ASSUMED = "internal_read_assumed"
     """A dataset was read back after a full overwrite: taken as an intermediate, not an input."""
+    OUTPUT_GONE = "output_gone"
+    """What was written was not there any more when the application ended."""
     DELTA_HIDES_WRITES = "delta_hides_writes"
-    """With Delta's extension the listener leaves out writes whose plan has a shuffle."""
+    """With Delta's extension the listener leaves out writes of files whose plan has a shuffle."""
     COLUMN_LINEAGE_MISSING = "column_lineage_missing"
     """The listener reported no column lineage for an output."""
     COLUMN_WITHOUT_SOURCES = "column_without_sources"
@@ -116,6 +118,7 @@ _NOTES = frozenset(
         DegradationCode.ACTION_UNFINISHED,
         DegradationCode.NOTHING_WRITTEN,
         DegradationCode.INTERNAL_READ_ASSUMED,
+        DegradationCode.OUTPUT_GONE,
         DegradationCode.DELTA_HIDES_WRITES,
         DegradationCode.COLUMN_LINEAGE_MISSING,
         DegradationCode.COLUMN_WITHOUT_SOURCES,

@@ -214,6 +214,19 @@ def test_text_files_are_known_as_exactly_as_others(lineage, name, expected):
     assert accessed(lineage.inputs)[name] == expected
 
 
+# --- what is gone ---------------------------------------------------------------------------------
+
+
+def test_an_output_that_was_renamed_after_it_was_written_is_reported_to_be_gone(lineage):
+    assert degradations(lineage, "output_gone") == {"staging/renamed"}
+    assert "staging/renamed" in accessed(lineage.outputs)
+
+
+def test_a_write_of_files_that_the_listener_hides_is_an_output_and_not_reported_missing(lineage):
+    assert {"out_reused", "out_subquery"} <= accessed(lineage.outputs).keys()
+    assert "delta_hides_writes" not in {str(d.code) for d in lineage.degradations}
+
+
 # --- in general -----------------------------------------------------------------------------------
 
 

@@ -78,6 +78,8 @@ class Observations:
     """By the dataset written; with the times between which the query ran."""
     plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
     """By the dataset written."""
+    gone: frozenset[DatasetName] = frozenset()
+    """Those that were written, and were not there any more at the end."""
 
 
 def bind(
@@ -93,6 +95,7 @@ def bind(
     """
     binding = _Binding(identities, locator, budget)
     functions = []
+    gone: set[DatasetName | None] = set()
     for record in records:
         budget.check()
         span = (timestamp(record.started), timestamp(record.ended))
@@ -105,6 +108,7 @@ def bind(
             binding.add_write(write, at or span[0], at or span[1])
         binding.add_untraced_columns(record, *span)
         binding.add_plan(record, *span)
+        gone.update(binding.index.find(path, None) for path in record.gone)
     tables = binding.index.tables
     return Observations(
         {name: tuple(binding.reads[name]) for name in sorted(binding.reads)},
@@ -114,6 +118,7 @@ def bind(
         {name: frozenset(tables[name]) for name in sorted(tables)},
         {name: tuple(binding.untraced_columns[name]) for name in sorted(binding.untraced_columns)},
         {name: tuple(binding.plans[name]) for name in sorted(binding.plans)},
+        frozenset(name for name in gone if name is not None),
     )
 
 

@@ -174,6 +174,8 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     python_udfs: list[UdfRecord] = []
     lost_columns: UntracedColumnsRecord | None = None
     command: CommandRecord | None = None
+    gone: list[str] = []
+    """Folders that were written, and were not there any more at the end."""
     errors: list[str] = []
     cut: list[str] = []
 

@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
 )
+from airflow_provider_sparklineage.lineage.application.binding import Observations
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -43,8 +45,9 @@ def action(node, second=0, *, reads=(), lifecycle="", link=None, state=ActionSta
     return Action(f"{second}", name, "SQL_JOB", at, at, state, inputs, outputs)
 
 
-def merged(*actions):
-    return merge(SparkApplication("run", "namespace", "job", actions), Outcome.COMPLETE)
+def merged(*actions, observations=None):
+    application = SparkApplication("run", "namespace", "job", actions)
+    return merge(application, Outcome.COMPLETE, observations=observations)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,14 @@ def test_a_table_that_is_only_defined_is_no_output(node, state):
 )
 def test_a_table_whose_data_changes_is_an_output(node, lifecycle):
     assert [d.name for d in merged(action(node, lifecycle=lifecycle)).outputs] == [TABLE]
+
+
+def test_an_output_that_is_gone_is_reported_to_be():
+    seen = Observations(gone=frozenset({SOURCE, TABLE}))
+    lineage = merged(action(INSERT, reads=[SOURCE]), observations=seen)
+    gone = [d for d in lineage.degradations if d.code == "output_gone"]
+    assert [(d.dataset, d.side) for d in gone] == [(TABLE, Side.WRITE)]
+    assert [d.name for d in lineage.outputs] == [TABLE]
 
 
 def test_what_an_application_is_called_makes_no_definition_of_its_writes():

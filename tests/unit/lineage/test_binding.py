@@ -202,5 +202,10 @@ def test_a_read_that_was_not_finished_has_its_reason():
     assert (access.scope.partitions, access.why_unknown) == (None, "too many")
 
 
+def test_folders_that_are_gone_are_so_of_their_datasets():
+    record = ObservationRecord(kind="end", gone=["file:/lake/orders", "file:/lake/staging"])
+    assert bind([record], {ORDERS: ()}).gone == {ORDERS}
+
+
 def test_an_empty_record_is_bound_to_nothing():
     assert bind([ObservationRecord()], {}).unmatched == ()

@@ -301,6 +301,7 @@ def test_statistics_are_those_of_the_action_itself(recorded):
 
 def test_a_delta_extension_is_reported_to_hide_writes(recorded):
     assert "delta_hides_writes" in codes(recorded("delta_tables").lineage)
+    assert "delta_hides_writes" not in codes(recorded("delta_tables").observed)
     assert "delta_hides_writes" not in codes(recorded("iceberg_merge").lineage)
 
 

@@ -510,6 +510,19 @@ def test_a_write_of_static_values_is_known_from_the_command_alone(observer):
     assert "shared" not in write
 
 
+def test_written_folders_that_are_not_there_any_more_are_gone(observer):
+    from sparklineage_observer.file_writes import FileWrites
+    from sparklineage_observer.records import Budget, Limits
+
+    there = SimpleNamespace(exists=lambda folder: folder.name != "file:/moved")
+    classes = SimpleNamespace(
+        path=lambda name: SimpleNamespace(name=name, getFileSystem=lambda _conf: there)
+    )
+    writes = FileWrites(classes, None)
+    writes._paths = dict.fromkeys(["file:/kept", "file:/moved", "file:/beyond/the/limit"], True)
+    assert writes.gone(Budget(Limits("written=2"))) == ["file:/moved"]
+
+
 def test_more_folders_than_the_limit_are_counted_and_not_read(observer):
     from sparklineage_observer.file_writes import FileWrites
     from sparklineage_observer.records import OverBudgetError

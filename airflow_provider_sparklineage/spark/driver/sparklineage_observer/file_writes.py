@@ -34,6 +34,7 @@ class FileWrites:
         self._conf = hadoop_conf
         self._own = {}
         self._given_up = set()
+        self._paths = {}
 
     def observe(self, kind, command, started_ms, budget):
         """Describe a write command; None for commands that do not write files themselves."""
@@ -54,6 +55,8 @@ class FileWrites:
         if write["mode"] == "create" and not write.get("numFiles") and _is_skipped(command):
             write["skipped"] = True
             return write
+        if write["table"] is None:
+            self._paths[path] = True
         try:
             self._find(write, layout, started_ms, budget)
         except OverBudgetError as error:
@@ -61,6 +64,16 @@ class FileWrites:
             if not layout["partitions"]:
                 write.update(how="unknown", cut=str(error))
         return write
+
+    def gone(self, budget):
+        """Name the folders that were written, and that are not there any more."""
+        gone = []
+        for path in list(self._paths)[: budget.limits.written]:
+            budget.check()
+            folder = self._classes.path(path)
+            if not folder.getFileSystem(self._conf).exists(folder):
+                gone.append(path)
+        return gone
 
     @staticmethod
     def _place(write):

@@ -236,4 +236,6 @@ class Observer:
         if self._tag:
             for record in self._delta.writes(self._classes, self._conf, self._limits):
                 self._records.write(record)
-        self._records.write({"kind": "end", "queries": self._queries})
+        end = {"kind": "end", "queries": self._queries}
+        guarded(end, "written folders", lambda: end.update(gone=self._file_writes.gone(budget)))
+        self._records.write({key: end[key] for key in end if end[key] != []})

@@ -24,6 +24,7 @@ class Limits:
         self.total_seconds = 600.0
         self.total_bytes = 64 * 1024 * 1024
         self.commits = 1000  # of one table, read at exit
+        self.written = 1000  # folders that are looked for at exit
         self.plans = "needed"  # or of "all" writes
         self.plan_bytes = 1024 * 1024  # of one: some 100 ms
         self.plans_bytes = 16 * 1024 * 1024
