@@ -12,6 +12,7 @@ is lineage from there on like any other. Policy, case by case:
 - A hidden write has for inputs what its query read, and what the leaves of its plan read. Writes
   of the same dataset inside of it are parts of it.
 - Reads without a write between them are one action: 100,000 counts in a loop are not so many.
+- An action that the listener reports by its end alone has the begin of the query that ends then.
 - A query that failed has read what it read, and its outputs are those of a failed action.
 
 Facets are the listener's where it names the dataset anywhere in the application.
@@ -78,6 +79,7 @@ def with_observed_actions(
     :raise SpentError: if there is no time left
     """
     seen = ObservedQueries(records, DatasetIndex(identities(application), locator), locator, budget)
+    application = _with_begins(application, seen.queries)
     making = _Making(application, seen, facets_of, budget)
     making.add_writes()
     making.add_reads()
@@ -97,6 +99,34 @@ def identities(application: SparkApplication) -> dict[DatasetName, set[DatasetNa
         for dataset in (*action.inputs, *action.outputs):
             found[dataset.name] |= dataset.symlinks
     return found
+
+
+def _with_begins(application: SparkApplication, queries: Iterable[Query]) -> SparkApplication:
+    """Give actions that the listener reports by their end alone the begin of their queries."""
+    ends = Timeline((query.ended, query.ended, query) for query in queries)
+
+    def begin(action: Action) -> datetime:
+        if action.started != action.ended:
+            return action.started
+        inputs = {dataset.name for dataset in action.inputs}
+        outputs = {dataset.name for dataset in action.outputs}
+        return min(
+            (
+                query.started
+                for query in ends.during(action.ended, action.ended)
+                if query.target in outputs
+                or outputs & query.writes.keys()
+                or (not outputs and inputs & query.reads.keys())
+            ),
+            default=action.started,
+        )
+
+    begins = [min(begin(action), action.started) for action in application.actions]
+    if all(b == a.started for b, a in zip(begins, application.actions, strict=True)):
+        return application
+    found = [replace(a, started=b) for a, b in zip(application.actions, begins, strict=True)]
+    found.sort(key=lambda action: (action.started, action.run_id))
+    return replace(application, actions=tuple(found))
 
 
 class _Reads(NamedTuple):

@@ -243,6 +243,25 @@ def test_what_no_action_has_becomes_one(actions, records, expected):
     assert of(witnessed(actions, records)) == expected
 
 
+@pytest.mark.parametrize(
+    ("action", "record", "started"),
+    [
+        pytest.param(
+            reported(3, 3, ["a"], ["t"]), query(1, 2.999, command=command("t")), 1, id="a command"
+        ),
+        pytest.param(reported(3, 3, ["a"]), query(1, 2.999, "a"), 1, id="a read"),
+        pytest.param(
+            reported(3, 3, ["a"], ["t"]), query(1, 2.999, command=command("x")), 3, id="another's"
+        ),
+        pytest.param(reported(3, 3, ["a"]), query(1, 2.9, "a"), 3, id="one that ended before"),
+        pytest.param(reported(2, 3, ["a"]), query(1, 3, "a"), 2, id="an action with a begin"),
+    ],
+)
+def test_an_action_that_is_reported_by_its_end_has_the_begin_of_its_query(action, record, started):
+    found = of(witnessed([action], [record, commits(commit("t", 2))]), Witness.LISTENER)
+    assert [(begin, end) for begin, end, *_ in found] == [(started, 3)]
+
+
 def test_an_application_of_which_all_is_reported_stays_the_same():
     application = SparkApplication("run", "ns", "app", (reported(1, 2, ["rates"]),))
     records = decoded([query(1, 2, "rates")])
