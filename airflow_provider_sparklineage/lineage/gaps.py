@@ -59,6 +59,13 @@ class ColumnWrite(NamedTuple):
             return bool(self.planned) and all(plan.is_whole for plan in self.planned)
         return bool(self.planned) and not any(column in plan.incomplete for plan in self.planned)
 
+    def loses(self, column: str) -> bool:
+        """Whether its plans have something in which a column could not be followed.
+
+        Of what another system reads for Spark, the listener says what there is to say.
+        """
+        return any(column in plan.incomplete - plan.elsewhere for plan in self.planned)
+
     def leaves(self, column: str) -> bool:
         """Whether it changes rows, and keeps the values of a column."""
         return bool(self.planned) and all(
@@ -112,7 +119,7 @@ def gaps(
                 "not among its sources."
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
-        elif any(write.planned and not write.is_known(column) for write in writes):
+        elif any(write.loses(column) for write in writes):
             message = (
                 f"{name}: column {column} could not be followed through all of Spark's plan; not "
                 "all of its sources may be known."
@@ -209,6 +216,7 @@ _MADE_OF = {
 }
 _METADATA = "metadata of what was read, such as the path of a file"
 _OLDER = "a value that the output itself had before"
+_ELSEWHERE = "a value of a relation that is no dataset known to be read"
 _LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
@@ -217,7 +225,7 @@ def _observed(column: str, write: ColumnWrite) -> str:
     found: list[str] = []
     for plan in write.planned:
         if column in plan.incomplete:
-            found.append(_LOST)
+            found.append(_ELSEWHERE if column in plan.elsewhere else _LOST)
         elif edges := plan.lineage.fields.get(column):  # none of them are left
             of_files = all(source.field.startswith("_") for source in edges)
             found.append(_METADATA if of_files else _OLDER)

@@ -213,7 +213,10 @@ def test_a_plan_of_another_write_changes_nothing(recorded, changes):
 def test_a_relation_that_is_no_dataset_leaves_its_columns_as_reported(recorded):
     lineage = merged(recorded, query([SCORE, AMOUNT]), at="file:/unknown")
     assert columns(lineage).keys() == {"order_id", "shifted"}
-    assert ("column_without_sources", "score") in messages(lineage)
+    assert messages(lineage)["column_without_sources", "score"].endswith(
+        "it is a value of a relation that is no dataset known to be read."
+    )
+    assert ("column_incomplete", "order_id") not in messages(lineage)
 
 
 def test_the_plan_of_the_next_write_is_not_one_of_this_one(recorded):

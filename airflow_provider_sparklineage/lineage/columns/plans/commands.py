@@ -58,6 +58,7 @@ class PlannedColumns:
     """The column lineage of a write as its plan has it.
 
     :param incomplete: columns that have sources which could not be followed
+    :param elsewhere: those of them of which only a relation is not known that was read
     :param is_whole: whether all that chooses rows is known
     :param made_of: columns without sources -> what they are made of instead; nothing for those
         that a MERGE, UPDATE or DELETE leaves as they are
@@ -66,6 +67,7 @@ class PlannedColumns:
 
     lineage: ColumnLineage = field(default_factory=ColumnLineage)
     incomplete: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
     is_whole: bool = True
     made_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     guesses: Mapping[str, str] = field(default_factory=dict)
@@ -243,6 +245,7 @@ class _Command:
         return PlannedColumns(
             ColumnLineage(fields, rows),
             frozenset(name for name, value in columns.items() if not value.is_whole),
+            frozenset(n for n, v in columns.items() if not v.is_whole and "relation" in v.made_of),
             choice.is_whole,
             {n: v.made_of for n, v in columns.items() if v.is_whole and not v.sources},
             {name: value.guess for name, value in columns.items() if value.guess},

@@ -181,7 +181,7 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
     if name in _RANDOM:
         return frozenset({"function"})
     if name in _PYTHON:
-        return made_of if operands.sources else frozenset({"python"})
+        return made_of if operands.sources or made_of - {"literal"} else frozenset({"python"})
     return made_of if len(made_of) == 1 else made_of - {"literal"}  # the rest says more
 
 

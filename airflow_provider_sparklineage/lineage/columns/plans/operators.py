@@ -1,7 +1,7 @@
 """What operators make of the relations below them: those of rows, columns and values.
 
 An operator that is not known hands on the columns that it has from below by their ids; a column
-that nothing explains is :data:`.UNKNOWN`, and whatever is made of it is not whole.
+that nothing explains is ``UNKNOWN``, and whatever is made of it is not whole.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from airflow_provider_sparklineage.lineage.columns.plans.trees import (
 )
 from airflow_provider_sparklineage.lineage.columns.plans.values import (
     AGGREGATION,
+    ELSEWHERE,
     FILTER,
     GROUP_BY,
     IDENTITY,
     JOIN,
     SORT,
-    UNKNOWN,
     Value,
 )
 
@@ -161,7 +161,7 @@ def _other(at: Step) -> Relation:
 
 def _leaf(at: Step) -> Relation:
     made_of = _MADE_OF.get(kind(at.node), "")
-    other = Value({}, made_of=frozenset({made_of})) if made_of else UNKNOWN
+    other = Value({}, made_of=frozenset({made_of})) if made_of else ELSEWHERE
     relation = Relation()
     for number, name in attributes(at.node.get("output")):
         dataset = at.walk.datasets.get(number)

@@ -91,6 +91,8 @@ class Value(NamedTuple):
 NULL = "NULL"
 """The text of a literal null."""
 UNKNOWN = Value({}, is_whole=False)
+ELSEWHERE = UNKNOWN._replace(made_of=frozenset({"relation"}))
+"""A column of what is no dataset of the application, such as a query in a database."""
 NOTHING = Value({})
 
 
