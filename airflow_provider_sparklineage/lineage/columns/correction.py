@@ -48,10 +48,13 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
         name: _corrected(reported.fields.get(name, {}), ours.get(name, {}), decides=name in decided)
         for name in dict.fromkeys((*reported.fields, *ours))
     }
-    is_whole = all(plan.is_whole for plan in planned)
+    theirs = reported.dataset
+    if all(plan.is_whole for plan in planned):
+        # Of what chooses rows anyway, the optimiser may know more: nulls are not joined by.
+        theirs = {column: ts for column, ts in theirs.items() if column in rows}
     return ColumnLineage(
         {name: edges for name, edges in fields.items() if edges},
-        _corrected(reported.dataset, rows, decides=is_whole),
+        _corrected(theirs, rows, decides=False),
     )
 
 

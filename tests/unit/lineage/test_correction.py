@@ -102,6 +102,15 @@ def test_a_column_that_the_plan_does_not_name_stays():
     assert found.fields == {**REPORTED.fields, "other": {DT: (made(),)}}
 
 
+def test_what_the_optimiser_knows_of_columns_that_choose_rows_stays():
+    optimised = {
+        REGION: (indirect("JOIN", "INNER JOIN"), indirect("FILTER", "WHERE region IS NOT NULL")),
+        DT: (indirect("FILTER"),),
+    }
+    found = corrected(ColumnLineage({}, optimised), [plan({}, {REGION: (indirect("JOIN"),)})])
+    assert found.dataset == {REGION: optimised[REGION]}
+
+
 @pytest.mark.parametrize(
     "incomplete", [frozenset(), frozenset({"total"})], ids=["known", "not all"]
 )
