@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.truth import opened
+from tests.truth import opened, verdict
 from tests.truth.columns import sources
 from tests.truth.queries import load
-from tests.truth.reported import Reported
+from tests.truth.reported import Accessed, Reported
 from tests.truth.values import Files
 
 
@@ -76,7 +76,59 @@ def test_a_file_of_delta_is_of_the_partition_that_the_log_names(tmp_path):
     assert Files(tmp_path, "delta").partition(tmp_path / "a=x%20y/f.parquet") == ("x y",)
 
 
-def test_an_event_is_read_as_it_is_for_people(recorded):
-    reported = Reported(recorded("partitioned_writes").event)
-    assert reported.inputs["lake", "orders"].how == "unknown"
-    assert ("lake", "sales_static") in reported.outputs
+def an_input(name, accessed, **facets):
+    """Make an event of one application with one input."""
+    dataset = {"namespace": "file", "name": name}
+    entry = {"dataset": dataset, "side": "read", "witness": "both", "accessed": accessed}
+    capture = {"degradations": [], "datasets": [entry]}
+    return {
+        "run": {"facets": {"sparkLineage_capture": capture}},
+        "inputs": [{**dataset, "inputFacets": facets}],
+        "outputs": [],
+    }
+
+
+def test_partitions_are_read_off_an_event_as_its_readers_see_them():
+    values = [{"dimensions": {"a": "x", "b": "__HIVE_DEFAULT_PARTITION__"}}]
+    subset = {"inputCondition": {"type": "partition", "partitions": values}}
+    reported = Reported(an_input("/lake/q01/orders", "part", subset=subset))
+    assert reported.inputs == {("q01", "orders"): Accessed("part", {("x", None)})}
+
+
+def test_a_condition_on_rows_is_read_as_sql():
+    name = {"left": {"field": "n"}, "right": {"value": "it's"}, "comparison": "EQUAL"}
+    year = {"left": {"field": "y"}, "right": {"value": "1"}, "comparison": "LESS_THAN"}
+    both = {"left": name | {"type": "compare"}, "right": year | {"type": "compare"}}
+    subset = {"inputCondition": both | {"type": "binary", "operator": "OR"}}
+    reported = Reported(an_input("/lake/q01/orders", "part", subset=subset))
+    assert reported.inputs["q01", "orders"].rows == "(n = 'it''s' OR y < '1')"
+
+
+A, B = ("a",), (None,)
+
+
+@pytest.mark.parametrize(
+    ("accessed", "partitions", "true", "problem"),
+    [
+        (Accessed("part", {A}), {A}, {A}, None),
+        (Accessed("part", {A}), {A}, None, None),
+        (Accessed("unknown"), None, {A}, "reported is unknown, and true is ['a']"),
+        (Accessed("part", {A, B}), {A, B}, {A}, "too many [null], missing []"),
+        (Accessed("part", {A}), {A}, {A, B}, "too many [], missing [null]"),
+        (Accessed("all"), {A, B}, {A}, "all of it is reported, too many [null], missing []"),
+    ],
+)
+def test_what_is_reported_and_not_true_is_found(accessed, partitions, true, problem):
+    assert verdict._compared(accessed, partitions, true) == problem
+
+
+@pytest.mark.parametrize(
+    ("partitions", "problem"),
+    [
+        ({A}, None),
+        ({A, B}, "what cannot matter: [null]"),
+        (set(), "not what matters: ['a']"),
+    ],
+)
+def test_partitions_are_those_that_matter(partitions, problem):
+    assert verdict._bounds(partitions, may={A}, must={A}) == problem
