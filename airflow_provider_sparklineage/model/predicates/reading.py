@@ -47,7 +47,7 @@ _LONGEST_DESCRIPTION = 1_000
 
 _STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH|DELETE|UPDATE|INSERT)\b", re.IGNORECASE)
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
-_LEADING_WHERE = re.compile(r"\s*WHERE\b", re.IGNORECASE)
+_LEADING_WHERE = re.compile(r"\A\s*WHERE\b", re.IGNORECASE)
 # Texts and names in quotes stay; dt#12 and id#3L outside of them lose the id of the expression.
 _IDS = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|#\d+L?\b""", re.DOTALL)
 

@@ -84,6 +84,10 @@ DAY = equal("dt", "2024-05-06")
         ),
         pytest.param("WHERE (dt = '2024-05-06')", DAY, id="with the word where"),
         pytest.param(
+            "a = 'no where to go'", equal("a", "no where to go"), id="that word in a text"
+        ),
+        pytest.param("`WHERE` = 1", equal("WHERE", "1"), id="that word as a column"),
+        pytest.param(
             "dt IS NOT NULL, dt = '2024-05-06', x IN ('a, b', 'c')",
             all_of(DAY, any_of(equal("x", "a, b"), equal("x", "c"))),
             id="a list, as Iceberg reports the filters of a scan",
