@@ -39,7 +39,7 @@ class Accessed(StrEnum):
     ALL = "all"
     """All of it, or all of an unpartitioned one, of which nobody sees parts."""
     PART = "part"
-    """A part, which the event describes."""
+    """A part, which the event describes; of an unpartitioned one, some of its files."""
     NONE = "none"
     """None of its partitions, or no data."""
     UNKNOWN = "unknown"
@@ -78,6 +78,8 @@ class LineageDataset(DecodedFacets):
         this try, but that of the last run's lineage
     :param failed: whether only writes that failed or never ended were of it: nothing is claimed
     :param is_empty: whether all of its accesses were observed, and none read or wrote anything
+    :param is_of_chosen_files: whether all of its accesses were observed, each one of chosen files:
+        those new to a stream, or named by an option
     """
 
     name: DatasetName
@@ -96,6 +98,7 @@ class LineageDataset(DecodedFacets):
     witness: Witness | None = None
     failed: bool = False
     is_empty: bool = False
+    is_of_chosen_files: bool = False
 
     @property
     def accessed(self) -> Accessed:
@@ -106,8 +109,10 @@ class LineageDataset(DecodedFacets):
             return Accessed.PART
         if not self.observed:
             return Accessed.UNKNOWN
+        if self.subset is None:
+            return Accessed.PART if self.is_of_chosen_files else Accessed.ALL
         # A part that there was no time to describe is no more than a part.
-        return Accessed.ALL if self.subset is None or self.subset.full else Accessed.PART
+        return Accessed.ALL if self.subset.full else Accessed.PART
 
     @property
     def planned(self) -> frozenset[Partition]:

@@ -242,6 +242,7 @@ def _graded(
             observed=observed,
             subset=subset,
             is_empty=is_empty,
+            is_of_chosen_files=observed and ledger.observed.is_of_chosen_files(side),
         )
         if why:
             unknown[name] = Degradation(

@@ -84,6 +84,10 @@ class ObservedAccesses:
         """Whether no access of a side read or wrote anything."""
         return all(access.scope.partitions == frozenset() for access in self._of[side])
 
+    def is_of_chosen_files(self, side: Side) -> bool:
+        """Whether each access was of files that were chosen, be they all of them or not."""
+        return all(access.chosen for access in self._of[side])
+
     def is_internal(self, read: Access) -> bool | None:
         """Whether the queries of an action read only what the application had put there before.
 

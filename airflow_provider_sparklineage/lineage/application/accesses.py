@@ -58,6 +58,7 @@ class Access(NamedTuple):
     :param exact: whether these are the partitions for certain; False where new files in folders are
         all that is known
     :param planned: of a read, whether its query may have ended before it opened all partitions
+    :param chosen: of a read, whether files of the dataset were chosen before any filter
     :param queries: the accesses that were observed during the one of an action
     """
 
@@ -75,4 +76,5 @@ class Access(NamedTuple):
     why_unknown: str = ""
     exact: bool = True
     planned: bool = False
+    chosen: bool = False
     queries: tuple[Access, ...] = ()

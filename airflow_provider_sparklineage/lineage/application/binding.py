@@ -180,6 +180,7 @@ class _Binding:
                     dimensions=dimensions,
                     filters=filters,
                     planned=read.planned,
+                    chosen=read.chosen,
                 )
             )
 

@@ -175,3 +175,28 @@ def test_a_write_that_was_not_observed_leaves_it_open_what_was_written(recorded,
     assert output.observed == known
     assert (output.subset is not None) == known
     assert ("partitions_unknown" in codes(lineage, labels.name)) != known
+
+
+@pytest.mark.parametrize(
+    ("chosen", "accessed"),
+    [
+        pytest.param([True], "part", id="files new to a stream"),
+        pytest.param([False], "all", id="a read of all"),
+        pytest.param([True, False], "all", id="both"),
+    ],
+)
+def test_chosen_files_of_an_unpartitioned_dataset_are_a_part_of_it(recorded, chosen, accessed):
+    application = repaired(recorded("staging_chain").application)
+    write, *_ = application.actions
+    name = write.inputs[0].name
+    whole = Scope(partitions=frozenset({Partition()}))
+    reads = [
+        Access(name, Side.READ, write.started, write.ended, whole, chosen=one) for one in chosen
+    ]
+    observations = Observations({name: tuple(reads)}, {})
+    [found] = [
+        d
+        for d in merge(application, Outcome.COMPLETE, observations=observations).inputs
+        if d.name == name
+    ]
+    assert found.accessed == accessed

@@ -113,7 +113,7 @@ class Streams:
         link = option(scan.logicalLink()) if self._has_begun else None
         if link is None or not link.isStreaming():
             return
-        read["roots"] = []
+        read.update(roots=[], chosen=True)
         layouts = {}
         for layout in read.get("layouts", ()):
             if not layout["dimensions"]:
