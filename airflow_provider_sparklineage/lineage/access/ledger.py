@@ -136,10 +136,15 @@ class Ledger:
         return tuple(self._untraced.during(action.started, action.ended))
 
     def plans(self, action: Action) -> tuple[WritePlan, ...]:
-        """Give the plans of what an action wrote: not those of the next write, at its end."""
+        """Give the plans of what an action wrote: not those of the write before it, or after it.
+
+        The events of an action can both come when its query has ended; then it is the nearest one.
+        """
         found = self._plans.during(action.started, action.ended)
         within = [then for then in found if then.is_within(action.started, action.ended)]
-        return tuple(then.plan for then in within or found)
+        if not within and found:
+            within = [min(found, key=lambda then: then.gap(action.started, action.ended))]
+        return tuple(then.plan for then in within)
 
     # --- entering ---
 

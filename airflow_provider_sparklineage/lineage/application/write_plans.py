@@ -7,6 +7,7 @@ the write are asked for.
 from __future__ import annotations
 
 import zlib
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class WritePlanThen(NamedTuple):
         """Whether most of it was between two times."""
         middle = self.started + (self.ended - self.started) / 2
         return started <= middle and (ended is None or middle <= ended)
+
+    def gap(self, started: datetime, ended: datetime | None) -> timedelta:
+        """Give the time between it and two times; negative if they overlap."""
+        after = self.started - ended if ended is not None else timedelta.min
+        return max(after, started - self.ended)
 
 
 def bound_plan(

@@ -227,3 +227,45 @@ def test_that_there_are_no_events_is_declared_unless_it_is_known_why(tmp_path, k
     manifest = Manifest(application_run_id=APPLICATION, degradations=degradations)
     found = codes(task_lineage(capture.create(tmp_path, manifest)))
     assert (DegradationCode.NO_EVENTS in found) is not is_why
+
+
+def test_what_only_a_scalar_subquery_reads_is_an_input_and_a_source(merged):
+    def node(kind, arity=0, **fields):
+        return {"class": f"x.{kind}", "num-children": arity, **fields}
+
+    def column(number, name):
+        return node("AttributeReference", name=name, exprId={"id": number})
+
+    week = node("Alias", 1, name="m", exprId={"id": 3})
+    latest = [
+        node("Aggregate", 1, groupingExpressions=[], aggregateExpressions=[
+            [week, node("AggregateExpression", 1), node("Max", 1), column(2, "week")]
+        ]),
+        node("LogicalRelation", output=[[column(2, "week")]]),
+    ]  # fmt: skip
+    made = [
+        [column(1, "id")],
+        [node("Alias", 1, name="w", exprId={"id": 4}), node("ScalarSubquery", plan=latest)],
+    ]
+    command = {
+        "node": "InsertIntoHadoopFsRelationCommand",
+        "target": {"path": "file:/lake/out"},
+        "columns": ["id", "w"],
+        "plan": [
+            node("Project", 1, projectList=made),
+            node("LogicalRelation", output=[[column(1, "id")]]),
+        ],
+        "relations": [
+            {"path": "file:/lake/orders", "ids": [1]},
+            {"path": "file:/lake/cal", "ids": [2]},
+        ],
+    }
+    reads = [scan(f"file:/lake/{name}", f"file:/lake/{name}", []) for name in ("orders", "cal")]
+    lineage = merged({}, [dataset("/lake/orders")], *reads, command=command)
+    assert [d.name.name for d in lineage.inputs] == ["/lake/cal", "/lake/orders"]
+    columns = only(lineage.outputs).columns
+    assert {name: [c.dataset.name for c in edges] for name, edges in columns.fields.items()} == {
+        "id": ["/lake/orders"],
+        "w": ["/lake/cal"],
+    }
+    assert DegradationCode.SUBQUERY_UNSEEN not in codes(lineage)

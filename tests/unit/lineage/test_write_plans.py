@@ -231,3 +231,14 @@ def test_the_plan_of_the_next_write_is_not_one_of_this_one(recorded):
     assert plan.plan == msgspec.json.encode(query([AMOUNT]))
     alone = Ledgers(bind(records[1:], names))
     assert len(alone.of(output.name).plans(action)) == 1  # clocks differ by a few milliseconds
+
+
+def test_an_action_whose_events_come_late_has_the_plan_that_ended_then(recorded):
+    [action] = repaired(recorded("python_udf").application).actions
+    names = {d.name: set() for d in (*action.inputs, *action.outputs)}
+    end = int(action.ended.timestamp() * 1000)
+    late = replace(action, started=action.ended)
+    before = record(action, query([AMOUNT]), started=end - 900, ended=end - 1)
+    after = record(action, query([text("x")]), started=end + 9, ended=end + 300)
+    [plan] = Ledgers(bind([before, after], names)).of(action.outputs[0].name).plans(late)
+    assert plan.plan == msgspec.json.encode(query([AMOUNT]))
