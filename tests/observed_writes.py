@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-STARTED = 1795230325898
-"""The first of the recorded events' writes, in ms."""
-ENDED = 1795230345135
+import json
+from datetime import datetime
+
+from tests.conftest import golden
+
+
+def _times():
+    """Give when the recorded application began and ended, in ms."""
+    lines = golden("staging_chain").read_text().splitlines()
+    times = [datetime.fromisoformat(json.loads(line)["eventTime"]) for line in lines]
+    return [int(time.timestamp() * 1000) for time in (min(times), max(times))]
 
 
 def written(*days):
@@ -21,5 +29,6 @@ def written(*days):
         "how": "exact",
         "layouts": [layout],
     }
-    query = {"kind": "query", "started": STARTED, "ended": ENDED, "reads": [], "writes": [write]}
+    started, ended = _times()
+    query = {"kind": "query", "started": started, "ended": ended, "reads": [], "writes": [write]}
     return [{"kind": "start"}, query]

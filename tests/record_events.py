@@ -2,7 +2,7 @@
 
 Each application is run by a real spark-submit on a fresh copy of a small lake; the listener's
 events go to a file, are freed of what belongs to the recording machine, and become
-`tests/golden/spark-<version>/<case>.ndjson`; of some, what the observer saw in the same run becomes
+`tests/golden/spark-<version>/<case>.ndjson`; what the observer saw in the same run becomes
 `observed/<case>.ndjson` next to it. Run ids and event times stay as they came. Next to
 them, `versions.json` names the versions that recorded them, and how each spark-submit ended.
 
@@ -104,7 +104,6 @@ class Case:
     name: str
     exit_code: int = 0
     connector: str | None = None
-    observed: bool = False
     modules: tuple[str, ...] = ()
     """What Spark's Python needs in addition to PySpark; it is not in the lock of this checkout."""
 
@@ -113,21 +112,23 @@ CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
         Case("staging_chain"),
-        Case("partitioned_writes", observed=True),
+        Case("partitioned_writes"),
         Case("catalog_tables"),
         Case("schema_inference"),
-        Case("python_udf", observed=True),
+        Case("python_udf"),
         Case("failing_action", exit_code=1),
         Case("caught_failure"),
         Case("killed_driver", exit_code=-signal.SIGKILL),
         Case("writes_nothing"),
         Case("rdd_jobs"),
         Case("create_then_read"),
-        Case("append_then_read", observed=True),
+        Case("append_then_read"),
         Case("self_overwrite"),
         Case("union_diamond"),
-        Case("iceberg_merge", connector="iceberg", observed=True),
-        Case("delta_tables", connector="delta", observed=True),
+        Case("iceberg_merge", connector="iceberg"),
+        Case("iceberg_commands", connector="iceberg"),
+        Case("delta_tables", connector="delta"),
+        Case("delta_commands", connector="delta"),
         Case("two_sessions_threads"),
         Case("cached_view"),
         Case("sql_queries"),
@@ -137,10 +138,10 @@ CASES: Mapping[str, Case] = {
         Case("thirty_actions"),
         Case("rewritten_staging"),
         Case("read_while_written"),
-        Case("glob_reads", observed=True),
+        Case("glob_reads"),
         Case("awkward_names"),
         Case("random_columns"),
-        Case("lost_columns", observed=True, modules=("pandas", "pyarrow")),
+        Case("lost_columns", modules=("pandas", "pyarrow")),
     )
 }
 
@@ -328,10 +329,10 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
     conf = spark_conf(lake, scratch) | listener_conf(case, events)
     options = ["--jars", str(listener)]
     observations = scratch / "observations.ndjson"
-    if case.observed:
-        options += ["--py-files", str(observer_zip.write(scratch))]
-        conf |= {f"{OBSERVER}observations": str(observations)}
-        conf |= {DELTA_TAG: f"task/{case.name}", f"{OBSERVER}tag": f"task/{case.name}"}
+    options += ["--py-files", str(observer_zip.write(scratch))]
+    conf |= {f"{OBSERVER}observations": str(observations)}
+    conf |= {DELTA_TAG: f"task/{case.name}", f"{OBSERVER}tag": f"task/{case.name}"}
+    conf |= {f"{OBSERVER}limits": "plans=all"}  # also of writes that the listener gets right
     if case.connector is not None:
         options += ["--packages", str(spark.package(case.connector))]
         connector_conf = CONNECTOR_CONF[case.connector]
@@ -353,7 +354,7 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
     }
     recorded = Recording(
         normalised(events.read_text(), roots, socket.gethostname()),
-        normalised(observations.read_text(), roots, socket.gethostname()) if case.observed else "",
+        normalised(observations.read_text(), roots, socket.gethostname()),
     )
     if left := [name for name in names_of_this_machine() if name in "".join(recorded)]:
         message = f"{case.name}: left of this machine in the events: {left}"
@@ -362,10 +363,10 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
 
 
 class Recording(NamedTuple):
-    """What the listener reported about an application, and the observer if there was one."""
+    """What the listener and the observer reported about an application."""
 
     events: str
-    observations: str = ""
+    observations: str
 
 
 def normalised(text: str, roots: Mapping[str, str], host: str) -> str:
@@ -427,8 +428,7 @@ def keep(spark: Spark, recorded: Mapping[str, Recording]) -> None:
     (folder / OBSERVED).mkdir(parents=True, exist_ok=True)
     for name, recording in recorded.items():
         (folder / f"{name}.ndjson").write_text(recording.events)
-        if recording.observations:
-            (folder / OBSERVED / f"{name}.ndjson").write_text(recording.observations)
+        (folder / OBSERVED / f"{name}.ndjson").write_text(recording.observations)
         cases[name] = {"recorded": today, "exit_code": CASES[name].exit_code}
     document = {**made_with, "cases": dict(sorted(cases.items()))}
     file.write_text(json.dumps(document, indent=2) + "\n")

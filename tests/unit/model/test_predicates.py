@@ -460,6 +460,20 @@ FILTERS = {
     "WHERE (r.month IS NOT NULL)": "month IS NOT NULL",
     "WHERE (r2.c0 IS NOT NULL)": "c0 IS NOT NULL",
     f"WHERE {RANK}": RANK,
+    "WHERE ((lakehouse.shop.marked.customer_id IS NOT NULL)"
+    " AND (lakehouse.shop.marked.customer_id = 2L))": "customer_id=2",
+    "WHERE ((lakehouse.shop.marked.customer_id IS NOT NULL)"
+    " AND (lakehouse.shop.marked.customer_id = 3L))": "customer_id=3",
+    "WHERE ((orders.customer_id IS NOT NULL) AND (orders.customer_id < 3L))": "customer_id < 3",
+    "WHERE ((orders.dt IS NOT NULL) AND (orders.dt < DATE '2024-05-07'))": "dt < 2024-05-07",
+    "WHERE ((orders.dt IS NOT NULL) AND (orders.dt = DATE '2024-05-06'))": "dt=2024-05-06",
+    "WHERE (dt = CAST('2024-05-06' AS DATE))": "dt=2024-05-06",
+    "WHERE (dynamicpruningexpression((_file IN (listquery())))"
+    " AND (NOT ((lakehouse.shop.copied.order_id > 4L) <=> true)))": (
+        "NOT ((lakehouse.shop.copied.order_id > CAST(4 AS BIGINT)) IS NOT DISTINCT FROM TRUE)"
+        " AND dynamicpruningexpression((_file IN (listquery())))"
+    ),
+    "WHERE (t.customer_id IS NOT NULL)": "customer_id IS NOT NULL",
     "WHERE (region IS NOT NULL)": "region IS NOT NULL",
     "WHERE dynamicpruningexpression((_file IN (listquery())))": (
         "dynamicpruningexpression((_file IN (listquery())))"
@@ -467,6 +481,12 @@ FILTERS = {
 }
 
 STATEMENTS = {
+    "DELETE FROM created WHERE order_id > 4": "order_id > 4",
+    "DELETE FROM lakehouse.shop.copied WHERE order_id > 4": "order_id > 4",
+    "DELETE FROM lakehouse.shop.marked WHERE customer_id = 3": "customer_id=3",
+    "DELETE FROM merged WHERE customer_id = 3": "customer_id=3",
+    "UPDATE created SET amount = amount * order_id WHERE region = 'eu'": "region=eu",
+    "UPDATE lakehouse.shop.marked SET note = upper(note) WHERE customer_id = 2": "customer_id=2",
     "DELETE FROM lakehouse.shop.revenue WHERE dt = '2024-05-05'": "dt=2024-05-05",
     "UPDATE lakehouse.shop.revenue SET amount = amount * 2\n"
     "    WHERE dt = '2024-05-06' AND region = 'eu'": "dt=2024-05-06 AND region=eu",

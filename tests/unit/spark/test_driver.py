@@ -188,6 +188,14 @@ def test_the_mode_of_a_delta_commit_claims_no_more_than_the_log_has(
     assert _write("/t", version, *info)["mode"] == expected
 
 
+@pytest.mark.parametrize("operation", ["REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE"])
+def test_a_delta_table_that_is_replaced_has_nothing_left_of_before(observer, operation):
+    from sparklineage_observer.delta import _write
+
+    info = {"operation": operation, "operationParameters": {}, "timestamp": 1}
+    assert _write("/t", 2, info, [delta_file("1")])["mode"] == "whole"
+
+
 def test_a_delta_commit_that_changes_no_data_is_no_write(observer):
     from sparklineage_observer.delta import _write
 

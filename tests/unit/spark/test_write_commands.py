@@ -167,6 +167,12 @@ def test_a_plan_is_left_where_the_listener_has_all_columns(commands, line):
     assert observed(commands, Plan(f"{JOIN}\n+- {line}")) is None
 
 
+def test_a_plan_that_reads_a_database_is_left_to_the_listener_which_names_it(commands):
+    database = Leaf(text="Relation [id#7] JDBCRelation(people) [numPartitions=1]\n")
+    database.relation = refuse
+    assert observed(commands, Plan(leaves=[*LEAVES, database]), "plans=all") is None
+
+
 @pytest.mark.parametrize(
     ("plan", "limits", "times", "cut", "asked"),
     [

@@ -75,7 +75,8 @@ class Commands:
         elif is_needed:
             budget.check()
             self._describe_plan(record, write, leaves, budget)
-        return record if path or table else None
+        says_more = len(record) > 2 or kind not in (_FILES, _HIVE)
+        return record if says_more and (path or table) else None
 
     def of_batch(self, record, query, budget):
         """Complete the command of a stream's batch by the plan of what it writes."""
@@ -127,9 +128,11 @@ class Commands:
                 budget.check()
                 if leaf not in relations:
                     relations[leaf] = _relations(sequence, position, leaf)
+        found = [relation for of in relations.values() for relation in of]
+        if not all(relation["path"] or relation["table"] for relation in found):
+            return  # of a database, which the listener names and the plan does not
         columns = write.columns()
-        record.update(schema=write.schema(columns), columns=columns, plan=nodes)
-        record["relations"] = [relation for found in relations.values() for relation in found]
+        record.update(schema=write.schema(columns), columns=columns, plan=nodes, relations=found)
 
 
 class _Write:

@@ -195,6 +195,8 @@ def _write(path, version, info, actions):
     mode = str(parameters.get("mode") or parameters.get("outputMode", "")).lower()
     if version == 0:
         mode = "create"
+    elif "REPLACE TABLE" in str(info.get("operation")):
+        mode = "whole"
     elif mode == "overwrite":
         # With a predicate (replaceWhere) rows are replaced. The log has the same for full and for
         # dynamic overwrites, so of a partitioned table no more is claimed than of a dynamic one.
