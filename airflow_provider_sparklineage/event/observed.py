@@ -11,7 +11,10 @@ from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
 )
-from airflow_provider_sparklineage.lineage.application.skipped_writes import without_skipped_writes
+from airflow_provider_sparklineage.lineage.application.skipped_writes import (
+    with_failed_writes,
+    without_skipped_writes,
+)
 from airflow_provider_sparklineage.lineage.application.stream_batches import with_real_batches
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -60,6 +63,7 @@ def observed(
             return Witnessed(application, degradations=_nothing_observed(bundle, application))
         done = with_real_batches(application, records, locator)
         index = DatasetIndex(identities(done), locator)
+        done = with_failed_writes(done, records, index)
         done, records = without_skipped_writes(done, records, index)
         done = with_observed_actions(done, records, locator, observed_facets, budget)
         observations = bind(records, identities(done), locator, budget)

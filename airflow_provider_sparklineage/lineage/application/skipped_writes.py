@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.application.timeline import Timeline, overlap
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline, overlap
 from airflow_provider_sparklineage.spark.capture.observations import timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accumulation import (
@@ -49,7 +50,7 @@ def without_skipped_writes(
         return not _has(done, name, span)
 
     def without(action: Action) -> Action | None:
-        span = action.started, action.ended or action.started
+        span = _span(action)
         outputs = tuple(d for d in action.outputs if not is_skipped(d.name, span))
         if len(outputs) == len(action.outputs):
             return action
@@ -70,6 +71,57 @@ def without_skipped_writes(
     actions = (without(action) for action in application.actions)
     application = replace(application, actions=tuple(a for a in actions if a is not None))
     return application, [with_what_was_done(record) for record in records]
+
+
+def with_failed_writes(
+    application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
+) -> SparkApplication:
+    """Take actions for failed whose query has failed; they have read what was observed.
+
+    :param index: of the application's datasets
+    """
+    failed = _spans(
+        (index.find(record.command.target.path, record.command.target.table), record)
+        for record in records
+        if record.failed and record.command is not None
+    )
+    if not failed:
+        return application
+    done = _writes(records, index, skipped=False)
+    reads = _spans(
+        (index.find(path, read.table), record)
+        for record in records
+        for read in record.reads
+        for path in read.roots or ("",)
+    )
+
+    def corrected(action: Action) -> Action:
+        span = _span(action)
+        if action.state is not ActionState.COMPLETE or not action.outputs:
+            return action
+        if not all(_has(failed, d.name, span) for d in action.outputs):
+            return action
+        if any(_has(done, d.name, span) for d in action.outputs):
+            return action  # of one that was tried again right after
+        inputs = tuple(d for d in action.inputs if _has(reads, d.name, span))
+        return replace(action, state=ActionState.FAILED, inputs=inputs)
+
+    return replace(application, actions=tuple(map(corrected, application.actions)))
+
+
+def _span(action: Action) -> Span:
+    """Give the time of an action; one that is reported by its end alone began before that."""
+    ended = action.ended or action.started
+    return (action.started if action.started < ended else ended - SLACK), ended
+
+
+def _spans(found: Iterable[tuple[DatasetName | None, ObservationRecord]]) -> _Timelines:
+    spans: dict[DatasetName, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
+    for name, record in found:
+        if name is not None:
+            span = timestamp(record.started), timestamp(record.ended)
+            spans[name].append((*span, span))
+    return {name: Timeline(of) for name, of in spans.items()}
 
 
 def _writes(

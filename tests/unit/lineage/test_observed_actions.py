@@ -22,7 +22,10 @@ from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
 )
-from airflow_provider_sparklineage.lineage.application.skipped_writes import without_skipped_writes
+from airflow_provider_sparklineage.lineage.application.skipped_writes import (
+    with_failed_writes,
+    without_skipped_writes,
+)
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
@@ -102,7 +105,8 @@ def witnessed(actions, records):
     """Give an application with what was observed next to it."""
     application = SparkApplication("run", "ns", "app", tuple(actions))
     index = DatasetIndex(identities(application), DEFAULT_LOCATOR)
-    done, left = without_skipped_writes(application, decoded(records), index)
+    read = decoded(records)
+    done, left = without_skipped_writes(with_failed_writes(application, read, index), read, index)
     return with_observed_actions(done, left, DEFAULT_LOCATOR, observed_facets)
 
 
@@ -532,6 +536,15 @@ SKIPPED = {"skipped": True}
             [],
             id="a table of Delta",
         ),
+        pytest.param(
+            [reported(2.007, 2.007, ["b"], ["t"])],
+            [
+                query(2, 2.006, command=command("t")),
+                commits(commit("t", 2, "create", layouts=[], **SKIPPED)),
+            ],
+            [],
+            id="reported by its end alone",
+        ),
     ],
 )
 def test_a_write_that_was_skipped_is_none_and_its_plan_has_read_nothing(actions, records, left):
@@ -544,3 +557,23 @@ def test_what_was_opened_before_a_write_was_skipped_has_been_read():
     skipped = query(1, 2, "b", writes=[put("file:/lake/out", "create", **SKIPPED)])
     application = witnessed([reported(1, 2, ["a", "b"], ["out"])], [skipped])
     assert of(application) == [(1, 2, "b", "")]
+
+
+# --- writes that failed though the listener reports success ---------------------------------------
+
+
+def test_a_write_is_failed_if_its_query_is_and_has_read_what_was_observed():
+    before = query(1, 2, "a", failed=True, command=command("out", "SaveIntoDataSourceCommand"))
+    application = witnessed([reported(1, 2, ["a", "b"], ["out"])], [before])
+    [action] = application.actions
+    assert (action.state, names(action.inputs)) == (FAILED, "a")
+
+
+def test_a_write_that_is_tried_again_at_once_is_complete():
+    records = [
+        query(1, 2.003, failed=True, command=command("out", "InsertIntoHadoopFsRelationCommand")),
+        query(2.001, 3, "a", writes=["out"]),
+    ]
+    actions = [reported(1, 2, ["a"], ["out"]), reported(2.001, 3, ["a"], ["out"])]
+    application = witnessed(actions, records)
+    assert [a.state for a in application.actions] == [FAILED, COMPLETE]

@@ -539,3 +539,21 @@ def test_more_folders_than_the_limit_are_counted_and_not_read(observer):
     with pytest.raises(OverBudgetError, match="3 folders are more than the limit of 2"):
         found_by(FileWrites(classes, None), file_write(parts=1), "directories=2")
     assert classes.texts == 0
+
+
+def test_a_query_that_has_failed_before_it_had_a_plan_is_no_failure_of_the_observer(
+    observer, tmp_path
+):
+    from unittest.mock import Mock
+
+    from sparklineage_observer.observer import Observer
+
+    file = tmp_path / "observations.ndjson"
+    attached = Observer(str(file), "tag")
+    execution = Mock()
+    execution.tracker.return_value.phases.return_value.toString.return_value = ""
+    execution.executedPlan.side_effect = ValueError("[UNRESOLVED_COLUMN] nope")
+    attached.finished("save", execution, 0, Mock())
+    assert not file.exists()
+    attached.finished("collect", execution, 0)
+    assert "UNRESOLVED_COLUMN" in file.read_text()

@@ -303,3 +303,70 @@ def test_a_write_of_a_table_has_its_target_even_without_a_plan(commands, table, 
     record = observed_write(commands, plan)
     assert record == (target and {"node": "AppendData", "target": target})
     assert plan.asked == 0
+
+
+# --- CREATE TABLE AS SELECT, and writes that failed -----------------------------------------------
+
+TABLE_AS_SELECT = "CreateDataSourceTableAsSelectCommand"
+
+
+def session_with(**tables):
+    """Make a session with tables at some locations."""
+
+    def table(identifier):
+        name = identifier.unquotedString()
+        full_name = answers(unquotedString=f"spark_catalog.default.{name}")
+        return answers(location=answers(toString=tables[name]), identifier=full_name)
+
+    return answers(sessionState=answers(catalog=SimpleNamespace(getTableMetadata=table)))
+
+
+def made(commands, name, **tables):
+    from sparklineage_observer.records import Budget, Limits
+
+    plan = answers(table=answers(identifier=answers(unquotedString=name)))
+    execution = answers(analyzed=plan, sparkSession=session_with(**tables))
+    observer = commands.Commands(Limits(""))
+    return observer.observe(TABLE_AS_SELECT, execution, lambda: False, Budget(Limits("")))
+
+
+def test_a_table_that_is_made_by_select_has_a_target_alone(commands):
+    assert made(commands, "t", t="file:/lake/t") == {
+        "node": TABLE_AS_SELECT,
+        "target": {"path": "file:/lake/t", "table": "spark_catalog.default.t"},
+    }
+
+
+def test_a_table_that_was_not_made_has_its_name(commands):
+    assert made(commands, "t")["target"] == {"path": "", "table": "t"}
+
+
+@pytest.mark.parametrize(
+    ("write", "is_skipped"),
+    [
+        pytest.param(None, True, id="nothing was written"),
+        pytest.param(5, True, id="written before"),
+        pytest.param(15, False, id="written below it"),
+    ],
+)
+def test_a_table_that_was_there_already_is_skipped(commands, tmp_path, write, is_skipped):
+    from sparklineage_observer.observer import Observer
+
+    observer = Observer(str(tmp_path / "observations.ndjson"), "tag")
+    if write is not None:
+        observer._last_writes["file:/lake/t"] = write
+    record = {"writes": [], "command": {"target": {"path": "file:/lake/t", "table": "t"}}}
+    command = answers(mode=answers(toString="Ignore"))
+    observer._write(record, TABLE_AS_SELECT, command, None, 10, None)
+    assert [w["skipped"] for w in record["writes"]] == [True] * is_skipped
+
+
+def test_a_failed_write_has_its_target_and_no_plan(commands):
+    plan = Plan()
+    kind = "InsertIntoHadoopFsRelationCommand"
+    parts = SimpleNamespace(commands=[(kind, plan)], v2_writes=[])
+    assert commands.Commands.target_of(parts, answers(analyzed=plan)) == {
+        "node": kind,
+        "target": {"path": "file:/lake/out", "table": None},
+    }
+    assert plan.asked == 0

@@ -24,6 +24,7 @@ _BYTES = 400  # of an attribute in the plan's JSON, roughly
 _FILES = "InsertIntoHadoopFsRelationCommand"
 _HIVE = "InsertIntoHiveTable"
 _SAVE = "SaveIntoDataSourceCommand"
+TABLE_AS_SELECT = "CreateDataSourceTableAsSelectCommand"
 _DELTA = ("MergeIntoCommand", "UpdateCommand", "DeleteCommand")
 _DELTA_PARTITIONS = "DeltaDynamicPartitionOverwriteCommand"
 _V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
@@ -61,6 +62,8 @@ class Commands:
         write = _Write(kind, plan, execution)
         if write.is_part:
             return None
+        if kind == TABLE_AS_SELECT:  # the files are written in a query below it
+            return write.record()
         leaves = write.leaves()
         cut, is_needed = self._too_many(leaves), True
         if not cut:
@@ -68,15 +71,26 @@ class Commands:
             cut, is_needed = self._too_long(text), self._is_needed(write, text) or is_hidden()
         if not is_needed and kind in (_FILES, _HIVE):
             return None
-        path, table = write.target()
-        record = {"node": kind, "target": {"path": path, "table": table}}
-        if is_needed and cut:
+        record = write.record()
+        if record is not None and is_needed and cut:
             record["cut"] = cut
-        elif is_needed:
+        elif record is not None and is_needed:
             budget.check()
             self._describe_plan(record, write, leaves, budget)
-        says_more = len(record) > 2 or kind not in (_FILES, _HIVE)
-        return record if says_more and (path or table) else None
+        says_more = record is not None and (len(record) > 2 or kind not in (_FILES, _HIVE))
+        return record if says_more else None
+
+    @staticmethod
+    def target_of(parts, execution):
+        """Name the target of a write command alone; None if there is no such command."""
+        if not parts.commands and not parts.v2_writes:
+            return None
+        plan = execution.analyzed()
+        kind = parts.commands[0][0] if parts.commands else class_name(plan)
+        if kind not in _KINDS:
+            return None
+        write = _Write(kind, plan, execution)
+        return None if write.is_part else write.record()
 
     def of_batch(self, record, query, budget):
         """Complete the command of a stream's batch by the plan of what it writes."""
@@ -157,8 +171,17 @@ class _Write:
             return self.plan.source()
         return self.plan.target() if self.kind in _DELTA else self.plan.query()
 
+    def record(self):
+        """Begin a record; None of what has neither path nor name."""
+        path, table = self.target()
+        if not path and not table:
+            return None
+        return {"node": self.kind, "target": {"path": path, "table": table}}
+
     def target(self):
         """Give path and name of what is written, as far as it has them."""
+        if self.kind == TABLE_AS_SELECT:
+            return _made(self.plan.table().identifier(), self._execution.sparkSession())
         if self.relation is not None:
             return _place_of(self._table)
         if self.kind in _CREATIONS:
@@ -232,7 +255,17 @@ def _leaves(plans):
 
 
 _KINDS = frozenset(
-    (_FILES, _HIVE, _SAVE, *_DELTA, _DELTA_PARTITIONS, *_CREATIONS, *_V2_WRITES, *_ROW_LEVEL)
+    (
+        _FILES,
+        _HIVE,
+        _SAVE,
+        TABLE_AS_SELECT,
+        *_DELTA,
+        _DELTA_PARTITIONS,
+        *_CREATIONS,
+        *_V2_WRITES,
+        *_ROW_LEVEL,
+    )
 )
 
 
@@ -249,6 +282,15 @@ def _created(resolved):
     except Exception:  # it was dropped, or replaced, since
         path = ""
     return path, f"{catalog.name()}.{name.toString()}"
+
+
+def _made(identifier, session):
+    """Give path and name of a table of Spark's own catalog."""
+    try:
+        table = session.sessionState().catalog().getTableMetadata(identifier)
+        return table.location().toString(), _name(table)
+    except Exception:  # it was not made, or is gone
+        return "", identifier.unquotedString()
 
 
 def _place_of(table):

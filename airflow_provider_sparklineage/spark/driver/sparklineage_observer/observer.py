@@ -5,7 +5,7 @@ import threading
 import time
 
 from sparklineage_observer import VERSION, plans, scans
-from sparklineage_observer.commands import Commands
+from sparklineage_observer.commands import TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import DeltaTables
 from sparklineage_observer.file_writes import FileWrites, is_ignore
 from sparklineage_observer.iceberg import (
@@ -47,6 +47,7 @@ class Observer:
         self._started_ms = int(time.time() * 1000)
         self._classes = self._java_context = self._conf = None
         self._file_writes = self.streams = None
+        self._last_writes = {}
         self._snapshots = Snapshots()
         self._delta = DeltaTables(tag, self._started_ms)
         self._commands = Commands(self._limits)
@@ -124,7 +125,12 @@ class Observer:
         if exception is not None:
             record["failed"] = True
         budget = Budget(self._limits)
-        plan = execution.executedPlan()
+        try:
+            plan = execution.executedPlan()
+        except Exception:
+            if exception is None:
+                raise
+            return None  # it has failed before there was a plan, so it has read nothing
         parts = plans.parts_of(plan, self._classes.identity)
         for scan in parts.scans:
             guarded(record, scan.kind, lambda s=scan: self.read(record, s, budget))
@@ -133,6 +139,8 @@ class Observer:
                 guarded(record, "command", lambda: self._command(record, parts, execution, budget))
             self._writes(record, parts, execution, started, budget)
             guarded(record, "columns", lambda: self._columns(record, parts, execution, budget))
+        else:
+            guarded(record, "command", lambda: self._failed_command(record, parts, execution))
         if parts.udfs:
             record["python_udfs"] = parts.udfs
         content = ("reads", "writes", "errors", "lost_columns", "command")
@@ -168,6 +176,12 @@ class Observer:
         if command is not None:
             record["command"] = command
 
+    def _failed_command(self, record, parts, execution):
+        """Name what was to be written: of some failures the listener reports success."""
+        command = self._commands.target_of(parts, execution)
+        if command is not None:
+            record["command"] = command
+
     def _writes(self, record, parts, execution, started, budget):
         for kind, command in parts.commands:
             guarded(
@@ -194,6 +208,9 @@ class Observer:
     def _write(self, record, kind, command, execution, started, budget):
         if kind.endswith(_IGNORED):
             return
+        if kind == TABLE_AS_SELECT:
+            self._table_as_select(record, command, started)
+            return
         write = self._file_writes.observe(kind, command, started, budget)
         if write is None:
             self._delta_write(record, command, execution)
@@ -205,6 +222,19 @@ class Observer:
         if write.get("skipped"):
             # Of scans of files it is known whether they were opened; others need not be asked.
             record["reads"] = [r for r in record["reads"] if r["node"] == "FileSourceScanExec"]
+        else:
+            self._last_writes[write["path"]] = started
+
+    def _table_as_select(self, record, command, started):
+        """Note that it was skipped, as IF NOT EXISTS does, where no query below it has written."""
+        target = record.get("command", {}).get("target")
+        if target is None or not is_ignore(command):
+            return
+        path = target["path"]
+        if self._last_writes.get(path, -1) < started:
+            layout = {"base": path, "dimensions": [], "partitions": []}
+            write = {"node": TABLE_AS_SELECT, **target, "mode": "create", "how": "exact"}
+            record["writes"].append({**write, "layouts": [layout], "skipped": True})
 
     def _delta_write(self, record, node, execution):
         path = record.get("command", {"target": {}})["target"].get("path")
