@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.repairs import (
-    makes_table_by_select,
     replaces_v2_table,
+    wraps_a_write,
 )
 from airflow_provider_sparklineage.model.datasets import is_database
 
@@ -44,7 +44,7 @@ def overwrites_everything(action: Action, output: ActionDataset, reported: Colum
     if is_database(output.name) and _SAVE in action.job_name:
         return True  # Spark drops or truncates the table
     return (
-        (any(node in action.job_name for node in _FILE_WRITES) or makes_table_by_select(action))
+        (any(node in action.job_name for node in _FILE_WRITES) or wraps_a_write(action))
         and not _PARTITION_CLAUSE.search(action.sql)
         and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
         and not _writes_unsorted(action)

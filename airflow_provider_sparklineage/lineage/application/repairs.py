@@ -6,9 +6,9 @@
 - Completed RDD runs without outputs that read no more than some SQL run are not actions either.
 - The log of a Delta table is no dataset, and what only Delta itself does with it is no action; a
   stream that reads the table has it among its inputs and outputs.
-- CREATE TABLE AS SELECT and ``saveAsTable`` come as an outer and an inner execution of one write:
-  they become one action with the inner one's lineage, lifecycle and statistics and the outer one's
-  identity.
+- CREATE TABLE AS SELECT, ``saveAsTable`` and INSERT OVERWRITE DIRECTORY come as an outer and an
+  inner execution of one write: they become one action with the inner one's lineage, lifecycle and
+  statistics and the outer one's identity.
 - Inside of a write of Delta, the listener reports what the query reads as an execution of its own,
   often by its end alone, at a time when the query has not begun or is over; and of a table that is
   copied as it is, that it is written too. It is no action, and writes nothing.
@@ -114,7 +114,7 @@ def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
     taken: set[str] = set()
     for action in actions:
         outer = action
-        if action.outputs or makes_table_by_select(action):
+        if action.outputs or wraps_a_write(action):
             first = bisect_left(started, action.started)
             end = len(inner) if action.ended is None else bisect_right(started, action.ended)
             for bare in inner[first:end]:
@@ -147,14 +147,15 @@ def _inputs(outer: Action, inner: Action) -> tuple[ActionDataset, ...]:
 
 
 # Nodes that run a second SQL execution for the write itself (Spark's class names, snake-cased).
-_V1_TABLE_AS_SELECT = re.compile(
-    r"[._]execute_(create_\w*table_as_select|save_as_v1_table|optimized_create_hive_table)\w*"
+_V1_WRAPPERS = re.compile(
+    r"[._]execute_(create_\w*table_as_select|save_as_v1_table|optimized_create_hive_table"
+    r"|insert_into_data_source_dir)\w*"
 )
 _V2_TABLE_AS_SELECT = re.compile(r"[._](atomic_)?(create|replace)_table_as_select(?=[._]|$)")
 
 
 def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
-    """Make one action of the two executions, outer and inner, of a CTAS or ``saveAsTable``.
+    """Make one action of the two executions, outer and inner, of a CTAS, ``saveAsTable`` and so on.
 
     :param actions: in the order of their start
     """
@@ -165,7 +166,7 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
         if outer.run_id in taken:
             continue
         inner = None
-        if makes_table_by_select(outer):
+        if wraps_a_write(outer):
             first = bisect_left(started, outer.started)
             end = len(actions) if outer.ended is None else bisect_right(started, outer.ended)
             within = (a for a in actions[first:end] if a.run_id not in taken)
@@ -194,11 +195,9 @@ def _is_inner_write(inner: Action, outer: Action) -> bool:
     return bool(outputs) and {d.name for d in inner.inputs} <= {d.name for d in outer.inputs}
 
 
-def makes_table_by_select(action: Action) -> bool:
-    """Whether an action is CREATE or REPLACE TABLE AS SELECT, or a saveAsTable."""
-    return bool(
-        _V1_TABLE_AS_SELECT.search(action.job_name) or _V2_TABLE_AS_SELECT.search(action.job_name)
-    )
+def wraps_a_write(action: Action) -> bool:
+    """Whether it is CREATE or REPLACE TABLE AS SELECT, saveAsTable, INSERT OVERWRITE DIRECTORY."""
+    return bool(_V1_WRAPPERS.search(action.job_name) or _V2_TABLE_AS_SELECT.search(action.job_name))
 
 
 def replaces_v2_table(action: Action) -> bool:

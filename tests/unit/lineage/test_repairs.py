@@ -90,3 +90,15 @@ def test_what_only_the_end_of_the_write_names_is_read_by_it():
 )
 def test_an_action_that_is_not_of_the_write_stays(other):
     assert repaired(application(OUTER, other)).actions == (OUTER, other)
+
+
+def test_an_insert_into_a_directory_is_the_one_write_inside_of_it():
+    """Or the outer execution, of which no columns are reported, would replace what was written."""
+    around = action("execute_insert_into_data_source_dir_command", 0, 4, written=TABLE)
+    inner = action("execute_insert_into_hadoop_fs_relation_command", 1, 3, written=TABLE)
+    facets = {"columnLineage": b"{}"}
+    [dataset] = inner.outputs
+    inner = replace(inner, outputs=(replace(dataset, facets=facets),))
+    [found] = repaired(SparkApplication("run", "ns", "app", (around, inner))).actions
+    [output] = found.outputs
+    assert output.facets == facets
