@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.event.observed_facets import observed_facets
 from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
+from airflow_provider_sparklineage.lineage.application.inferred_files import (
+    without_inferred_files,
+)
 from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
@@ -66,6 +69,7 @@ def observed(
         done = with_failed_writes(done, records, index)
         done, records = without_skipped_writes(done, records, index)
         done = with_observed_actions(done, records, locator, observed_facets, budget)
+        done = without_inferred_files(done, records, locator)
         observations = bind(records, identities(done), locator, budget)
     except CaptureError as error:  # the events are as good as they are without
         lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))

@@ -58,7 +58,7 @@ class DatasetIndex:
         """
         location = self._locator.locate(path)
         if location is not None and looks_like_file(location.folder.name):
-            if self._above(location.folder) is not None:
+            if self.above(location.folder) is not None:
                 return self._known(location.dataset, None)
             if location.folder.name.rpartition("/")[2].startswith("part-"):  # one of Spark's files
                 location = self._locator.locate(path.rpartition("/")[0])
@@ -93,7 +93,7 @@ class DatasetIndex:
         named = location.dataset if location else None
         found = self._known(named, table)
         # A single file of a dataset may be read by its own name.
-        if found is None and (location is None or self._above(location.folder) is None):
+        if found is None and (location is None or self.above(location.folder) is None):
             self.unmatched.add(str(named) if named else table or path)
         return found
 
@@ -118,9 +118,9 @@ class DatasetIndex:
                 found.add(location.dataset)
             elif location is not None:
                 others[location.folder.name.rpartition("/")[0]] = location.folder
-        return found | {above for one in others.values() if (above := self._above(one))}
+        return found | {above for one in others.values() if (above := self.above(one))}
 
-    def _above(self, folder: DatasetName) -> DatasetName | None:
+    def above(self, folder: DatasetName) -> DatasetName | None:
         """Find the dataset that a folder or file is in."""
         while above := folder.name.rpartition("/")[0]:
             folder = DatasetName(folder.namespace, above)

@@ -18,6 +18,9 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 )
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.inferred_files import (
+    without_inferred_files,
+)
 from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
@@ -577,3 +580,32 @@ def test_a_write_that_is_tried_again_at_once_is_complete():
     actions = [reported(1, 2, ["a"], ["out"]), reported(2.001, 3, ["a"], ["out"])]
     application = witnessed(actions, records)
     assert [a.state for a in application.actions] == [FAILED, COMPLETE]
+
+
+# --- files that were looked at for columns --------------------------------------------------------
+
+PART = "users/part-0.csv"
+
+
+@pytest.mark.parametrize(
+    ("reads", "inputs"),
+    [
+        pytest.param([scan("file:/lake/users")], "users", id="the only file of a folder"),
+        pytest.param([scan("file:/lake/other")], PART, id="a file of no dataset"),
+        pytest.param(
+            [scan("file:/lake/users"), scan(f"file:/lake/{PART}")],
+            f"users {PART}",
+            id="a file that was read as well",
+        ),
+    ],
+)
+def test_a_file_that_was_looked_at_for_columns_is_no_input(reads, inputs):
+    folders = [r["roots"][0].removeprefix("file:/lake/") for r in reads]
+    actions = [reported(1, 2, [PART]), reported(2, 3, [f for f in folders if f != "other"])]
+    looked = scan(f"file:/lake/{PART}", inference=True)
+    looked.pop("layouts")
+    records = decoded([query(1, 2, looked), query(2, 3, *reads)])
+    application = SparkApplication("run", "ns", "app", tuple(actions))
+    done = without_inferred_files(application, records, DEFAULT_LOCATOR)
+    found = sorted({d.name.name for a in done.actions for d in a.inputs})
+    assert " ".join(n.removeprefix("/lake/") for n in found) == inputs
