@@ -188,7 +188,6 @@ class _Accumulation:
         :return: None for the composed ones, if there was no time for them or no room
         """
         ledger = self._ledgers.of(output.name)
-        untraced = ledger.untraced_columns(action)
         planned: tuple[PlannedColumns, ...] = ()
         reported, budget = ColumnLineage(), self._room.budget
 
@@ -204,7 +203,7 @@ class _Accumulation:
             budget.check()
             known = self._last_columns.get(output.name, (None, None))
             planned = self._planned(output.name, ledger.plans(action))
-            reported = self._columns.of_write(action, output, untraced, planned, budget)
+            reported = self._columns.of_write(action, output, planned, budget)
             reported = self._room.kept(reported, known[0])
             composed = columns.compose(reported, provenance_of, self._room)
             composed = self._room.kept(composed, reported, known[1])
@@ -215,7 +214,7 @@ class _Accumulation:
         except SpentError as reason:
             self._cut.setdefault(output.name, str(reason))
             composed = None
-        return ColumnWrite(action, reported, untraced, planned), composed
+        return ColumnWrite(action, reported, planned), composed
 
     def _planned(self, name: DatasetName, plans: Sequence[WritePlan]) -> tuple[PlannedColumns, ...]:
         """Give the columns of a write by its plans; there are several where commands are nested."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.binding import PythonFunction
-    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
     from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -44,13 +43,11 @@ class ColumnWrite(NamedTuple):
     """An action that wrote an output.
 
     :param reported: its column lineage as the listener reported it, intermediates not resolved
-    :param untraced: what was observed of columns that the listener does not know
     :param planned: what its plans say; nothing where there are none
     """
 
     action: Action
     reported: ColumnLineage
-    untraced: tuple[UntracedColumns, ...] = ()
     planned: tuple[PlannedColumns, ...] = ()
 
     def is_known(self, column: str | None = None) -> bool:
@@ -232,16 +229,7 @@ def _observed(column: str, write: ColumnWrite) -> str:
         else:
             known_reasons = sorted(plan.made_of.get(column, ()))
             found += [_MADE_OF[reason] for reason in known_reasons]
-    if found:
-        return " and ".join(dict.fromkeys(found))
-    for untraced in write.untraced:
-        known = untraced.columns.get(column)
-        if known is not None and known.complete and not known.sources:
-            return "the result of Python that was given no column"
-        reasons = untraced.without_sources.get(column, ())
-        if made_of := [_MADE_OF[reason] for reason in reasons if reason in _MADE_OF]:
-            return " and ".join(made_of)
-    return ""
+    return " and ".join(dict.fromkeys(found))
 
 
 def _why(

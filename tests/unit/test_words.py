@@ -41,7 +41,7 @@ RETIRED = {
 
 
 # Codes in events, and columns of recorded queries, keep their names.
-KEPT = re.compile(r"observation_untied|(?:if_function|unpivoted)\.told", re.IGNORECASE)
+KEPT = re.compile(r"observation_untied|(?:if_function|unpivoted)\.told|\+ told <-", re.IGNORECASE)
 
 
 @cache

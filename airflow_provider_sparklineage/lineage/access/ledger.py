@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.access.observed import Subset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.application.write_plans import (
         WritePlan,
         WritePlanThen,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-_NOTHING_UNTRACED: Timeline[UntracedColumns] = Timeline(())
 _NO_PLANS: Timeline[WritePlanThen] = Timeline(())
 
 
@@ -58,14 +56,12 @@ class Ledger:
         self,
         dataset: DatasetName,
         observed: ObservedAccesses = NOTHING_OBSERVED,
-        untraced: Timeline[UntracedColumns] = _NOTHING_UNTRACED,
         tables: frozenset[str] = frozenset(),
         plans: Timeline[WritePlanThen] = _NO_PLANS,
     ) -> None:
         self._dataset = dataset
         self.tables = tables
         self.observed = observed
-        self._untraced = untraced
         self._plans = plans
         self._reported: ReportedWrites | None = None  # of most datasets there are only reads
         self._grades: dict[Side, Grade] = {}
@@ -130,10 +126,6 @@ class Ledger:
         if internal is None:
             return reported
         return reported._replace(internal=internal, grade=Grade.OBSERVED)
-
-    def untraced_columns(self, action: Action) -> tuple[UntracedColumns, ...]:
-        """Give what was observed of the columns that an action wrote and the listener lost."""
-        return tuple(self._untraced.during(action.started, action.ended))
 
     def plans(self, action: Action) -> tuple[WritePlan, ...]:
         """Give the plans of what an action wrote: not those of the write before it, or after it.
@@ -229,12 +221,11 @@ class Ledgers:
         ledger = self._of.get(dataset)
         if ledger is None:
             seen = self._observations
-            untraced, plans = seen.untraced_columns.get(dataset), seen.plans.get(dataset)
+            plans = seen.plans.get(dataset)
             reads, writes = seen.reads.get(dataset, ()), seen.writes.get(dataset, ())
             ledger = self._of[dataset] = Ledger(
                 dataset,
                 ObservedAccesses(reads, writes) if reads or writes else NOTHING_OBSERVED,
-                Timeline(untraced) if untraced else _NOTHING_UNTRACED,
                 seen.tables.get(dataset, frozenset()),
                 Timeline((p.started, p.ended, p) for p in plans) if plans else _NO_PLANS,
             )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
@@ -20,11 +19,6 @@ from airflow_provider_sparklineage.lineage.application.observed_folders import (
     partitions_of,
     plain,
 )
-from airflow_provider_sparklineage.lineage.application.untraced_columns import (
-    UntracedColumns,
-    bound_columns,
-    call,
-)
 from airflow_provider_sparklineage.lineage.application.write_plans import WritePlanThen, bound_plan
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
@@ -34,12 +28,14 @@ from airflow_provider_sparklineage.spark.capture.observations import Layout, tim
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ReadRecord,
+        UdfRecord,
         WriteRecord,
     )
 
@@ -58,9 +54,6 @@ class PythonFunction(NamedTuple):
     text: str
 
 
-UntracedColumnsThen = tuple[datetime, datetime, UntracedColumns]
-
-
 @dataclass(frozen=True)
 class Observations:
     """All that was observed of an application, by dataset."""
@@ -72,10 +65,6 @@ class Observations:
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
     """Identifiers by which datasets were read and written, with their catalogs."""
-    untraced_columns: Mapping[DatasetName, tuple[UntracedColumnsThen, ...]] = field(
-        default_factory=dict
-    )
-    """By the dataset written; with the times between which the query ran."""
     plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
     """By the dataset written."""
     gone: frozenset[DatasetName] = frozenset()
@@ -100,13 +89,12 @@ def bind(
         budget.check()
         span = (timestamp(record.started), timestamp(record.ended))
         for udf in record.python_udfs:
-            functions.append(PythonFunction(*span, call(udf).text))
+            functions.append(PythonFunction(*span, _called(udf)))
         for read in record.reads:
             binding.add_read(read, *span)
         for write in record.writes:
             at = timestamp(write.time) if write.time is not None else None
             binding.add_write(write, at or span[0], at or span[1])
-        binding.add_untraced_columns(record, *span)
         binding.add_plan(record, *span)
         gone.update(binding.index.find(path, None) for path in record.gone)
     tables = binding.index.tables
@@ -116,10 +104,14 @@ def bind(
         tuple(sorted(binding.index.unmatched)),
         tuple(functions),
         {name: frozenset(tables[name]) for name in sorted(tables)},
-        {name: tuple(binding.untraced_columns[name]) for name in sorted(binding.untraced_columns)},
         {name: tuple(binding.plans[name]) for name in sorted(binding.plans)},
         frozenset(name for name in gone if name is not None),
     )
+
+
+def _called(udf: UdfRecord) -> str:
+    """Write the call of a Python function."""
+    return f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
 
 
 class _Binding:
@@ -136,7 +128,6 @@ class _Binding:
         self.index = DatasetIndex(identities, locator)
         self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
-        self.untraced_columns: dict[DatasetName, list[UntracedColumnsThen]] = defaultdict(list)
         self.plans: dict[DatasetName, list[WritePlanThen]] = defaultdict(list)
 
     def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
@@ -214,18 +205,6 @@ class _Binding:
                     exact=write.how != "listing",
                 )
             )
-
-    def add_untraced_columns(
-        self, record: ObservationRecord, started: datetime, ended: datetime
-    ) -> None:
-        if record.lost_columns is None:
-            return
-        target = record.lost_columns.target
-        written = self.index.find(target.path, target.table)
-        if written is not None:
-            find = self.index.find_relation
-            untraced = bound_columns(record.lost_columns, record.python_udfs, find)
-            self.untraced_columns[written].append((started, ended, untraced))
 
     def add_plan(self, record: ObservationRecord, started: datetime, ended: datetime) -> None:
         if record.command is None or record.failed:

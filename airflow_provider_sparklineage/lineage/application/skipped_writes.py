@@ -65,7 +65,7 @@ def without_skipped_writes(
             span = timestamp(record.started), timestamp(record.ended)
             is_nothing = is_skipped(index.find(target.path, target.table), span)
         if is_nothing and record.kind == "query":
-            return msgspec.structs.replace(record, writes=[], lost_columns=None, command=None)
+            return msgspec.structs.replace(record, writes=[], command=None)
         return msgspec.structs.replace(record, writes=written)
 
     actions = (without(action) for action in application.actions)

@@ -6,7 +6,6 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 ====================  ============================================================================
 :mod:`.edges`         the values, and their union
 :mod:`.decoding`      every form in which listeners report them, 1.12 to 1.53
-:mod:`.recovery`      what they lost, and the observer saw
 :mod:`.plans`         column lineage out of Spark's own plan of a write
 :mod:`.correction`    what is reported, corrected by the plan
 :mod:`.reported`      all of these for one write
@@ -28,6 +27,7 @@ from airflow_provider_sparklineage.lineage.columns.composition import (
 )
 from airflow_provider_sparklineage.lineage.columns.decoding import (
     decode,
+    is_incomplete,
     metadata_columns_removed,
     unsure_identities,
 )
@@ -50,7 +50,6 @@ from airflow_provider_sparklineage.lineage.columns.forms import (
     expand,
     legacy,
 )
-from airflow_provider_sparklineage.lineage.columns.recovery import is_incomplete, recovered
 from airflow_provider_sparklineage.lineage.columns.room import ColumnRoom
 
 __all__ = [
@@ -74,7 +73,6 @@ __all__ = [
     "is_incomplete",
     "legacy",
     "metadata_columns_removed",
-    "recovered",
     "sources_of",
     "union",
     "unite_into",

@@ -8,9 +8,9 @@ both have keeps the listener's description.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.lineage.columns.decoding import is_nameless
 from airflow_provider_sparklineage.lineage.columns.edges import (
     Column,
     ColumnLineage,
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.columns.edges import Edges
     from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
-
-# To the listener the result of a Python function comes out of nowhere.
-_NAMELESS = re.compile(r"\bpythonUDF\d+\b")
 
 
 def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> ColumnLineage:
@@ -74,6 +71,6 @@ def _described(ours: Transformation, theirs: Collection[Transformation]) -> list
     same = [
         ours._replace(description=t.description)
         for t in theirs
-        if t[:2] == ours[:2] and t.description and not _NAMELESS.search(t.description)
+        if t[:2] == ours[:2] and t.description and not is_nameless(t.description)
     ]
     return same or [ours]

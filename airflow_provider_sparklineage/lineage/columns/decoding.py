@@ -243,3 +243,16 @@ def unsure_identities(
 
     fields = {name: edges_of(edges) for name, edges in lineage.fields.items()}
     return ColumnLineage(fields, lineage.dataset)
+
+
+_PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
+
+
+def is_nameless(text: str) -> bool:
+    """Whether a description has the result of a Python function, which comes out of nowhere."""
+    return bool(_PYTHON_UDF.search(text))
+
+
+def is_incomplete(edges: Edges) -> bool:
+    """Whether a Python UDF stands between: its arguments are not, or not all, in the edges."""
+    return any(is_nameless(t.description) for ts in edges.values() for t in ts)

@@ -14,11 +14,10 @@ from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentE
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.application.untraced_columns import UntracedColumns
     from airflow_provider_sparklineage.lineage.columns import Column
     from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -48,13 +47,11 @@ class ReportedColumns:
         self,
         action: Action,
         output: ActionDataset,
-        untraced: Iterable[UntracedColumns],
         planned: Collection[PlannedColumns] = (),
         budget: Budget = UNLIMITED,
     ) -> ColumnLineage:
         """Give the column lineage of one write.
 
-        :param untraced: what was observed of columns that the listener does not know
         :param planned: what Spark's own plan of the write says
         :raise UnreadableColumnsError: if the facet cannot be read
         :raise SpentError: if there is no time left, or the facet was not kept
@@ -73,9 +70,7 @@ class ReportedColumns:
                 f"{error}."
             )
             raise UnreadableColumnsError(msg) from error
-        found = columns.recovered(reported, untraced)
-        if planned:
-            found = corrected(reported, planned)
+        found = corrected(reported, planned) if planned else reported
         real = columns.metadata_columns_removed(found, self._has_column)
         return columns.unsure_identities(real, is_database)
 

@@ -112,25 +112,6 @@ class RelationRecord(msgspec.Struct, frozen=True):
     table: str | None = None
 
 
-class UntracedColumnRecord(msgspec.Struct, frozen=True):
-    """A column that was written, and its sources: indexes of relations, with their columns."""
-
-    column: str
-    complete: bool = False
-    sources: list[tuple[int, str]] = []
-
-
-class UntracedColumnsRecord(msgspec.Struct, frozen=True):
-    """Columns of a write whose sources the listener does not report."""
-
-    target: RelationRecord
-    relations: list[RelationRecord] = []
-    columns: list[UntracedColumnRecord] = []
-    without_sources: dict[str, list[str]] = {}
-    """Columns that are made of no column: of ``literal``, ``count``, ``rdd`` and so on."""
-    cut: str = ""
-
-
 class PlanRelationRecord(msgspec.Struct, frozen=True):
     """What a leaf of a plan reads, and the expression ids of its output."""
 
@@ -172,7 +153,6 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
-    lost_columns: UntracedColumnsRecord | None = None
     command: CommandRecord | None = None
     gone: list[str] = []
     """Folders that were written, and were not there any more at the end."""
@@ -235,8 +215,6 @@ def read_observations(
             report.errors.add(error)
         for reason in record.cut:
             report.stopped.add(reason)
-        if record.lost_columns:
-            report.stopped.add(record.lost_columns.cut)
         if record.command:
             report.stopped.add(record.command.cut)
         yield record

@@ -151,12 +151,16 @@ def test_a_partition_folder_that_is_not_trimmed_is_the_dataset_that_was_observed
     ],
 )
 def test_the_column_of_a_folder_that_is_not_trimmed_has_its_dataset(merged, folders, sources):
-    untraced = {
+    price = {"class": "x.AttributeReference", "num-children": 0, "name": "price"}
+    leaf = {"class": "x.LogicalRelation", "num-children": 0}
+    command = {
+        "node": "InsertIntoHadoopFsRelationCommand",
         "target": {"path": "file:/lake/out"},
-        "relations": [{"path": "file:/lake/orders"}],
-        "columns": [{"column": "p", "complete": True, "sources": [[0, "price"]]}],
+        "columns": ["p"],
+        "plan": [leaf | {"output": [[price | {"exprId": {"id": 1}}]]}],
+        "relations": [{"path": "file:/lake/orders", "ids": [1]}],
     }
-    lineage = merged(NO_KEY_VALUE, [dataset(name) for name in folders], lost_columns=untraced)
+    lineage = merged(NO_KEY_VALUE, [dataset(name) for name in folders], command=command)
     fields = only(lineage.outputs).columns.fields
     assert {(c.dataset.name, c.field) for c in fields.get("p", ())} == sources
     assert DegradationCode.OBSERVATION_UNTIED not in codes(lineage)

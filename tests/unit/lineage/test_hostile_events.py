@@ -159,6 +159,12 @@ def test_a_staging_table_is_one_whatever_it_is_called(name):
     assert scrub(json.dumps(document(lineage, report))) == json.dumps(document(lineage, report))
 
 
+SCORE = {
+    "class": "x.AttributeReference",
+    "num-children": 0,
+    "name": "amount",
+    "exprId": {"id": 1},
+}
 OBSERVATION = {
     "kind": "query",
     "version": 1,
@@ -191,11 +197,15 @@ OBSERVATION = {
         }
     ],
     "python_udfs": [{"result": "pythonUDF0", "function": "f", "columns": ["amount"], "sql": "f"}],
-    "lost_columns": {
+    "command": {
+        "node": "InsertIntoHadoopFsRelationCommand",
         "target": {"path": "file:/lake/scored_orders", "table": None},
-        "relations": [{"path": "file:/lake/orders", "table": None}],
-        "columns": [{"column": "score", "complete": True, "sources": [[0, "amount"]]}],
-        "without_sources": {"x": ["literal"]},
+        "columns": ["score"],
+        "plan": [
+            {"class": "x.Project", "num-children": 1, "projectList": [[SCORE]]},
+            {"class": "x.LogicalRelation", "num-children": 0, "output": [[SCORE]]},
+        ],
+        "relations": [{"path": "file:/lake/orders", "table": None, "ids": [1]}],
     },
 }
 

@@ -13,7 +13,11 @@ from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns import Column
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord
+from airflow_provider_sparklineage.spark.capture.observations import (
+    ObservationRecord,
+    ObservationReport,
+    read_observations,
+)
 from tests.unit.lineage.plans.test_walk import alias, attribute, node
 
 ORDERS = DatasetName("file", "/lake/orders")
@@ -242,3 +246,27 @@ def test_an_action_whose_events_come_late_has_the_plan_that_ended_then(recorded)
     after = record(action, query([text("x")]), started=end + 9, ended=end + 300)
     [plan] = Ledgers(bind([before, after], names)).of(action.outputs[0].name).plans(late)
     assert plan.plan == msgspec.json.encode(query([AMOUNT]))
+
+
+def test_a_plan_that_was_not_taken_is_reported(recorded):
+    [action] = recorded("python_udf").application.actions
+    found = record(action, [])
+    found = msgspec.structs.replace(
+        found, command=msgspec.structs.replace(found.command, cut="a plan of 2000 kB")
+    )
+    report = ObservationReport()
+    list(read_observations([msgspec.json.encode(found) + b"\n"], report))
+    assert report.stopped.first == ["a plan of 2000 kB"]
+
+
+def test_functions_are_named_with_what_they_were_given(recorded):
+    [action] = repaired(recorded("python_udf").application).actions
+    udfs = [
+        {"result": "pythonUDF0", "function": "score", "columns": ["amount", "region"]},
+        {"result": "pythonUDF1"},
+    ]
+    observations = bind([record(action, [], python_udfs=udfs)], {})
+    assert [function.text for function in observations.functions] == [
+        "score(amount, region)",
+        "a Python function()",
+    ]

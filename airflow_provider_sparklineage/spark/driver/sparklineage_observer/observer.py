@@ -24,7 +24,6 @@ from sparklineage_observer.records import (
 )
 from sparklineage_observer.schemas import Schemas
 from sparklineage_observer.streams import Streams
-from sparklineage_observer.untraced_columns import lost_columns
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
@@ -138,12 +137,11 @@ class Observer:
             if parts.commands or parts.v2_writes:
                 guarded(record, "command", lambda: self._command(record, parts, execution, budget))
             self._writes(record, parts, execution, started, budget)
-            guarded(record, "columns", lambda: self._columns(record, parts, execution, budget))
         else:
             guarded(record, "command", lambda: self._failed_command(record, parts, execution))
         if parts.udfs:
             record["python_udfs"] = parts.udfs
-        content = ("reads", "writes", "errors", "lost_columns", "command")
+        content = ("reads", "writes", "errors", "command")
         return record if any(record.get(key) for key in content) else None
 
     def read(self, record, scan, budget):
@@ -197,13 +195,6 @@ class Observer:
                 else:
                     self._delta_write(record, node, execution)
             guarded(record, "snapshots", lambda: self.commit_snapshots(record, budget))
-
-    @staticmethod
-    def _columns(record, parts, execution, budget):
-        if parts.commands or parts.v2_writes:
-            untraced = lost_columns(execution.optimizedPlan(), budget)
-            if untraced is not None:
-                record["lost_columns"] = untraced
 
     def _write(self, record, kind, command, execution, started, budget):
         if kind.endswith(_IGNORED):

@@ -222,6 +222,12 @@ DIFFERENCES = {
 + name <- customers.name TRANSFORMATION
 + order_id <- orders.order_id IDENTITY
 """,
+    ("no columns", "iceberg_commands", "iceberg/shop/replaced"): """
++ * <- customers.customer_id JOIN
++ * <- orders.customer_id JOIN
++ name <- customers.name TRANSFORMATION
++ order_id <- orders.order_id IDENTITY
+""",
     ("pushed", "iceberg_merge", "iceberg/shop/revenue"): """
 + * <- iceberg/shop/revenue.dt FILTER
 """,
