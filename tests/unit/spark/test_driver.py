@@ -408,8 +408,7 @@ def test_a_delta_write_that_may_have_been_skipped_was_if_it_committed_nothing(
 ):
     from sparklineage_observer.delta import _skipped
 
-    commits = [{"time": time} for time in committed]
-    found = _skipped("file:/t", [(1000, 2000)], commits)
+    found = _skipped("file:/t", [(1000, 2000)], committed)
     assert [write["time"] for write in found] == skipped_at
     assert all(write["skipped"] for write in found)
 

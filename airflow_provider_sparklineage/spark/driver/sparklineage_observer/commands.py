@@ -12,13 +12,11 @@ import re
 
 from sparklineage_observer.delta import path_of
 from sparklineage_observer.jvm import class_name, option, texts
+from sparklineage_observer.relations import leaves_of, name_of, place_of, relations_of
 
-_FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
-_ID = re.compile(r"#(\d+)")
 _NAME = re.compile(r"#\d+L?(?:-T\S+)?\Z")
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
 _JVM = re.compile(r',"jvmId":"[^"]*"')
-_MAX_ROOTS = 20  # of one relation
 _BYTES = 400  # of an attribute in the plan's JSON, roughly
 
 _FILES = "InsertIntoHadoopFsRelationCommand"
@@ -96,7 +94,7 @@ class Commands:
         """Complete the command of a stream's batch by the plan of what it writes."""
         write = _Query(query)
         record.update(schema=write.schema(), columns=write.columns())
-        leaves = _leaves([query])
+        leaves = leaves_of([query])
         too_much = self._too_many(leaves) or self._too_long(query.toString())
         if too_much:
             record["cut"] = too_much
@@ -141,7 +139,7 @@ class Commands:
             for position, leaf in enumerate(texts(sequence)):
                 budget.check()
                 if leaf not in relations:
-                    relations[leaf] = _relations(sequence, position, leaf)
+                    relations[leaf] = relations_of(sequence, position, leaf)
         found = [relation for of in relations.values() for relation in of]
         if not all(relation["path"] or relation["table"] for relation in found):
             return  # of a database, which the listener names and the plan does not
@@ -183,20 +181,20 @@ class _Write:
         if self.kind == TABLE_AS_SELECT:
             return _made(self.plan.table().identifier(), self._execution.sparkSession())
         if self.relation is not None:
-            return _place_of(self._table)
+            return place_of(self._table)
         if self.kind in _CREATIONS:
             return _created(self.plan.name())
         if self.kind == _FILES:
             path = self.plan.outputPath().toString()
-            return path, _name(option(self.plan.catalogTable()))
+            return path, name_of(option(self.plan.catalogTable()))
         if self.kind == _HIVE:
             table = self.plan.table()
-            return table.location().toString(), _name(table)
+            return table.location().toString(), name_of(table)
         if self.kind == _DELTA_PARTITIONS:
             table = self.plan.deltaTable()
             return table.path().toString(), table.name()
         path = path_of(self.plan, self._execution.sparkSession()) or ""
-        return path, None if self.kind == _SAVE else _name(option(self.plan.catalogTable()))
+        return path, None if self.kind == _SAVE else name_of(option(self.plan.catalogTable()))
 
     def leaves(self):
         """Give the leaves of the plan, and those of each of its subqueries.
@@ -208,7 +206,7 @@ class _Write:
             plans = [self.query]
         if self.kind == "MergeIntoCommand":
             plans.append(self.plan.target())
-        return _leaves(plans)
+        return leaves_of(plans)
 
     def columns(self):
         """Name the columns of the target that the columns of the query become."""
@@ -245,15 +243,6 @@ class _Query:
         return self._schema
 
 
-def _leaves(plans):
-    """Give the leaves of plans, and those of each of their subqueries."""
-    found = [plan.collectLeaves() for plan in plans]
-    for plan in plans:
-        subqueries = plan.subqueriesAll()
-        found += [subqueries.apply(i).collectLeaves() for i in range(subqueries.size())]
-    return found
-
-
 _KINDS = frozenset(
     (
         _FILES,
@@ -269,16 +258,11 @@ _KINDS = frozenset(
 )
 
 
-def _name(table):
-    """Give the full name of a catalog's table, if there is one."""
-    return table.identifier().unquotedString() if table is not None else None
-
-
 def _created(resolved):
     """Give path and name of a table that was created."""
     catalog, name = resolved.catalog(), resolved.identifier()
     try:
-        path, _ = _place_of(catalog.loadTable(name))
+        path, _ = place_of(catalog.loadTable(name))
     except Exception:  # it was dropped, or replaced, since
         path = ""
     return path, f"{catalog.name()}.{name.toString()}"
@@ -288,55 +272,6 @@ def _made(identifier, session):
     """Give path and name of a table of Spark's own catalog."""
     try:
         table = session.sessionState().catalog().getTableMetadata(identifier)
-        return table.location().toString(), _name(table)
+        return table.location().toString(), name_of(table)
     except Exception:  # it was not made, or is gone
         return "", identifier.unquotedString()
-
-
-def _place_of(table):
-    """Give the path, if there is one, and the name of a DataSource V2 table."""
-    if class_name(table) == "RowLevelOperationTable":
-        table = table.table()
-    for path in (lambda: table.table().location(), lambda: table.path().toString()):
-        try:
-            return str(path()), table.name()  # Iceberg's, Delta's
-        except Exception:  # noqa: S112  (others have none, or call it otherwise)
-            continue
-    return "", table.name()
-
-
-def _relations(leaves, position, text):
-    """Describe what a leaf reads; nothing for leaves that read no table and no files."""
-    if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
-        return []
-    leaf = leaves.apply(position)
-    ids = [int(number) for number in _ID.findall(text)]
-    if "more fields" in text:
-        ids = [int(number) for number in _ID.findall(leaf.output().mkString(","))]
-    return [{"path": path, "table": name, "ids": ids} for path, name in _places(leaf, text)]
-
-
-def _places(leaf, text):
-    """Name what a leaf reads: (path, table)."""
-    if text.startswith("RelationV2"):
-        return [_place_of(leaf.table())]
-    if text.startswith("HiveTableRelation"):
-        table = leaf.tableMeta()
-        return [(table.location().toString(), _name(table))]
-    name = None if text.startswith("Relation [") else _name(option(leaf.catalogTable()))
-    try:
-        index = leaf.relation().location()
-        roots = texts(index.rootPaths())
-    except Exception:  # neither files nor a table of files
-        return [("", name)]
-    if leaf.isStreaming() and class_name(index) == "InMemoryFileIndex":
-        roots = {root.rpartition("/")[0] for root in roots}  # of a batch they are its files
-    roots = sorted({_above_partitions(root) for root in roots})
-    return [(root, name) for root in roots] if len(roots) <= _MAX_ROOTS else []
-
-
-def _above_partitions(root):
-    root = root.rstrip("/") or root
-    while _FOLDER.search(root):
-        root = _FOLDER.sub("", root)
-    return root

@@ -47,7 +47,7 @@ class DeltaTables:
             self._paths.add(path.rstrip("/"))
 
     def may_skip(self, command, session, started, ended):
-        """Remember a command that writes nothing if there is a table."""
+        """Remember a command that writes nothing if there is a table, or no row that it changes."""
         path = path_of(command, session)
         if path:
             self.written(path)
@@ -60,23 +60,27 @@ class DeltaTables:
             tables.setdefault(qualified(classes, hadoop_conf, path), set()).add(path)
         for path in sorted(tables):
             try:
-                commits = self._commits(path, classes, hadoop_conf, limits)
+                commits, times = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # one table's trouble is not the others'
                 yield {"error": message_of(f"Delta log of {path}", error)}
                 continue
             spans = [span for known, *span in self._may_skip if known in tables[path]]
-            commits += _skipped(path, spans, commits)
+            commits += _skipped(path, spans, times)
             if commits:
                 yield {"kind": "commits", "writes": commits}
 
     def _commits(self, path, classes, hadoop_conf, limits):
+        """Give our commits, and the times of all since the application began, be they ours or not.
+
+        A job may have given some of its own another tag while it ran.
+        """
         log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
         if not file_system.exists(log):
-            return []
+            return [], []
         listed = statuses(classes, file_system.listStatus(log))
         names = [path for path, *_ in listed if _COMMIT.match(path)]
-        commits = []
+        commits, times = [], []
         schema = _Schema()
         for count, name in enumerate(sorted(names, reverse=True)):
             if count >= limits.commits:
@@ -89,6 +93,8 @@ class DeltaTables:
             if older and not any(map(schema.misses, commits)):
                 break
             schema.learn(actions)
+            if not older:
+                times.append(info.get("timestamp"))
             if older or info.get("userMetadata") != self._tag:
                 continue
             write = _write(path, int(_COMMIT.match(name).group(1)), info, actions)
@@ -97,20 +103,20 @@ class DeltaTables:
                 schema.expect(write, actions)
         for write in commits:  # the schema may be in an older commit than the write
             schema.describe(write)
-        return commits[::-1]
+        return commits[::-1], times
 
 
-def _skipped(path, spans, commits):
+def _skipped(path, spans, times):
     """Describe the commands that may have written nothing, and during which nothing was committed.
 
     :param spans: begin and end of each
+    :param times: when commits of anybody were made
     """
-    times = [commit["time"] for commit in commits]
     if None in times:
         return []
     return [
         {
-            "node": "SaveIntoDataSourceCommand",
+            "node": "DeltaCommit",
             "format": "delta",
             "path": path,
             "mode": "create",

@@ -8,6 +8,9 @@ from sparklineage_observer.records import OverBudgetError
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
 _RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
+_OF_METADATA = re.compile(
+    "(History|Snapshots|Files|Manifests|Partitions|Entries|Refs|Deletes)Table|Metadata"
+)
 _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
 
 
@@ -21,13 +24,13 @@ def table_of(spark_table):
 
 
 def scan(read, node, budget):
-    """Describe a BatchScanExec of Iceberg, metadata tables included."""
+    """Describe a BatchScanExec of Iceberg; None for one of a table of metadata."""
     spark_scan = node.scan()
     read.update(table=node.table().name(), scan=class_name(spark_scan))
     description = spark_scan.description()
     read.update(metrics(node.metrics(), "resultDataFiles", "numSplits"))
     table = table_of(node.table())
-    if table is None or "Metadata" in table.getClass().getName():
+    if table is None or _OF_METADATA.search(table.getClass().getName()):
         return None
     static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
     # Where a version describes its scans in another way, the full text stands for the filters.

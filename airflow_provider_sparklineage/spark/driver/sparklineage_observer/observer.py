@@ -23,11 +23,14 @@ from sparklineage_observer.records import (
     query_record,
 )
 from sparklineage_observer.schemas import Schemas
+from sparklineage_observer.statistics import reads_without_scan
 from sparklineage_observer.streams import Streams
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
 _IGNORED = ("Catalog",)
+# Of Delta; they commit nothing where no row is theirs.
+_CHANGES = ("UpdateCommand", "DeleteCommand", "MergeIntoCommand")
 _ADAPTIVE = "AdaptiveSparkPlanExec"
 
 
@@ -136,6 +139,8 @@ class Observer:
         if exception is None:
             if parts.commands or parts.v2_writes:
                 guarded(record, "command", lambda: self._command(record, parts, execution, budget))
+            else:
+                guarded(record, "statistics", lambda: self._without_scan(record, parts, execution))
             self._writes(record, parts, execution, started, budget)
         else:
             guarded(record, "command", lambda: self._failed_command(record, parts, execution))
@@ -163,6 +168,10 @@ class Observer:
                 describe = self._schemas.describe
                 guarded(record, "schema", lambda: describe(read, scan.kind, scan.node))
         return read
+
+    @staticmethod
+    def _without_scan(record, parts, execution):
+        record["reads"].extend(reads_without_scan(parts, execution))
 
     def _command(self, record, parts, execution, budget):
         def is_hidden():
@@ -205,7 +214,8 @@ class Observer:
         write = self._file_writes.observe(kind, command, started, budget)
         if write is None:
             self._delta_write(record, command, execution)
-            if kind == "SaveIntoDataSourceCommand" and is_ignore(command):
+            is_save = kind == "SaveIntoDataSourceCommand"
+            if is_ignore(command) if is_save else kind in _CHANGES:
                 session = execution.sparkSession()
                 self._delta.may_skip(command, session, started, record["ended"])
             return

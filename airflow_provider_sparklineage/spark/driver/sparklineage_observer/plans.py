@@ -39,12 +39,14 @@ class Scan:
 class PlanParts:
     """What was found in a plan.
 
-    scans: a list of :class:`Scan`; commands: ``(class name, command)`` of V1 writes; v2_writes:
-    ``(class name, node)``; udfs: Python UDFs with the columns that they are given.
+    scans: a list of :class:`Scan`; rows: leaves with rows in the place of a scan; commands:
+    ``(class name, command)`` of V1 writes; v2_writes: ``(class name, node)``; udfs: Python
+    UDFs with the columns that they are given.
     """
 
     def __init__(self):
         self.scans = []
+        self.rows = []
         self.commands = []
         self.v2_writes = []
         self.udfs = []
@@ -101,6 +103,8 @@ def _collect_leaves(plan, found, identity, seen, depth, is_limited, has_limit):
         if kind in _SCANS:
             filters = filters if kind == "BatchScanExec" else ()
             found.scans.append(Scan(kind, leaf, filters, may_end_early))
+        elif kind == "LocalTableScanExec":
+            found.rows.append(leaf)
         elif _inner(leaf, kind) is not None:
             _collect(leaf, found, identity, seen, depth + 1, may_end_early)
 

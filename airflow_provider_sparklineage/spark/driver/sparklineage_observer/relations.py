@@ -1,0 +1,75 @@
+"""What a leaf of a logical plan reads: paths, and names of tables.
+
+A leaf is found by its text, which comes over for all leaves in one call.
+"""
+
+import re
+
+from sparklineage_observer.jvm import class_name, option, texts
+
+_FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
+_ID = re.compile(r"#(\d+)")
+_MAX_ROOTS = 20  # of one relation
+
+
+def leaves_of(plans):
+    """Give the leaves of plans, and those of each of their subqueries."""
+    found = [plan.collectLeaves() for plan in plans]
+    for plan in plans:
+        subqueries = plan.subqueriesAll()
+        found += [subqueries.apply(i).collectLeaves() for i in range(subqueries.size())]
+    return found
+
+
+def relations_of(leaves, position, text):
+    """Describe what a leaf reads; nothing for leaves that read no table and no files."""
+    if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
+        return []
+    leaf = leaves.apply(position)
+    ids = [int(number) for number in _ID.findall(text)]
+    if "more fields" in text:
+        ids = [int(number) for number in _ID.findall(leaf.output().mkString(","))]
+    return [{"path": path, "table": name, "ids": ids} for path, name in _places(leaf, text)]
+
+
+def _places(leaf, text):
+    """Name what a leaf reads: (path, table)."""
+    if text.startswith("RelationV2"):
+        return [place_of(leaf.table())]
+    if text.startswith("HiveTableRelation"):
+        table = leaf.tableMeta()
+        return [(table.location().toString(), name_of(table))]
+    name = None if text.startswith("Relation [") else name_of(option(leaf.catalogTable()))
+    try:
+        index = leaf.relation().location()
+        roots = texts(index.rootPaths())
+    except Exception:  # neither files nor a table of files
+        return [("", name)]
+    if leaf.isStreaming() and class_name(index) == "InMemoryFileIndex":
+        roots = {root.rpartition("/")[0] for root in roots}  # of a batch they are its files
+    roots = sorted({_above_partitions(root) for root in roots})
+    return [(root, name) for root in roots] if len(roots) <= _MAX_ROOTS else []
+
+
+def place_of(table):
+    """Give the path, if there is one, and the name of a DataSource V2 table."""
+    if class_name(table) == "RowLevelOperationTable":
+        table = table.table()
+    for path in (lambda: table.table().location(), lambda: table.path().toString()):
+        try:
+            return str(path()), table.name()  # Iceberg's, Delta's
+        except Exception:  # noqa: S112  (others have none, or call it otherwise)
+            continue
+    return "", table.name()
+
+
+def name_of(table):
+    """Give the full name of a catalog's table, if there is one."""
+    return table.identifier().unquotedString() if table is not None else None
+
+
+def _above_partitions(root):
+    root = root.rstrip("/") or root
+    while _FOLDER.search(root):
+        root = _FOLDER.sub("", root)
+    return root

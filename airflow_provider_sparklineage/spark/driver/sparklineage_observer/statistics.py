@@ -1,0 +1,33 @@
+"""Queries that Spark answers from what it knows of a table, and opens none of its files.
+
+Delta and Iceberg answer ``count()`` or ``max()`` from the statistics of files, where these are
+enough. Such a plan has rows in the place of the scan. What the query is about was read all the
+same, and only the analysed plan names it.
+"""
+
+import json
+
+from sparklineage_observer.jvm import texts
+from sparklineage_observer.relations import leaves_of, relations_of
+
+_WHY = "Spark answered a query from statistics, and opened no file for it"
+
+
+def reads_without_scan(parts, execution):
+    """Describe what a query without any scan is about; nothing if that is no table and no files."""
+    if parts.scans or not any(rows.rows().size() for rows in parts.rows):
+        return []
+    found = {}
+    for leaves in leaves_of([execution.analyzed()]):
+        for position, text in enumerate(texts(leaves)):
+            for relation in relations_of(leaves, position, text):
+                path, table = relation["path"], relation["table"]
+                if path or table:
+                    found[path, table] = {
+                        "node": "LocalTableScanExec",
+                        "table": table,
+                        "roots": [path] if path else [],
+                        "schema": json.loads(leaves.apply(position).schema().json()),
+                        "cut": _WHY,
+                    }
+    return list(found.values())
