@@ -63,7 +63,7 @@ def _regex(glob: str, words: dict[str, str]) -> str:
         if depth < 0:
             break
         if part["set"]:
-            chars = re.sub(r"([\\\[\]^&~|])", r"\\\1", part["set"])
+            chars = re.sub(r"([\\\[\]^&~|]|(?<=-)-)", r"\\\1", part["set"])
             parts.append(f"{words['[']}[{'^' if part['negated'] else ''}{chars}]")
         elif sign in words and sign != "[" and (sign != "," or depth):
             parts.append(words[sign])

@@ -16,12 +16,12 @@ fault = AREA.fault
 BACK = "clock_went_backwards"
 
 
-@fault("The listener writes nothing", "no_events", "column_lineage_missing")
+@fault("The listener writes nothing", "no_events")
 def _(bench):
     bench.job["events"] = None
 
 
-@fault("The listener writes an empty file", "no_events", "column_lineage_missing")
+@fault("The listener writes an empty file", "no_events")
 def _(bench):
     bench.events = b""
 
@@ -91,9 +91,7 @@ def _(bench):
     bench.events = b"".join(line for line in lines if not _ends_application(line))
 
 
-@fault(
-    "The events are another application's", "foreign_events", "no_events", "column_lineage_missing"
-)
+@fault("The events are another application's", "foreign_events", "no_events")
 def _(bench):
     bench.job["recorded_as"] = "00000000-0000-0000-0000-000000000000"
 

@@ -1,7 +1,7 @@
 """Globs as Hadoop reads them: of values and names, and of folders."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.globs import compiled, compiled_folders, is_glob
@@ -82,6 +82,8 @@ def test_what_is_no_glob_matches_itself_alone(text):
 
 
 @given(st.text("ab*?[]{}!^,-\\/", max_size=12))
+@example("[?--]")
+@example("[+--]")
 def test_every_text_is_a_glob_or_itself(text):
     for translate in BOTH:
         translate(text)
