@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-STARTED = 1795230325898  # the write of staging/enriched_orders in the recorded events, in ms
-ENDED = 1795230335135
+
+def recorded_write():
+    """Give begin and end of the write of staging/enriched_orders in the recorded events, in ms."""
+    lines = golden("staging_chain").read_text().splitlines()
+    events = [json.loads(line) for line in lines if "staging_enriched_orders" in line]
+    times = [datetime.fromisoformat(event["eventTime"]) for event in events]
+    return tuple(int(at.timestamp() * 1000) for at in (min(times), max(times)))
+
+
+STARTED, ENDED = recorded_write()
 DIMENSIONS = [{"field": "dt", "transform": "identity", "type": "date"}]
 
 
