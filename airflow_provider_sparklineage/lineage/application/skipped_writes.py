@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.application.observed_folders import plain
 from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline, overlap
 from airflow_provider_sparklineage.spark.capture.observations import timestamp
 
@@ -28,9 +29,14 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
     from airflow_provider_sparklineage.lineage.application.timeline import Span
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord
+    from airflow_provider_sparklineage.spark.capture.observations import (
+        ObservationRecord,
+        RelationRecord,
+        WriteRecord,
+    )
 
-    _Timelines = Mapping[DatasetName, Timeline[Span]]
+    _Written = DatasetName | str  # a path or a table, where the listener names no such dataset
+    _Timelines = Mapping[_Written, Timeline[Span]]
 
 
 def without_skipped_writes(
@@ -44,10 +50,8 @@ def without_skipped_writes(
         return application, list(records)
     skipped, done = _writes(records, index, skipped=True), _writes(records, index, skipped=False)
 
-    def is_skipped(name: DatasetName | None, span: Span) -> bool:
-        if name is None or not _has(skipped, name, span):
-            return False
-        return not _has(done, name, span)
+    def is_skipped(name: _Written, span: Span) -> bool:
+        return _has(skipped, name, span) and not _has(done, name, span)
 
     def without(action: Action) -> Action | None:
         span = _span(action)
@@ -63,7 +67,7 @@ def without_skipped_writes(
             is_nothing = bool(record.writes) and not written
         else:
             span = timestamp(record.started), timestamp(record.ended)
-            is_nothing = is_skipped(index.find(target.path, target.table), span)
+            is_nothing = is_skipped(_written(index, target), span)
         if is_nothing and record.kind == "query":
             return msgspec.structs.replace(record, writes=[], command=None)
         return msgspec.structs.replace(record, writes=written)
@@ -116,7 +120,7 @@ def _span(action: Action) -> Span:
 
 
 def _spans(found: Iterable[tuple[DatasetName | None, ObservationRecord]]) -> _Timelines:
-    spans: dict[DatasetName, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
+    spans: dict[_Written, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
     for name, record in found:
         if name is not None:
             span = timestamp(record.started), timestamp(record.ended)
@@ -127,18 +131,21 @@ def _spans(found: Iterable[tuple[DatasetName | None, ObservationRecord]]) -> _Ti
 def _writes(
     records: Sequence[ObservationRecord], index: DatasetIndex, *, skipped: bool
 ) -> _Timelines:
-    spans: dict[DatasetName, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
+    spans: dict[_Written, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
     for record in records:
         for write in record.writes:
-            name = index.find(write.path, write.table)
-            if name is not None and write.skipped is skipped:
+            if write.skipped is skipped:
                 at = timestamp(write.time) if write.time is not None else None
                 span = at or timestamp(record.started), at or timestamp(record.ended)
-                spans[name].append((*span, span))
+                spans[_written(index, write)].append((*span, span))
     return {name: Timeline(found) for name, found in spans.items()}
 
 
-def _has(writes: _Timelines, name: DatasetName, span: Span) -> bool:
+def _written(index: DatasetIndex, record: RelationRecord | WriteRecord) -> _Written:
+    return index.find(record.path, record.table) or plain(record.path) or record.table or ""
+
+
+def _has(writes: _Timelines, name: _Written, span: Span) -> bool:
     """Whether there was a write at that time, and not just right before or after it."""
     found = writes[name].during(*span) if name in writes else ()
     return any(overlap(span, of_write) for of_write in found)

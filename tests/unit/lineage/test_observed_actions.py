@@ -556,6 +556,13 @@ def test_a_write_that_was_skipped_is_none_and_its_plan_has_read_nothing(actions,
     assert of(application) == []
 
 
+def test_a_hidden_change_of_no_row_has_read_and_written_nothing():
+    change = query(1, 2, command=command("out"))
+    none = commits(commit("out", 1, "create", **SKIPPED))
+    assert not witnessed([], [change, none]).actions
+    assert witnessed([], [change]).actions
+
+
 def test_what_was_opened_before_a_write_was_skipped_has_been_read():
     skipped = query(1, 2, "b", writes=[put("file:/lake/out", "create", **SKIPPED)])
     application = witnessed([reported(1, 2, ["a", "b"], ["out"])], [skipped])
