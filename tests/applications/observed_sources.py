@@ -233,8 +233,8 @@ def stream(name, put):
     query.awaitTermination()
 
 
-# What a stream reads, Spark reports to no QueryExecutionListener: nothing is known of it.
-@case(writes=["batches"], modes={"batches": "append"})
+# What a stream reads, Spark reports to no QueryExecutionListener: the stream itself is asked.
+@case(reads={"landing": [{}]}, writes=["batches"], modes={"batches": "append"})
 def for_each_batch():
     def put(batch, number):
         batch.write.mode("append").partitionBy("dt", "region").parquet(str(LAKE / "batches"))

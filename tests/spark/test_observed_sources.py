@@ -11,7 +11,7 @@ from tests.spark.lakes import Lake, distinct, planned_cases
 pytestmark = pytest.mark.spark
 
 # Twice of what all cases need, and half of what the queries after them would.
-BYTES = 60_000
+BYTES = 120_000
 
 
 @pytest.fixture(scope="module")
