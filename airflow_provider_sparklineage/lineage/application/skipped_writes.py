@@ -66,8 +66,7 @@ def without_skipped_writes(
         if target is None or written:
             is_nothing = bool(record.writes) and not written
         else:
-            span = timestamp(record.started), timestamp(record.ended)
-            is_nothing = is_skipped(_written(index, target), span)
+            is_nothing = is_skipped(_written(index, target), _span_of(record))
         if is_nothing and record.kind == "query":
             return msgspec.structs.replace(record, writes=[], command=None)
         return msgspec.structs.replace(record, writes=written)
@@ -85,7 +84,7 @@ def with_failed_writes(
     :param index: of the application's datasets
     """
     failed = _spans(
-        (index.find(record.command.target.path, record.command.target.table), record)
+        (index.find(record.command.target.path, record.command.target.table), _span_of(record))
         for record in records
         if record.failed and record.command is not None
     )
@@ -93,7 +92,7 @@ def with_failed_writes(
         return application
     done = _writes(records, index, skipped=False)
     reads = _spans(
-        (index.find(path, read.table), record)
+        (index.find(path, read.table), _span_of(record))
         for record in records
         for read in record.reads
         for path in read.roots or ("",)
@@ -119,11 +118,17 @@ def _span(action: Action) -> Span:
     return (action.started if action.started < ended else ended - SLACK), ended
 
 
-def _spans(found: Iterable[tuple[DatasetName | None, ObservationRecord]]) -> _Timelines:
+def _span_of(record: ObservationRecord, at: int | None = None) -> Span:
+    """Give the time of a query, or the time in it that is known."""
+    if at is not None:
+        return timestamp(at), timestamp(at)
+    return timestamp(record.started), timestamp(record.ended)
+
+
+def _spans(found: Iterable[tuple[_Written | None, Span]]) -> _Timelines:
     spans: dict[_Written, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
-    for name, record in found:
+    for name, span in found:
         if name is not None:
-            span = timestamp(record.started), timestamp(record.ended)
             spans[name].append((*span, span))
     return {name: Timeline(of) for name, of in spans.items()}
 
@@ -131,14 +136,12 @@ def _spans(found: Iterable[tuple[DatasetName | None, ObservationRecord]]) -> _Ti
 def _writes(
     records: Sequence[ObservationRecord], index: DatasetIndex, *, skipped: bool
 ) -> _Timelines:
-    spans: dict[_Written, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
-    for record in records:
-        for write in record.writes:
-            if write.skipped is skipped:
-                at = timestamp(write.time) if write.time is not None else None
-                span = at or timestamp(record.started), at or timestamp(record.ended)
-                spans[_written(index, write)].append((*span, span))
-    return {name: Timeline(found) for name, found in spans.items()}
+    return _spans(
+        (_written(index, write), _span_of(record, write.time))
+        for record in records
+        for write in record.writes
+        if write.skipped is skipped
+    )
 
 
 def _written(index: DatasetIndex, record: RelationRecord | WriteRecord) -> _Written:

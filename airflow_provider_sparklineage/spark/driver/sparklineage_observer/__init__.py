@@ -10,6 +10,9 @@ names. Every error in here becomes one line ``{"error": ...}``; the job sees non
 :mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
 :mod:`.scans`       a scan to the partitions that it selected
 :mod:`.schemas`     the columns of what is read, once
+:mod:`.statistics`  what a query without a scan is about
+:mod:`.streams`     the batches of streams; :mod:`.sink_log` what they wrote into files
+:mod:`.relations`   a leaf of a logical plan to the paths and tables that it reads
 :mod:`.file_writes` a write command to the partitions that it wrote, by listing and checking
 :mod:`.iceberg`     snapshots of this application to written and removed partitions
 :mod:`.commands`    a write command to its target and, where it is needed, its plan
