@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(Frozen, frozen=True):
     """An argument, in the words that argparse and Airflow's ``Arg`` share."""
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Frozen, frozen=True):
     """A command of ``sparklineage``."""
 
     name: str

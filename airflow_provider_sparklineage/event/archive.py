@@ -16,14 +16,16 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.event.validation import stored
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
@@ -42,8 +44,7 @@ _KEPT = 160
 _LONGEST_REASON = 500
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(Frozen, frozen=True):
     """An archive below a URL that Airflow's ``ObjectStoragePath`` takes.
 
     :param url: e.g. ``s3://aws_default@lineage/tasks``, ``file:///mnt/lineage``

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.document import Header

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import field
 
 from airflow_provider_sparklineage.expectations import derivation
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.expectations.references import references
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.templates import TracedText
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(Frozen, frozen=True):
     """What is known of a task's datasets before its job runs.
 
     :param problems: sentences on what cannot be understood
@@ -40,8 +40,7 @@ class Declared:
     naming: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class TaskFields:
+class TaskFields(Frozen, frozen=True):
     """The rendered fields of a task that speak of its datasets.
 
     :param inlets: the datasets of its ``inlets``, which give identity and no part of a dataset

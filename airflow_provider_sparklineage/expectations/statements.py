@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 # The manifest is read by these annotations.
 from airflow_provider_sparklineage.model.datasets import DatasetName  # noqa: TC001
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition  # noqa: TC001
 from airflow_provider_sparklineage.model.sides import Side  # noqa: TC001
 
@@ -19,8 +19,7 @@ class Kind(StrEnum):
     INFERRED = "inferred"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Frozen, frozen=True):
     """Where a value comes from.
 
     :param kind: of the statement that it belongs to
@@ -42,8 +41,7 @@ class Source:
     variables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(Frozen, frozen=True):
     """One statement of what is read or written.
 
     :param side: None for what may be read or written

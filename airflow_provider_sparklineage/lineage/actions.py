@@ -9,7 +9,6 @@ partitions go on without them: a write then has no columns, and neither has what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Side
@@ -32,6 +31,7 @@ from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     Provenances = Mapping[DatasetName, Provenance | None]
 
 
-@dataclass(frozen=True)
-class Accumulated:
+class Accumulated(Frozen, frozen=True):
     """What all actions together read and wrote.
 
     :param inputs: datasets that some action read from outside, facets joined

@@ -12,8 +12,9 @@ Policy, case by case:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_declared
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

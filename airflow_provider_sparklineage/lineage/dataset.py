@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accumulation import Witness
@@ -17,6 +18,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
@@ -62,8 +64,7 @@ _TEXTS = {
 }
 
 
-@dataclass(frozen=True)
-class LineageDataset(DecodedFacets):
+class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     """A dataset of the task: facets as Spark reported them, columns composed.
 
     :param locations: partition locations that were accessed; None is the full dataset, or unknown
@@ -133,8 +134,7 @@ class LineageDataset(DecodedFacets):
 _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 
-@dataclass(frozen=True)
-class TaskLineage:
+class TaskLineage(Frozen, frozen=True):
     """What one try of a task read and wrote.
 
     :param tables: identifiers by which the observer saw datasets read and written

@@ -15,8 +15,9 @@ Merging a job that has failed (:mod:`.merge`) gives the same.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState

@@ -31,8 +31,9 @@ Policy, case by case:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.lineage import columns

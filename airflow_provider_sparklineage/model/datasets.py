@@ -10,10 +10,11 @@ trimming (partition directories go off the end of a name until nothing changes a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
+
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,8 +34,7 @@ class DatasetName(NamedTuple):
         return f"{self.namespace}{'' if self.name.startswith('/') else '/'}{self.name}"
 
 
-@dataclass(frozen=True)
-class Naming:
+class Naming(Frozen, frozen=True):
     """The user's own configuration of the listener's names; as it comes, the listener's defaults.
 
     :param disabled_trimmers: class names of trimmers that are off

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model import globs
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-@dataclass(frozen=True)
-class Intermediates:
+class Intermediates(Frozen, frozen=True):
     """Which intermediate datasets are left out of the outputs.
 
     :param dropped: globs of names as datasets print, ``<namespace>/<name>`` or the path of a local

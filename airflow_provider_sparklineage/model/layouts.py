@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model import globs, timestamps
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -42,8 +42,7 @@ class _Field(NamedTuple):
     pattern: str
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Frozen, frozen=True, dict=True):
     """The folders of a partition below its dataset's root; make it with :meth:`of`.
 
     :param formats: for each label, in the dimensions' order, the format of its values; empty for
@@ -206,8 +205,7 @@ def _segment_regex(segment: tuple[str | _Field, ...], alone: frozenset[str]) -> 
     return re.compile("".join(parts), re.DOTALL)
 
 
-@dataclass(frozen=True)
-class PartitionSpec:
+class PartitionSpec(Frozen, frozen=True):
     """How a dataset is partitioned: the definition, of which a partition is a value.
 
     :param layout: the folders, where they are not Hive's ``column=value``

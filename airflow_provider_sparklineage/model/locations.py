@@ -19,7 +19,6 @@ partitions that Spark found below them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
@@ -31,6 +30,7 @@ from airflow_provider_sparklineage.model.datasets import (
     looks_like_file,
     untrimmed,
 )
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
 
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import Split
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(Frozen, frozen=True):
     """What a path stands for.
 
     :param folder: its untrimmed name; of a file right below a partition, that of the partition
@@ -58,8 +57,7 @@ class Location:
     spans: tuple[tuple[str, int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Locator:
+class Locator(Frozen, frozen=True):
     """Finds the location of paths and names under one configuration.
 
     :param naming: how the user configured the listener's names

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.model.frozen import Frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -52,8 +54,7 @@ class Dimension:
         return self.name or self.fields[0]
 
 
-@dataclass(frozen=True, order=True)
-class Partition:
+class Partition(Frozen, frozen=True, order=True):
     """Values by dimension label, in the order of the dimensions; null is :data:`NULL`.
 
     The empty partition is all of a dataset that is not partitioned.

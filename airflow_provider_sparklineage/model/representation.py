@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
 """One consumer refuses events of 5 MB, and Airflow adds facets of its own."""
@@ -11,8 +11,7 @@ DEFAULT_MAX_XCOM_BYTES = 48 * 1024
 """XComs are rows of the metadata database, and not every one takes more than 64 KiB in a field."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Frozen, frozen=True):
     """How many partitions and locations one condition may name; 0 skips the form."""
 
     partitions: int = 100
@@ -22,8 +21,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-@dataclass(frozen=True)
-class Representation:
+class Representation(Frozen, frozen=True):
     """What facets have next to what they always have, and what they leave out.
 
     :param bare_partitions: an output's partitioning as the proposal's own facet as well

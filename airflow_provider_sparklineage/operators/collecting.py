@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode

@@ -5,12 +5,12 @@ Here is what needs Airflow: which datasets its assets, inlets and outlets are.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import Asset
+from msgspec.structs import replace
 from openlineage.client.event_v2 import Dataset
 
 from airflow_provider_sparklineage.expectations import declared as declarations

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow.providers.openlineage.api import is_openlineage_active
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.relay import relay
 from airflow_provider_sparklineage.model.credentials import logger

@@ -7,10 +7,10 @@ this one or, if it fails, of the next. So does the event at the end of a try who
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.openlineage.extractors import OperatorLineage
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import openlineage
 from airflow_provider_sparklineage.event.pipeline import event_of

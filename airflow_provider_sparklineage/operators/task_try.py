@@ -7,10 +7,10 @@ of this package asks what is known of a try ask this object.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger

@@ -8,7 +8,6 @@ submitted.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from airflow.providers.common.compat.openlineage.utils.spark import (
 from airflow.providers.openlineage.plugins.macros import (
     lineage_job_namespace,
 )
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec.structs import force_setattr
+
 from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 
 class Status(StrEnum):
@@ -17,8 +19,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Frozen, frozen=True):
     """What was checked, what was found, and what to do about it.
 
     :param name: of what was checked, in a few words
@@ -35,5 +36,5 @@ class Check:
 
     def __post_init__(self) -> None:
         """Take the credentials out of what is for people."""
-        object.__setattr__(self, "message", scrub(self.message))
-        object.__setattr__(self, "fix", scrub(self.fix))
+        force_setattr(self, "message", scrub(self.message))
+        force_setattr(self, "fix", scrub(self.fix))

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.credentials import scrub_name
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
@@ -54,8 +54,7 @@ class BackendName(StrEnum):
     GENERIC = "generic"
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Frozen, frozen=True):
     """A kind of values.
 
     :param type: of JSON Schema: boolean, integer, number, string

@@ -8,9 +8,9 @@ added by an entry here and a field of the same name in ``Settings``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     DEFAULT_MAX_XCOM_BYTES,
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 SECTION = "sparklineage"
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Frozen, frozen=True):
     """An option.
 
     :param name: in the configuration, in a connection's extra, of the operator's argument

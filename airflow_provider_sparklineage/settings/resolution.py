@@ -6,13 +6,15 @@ Sources are mappings, so nothing here knows Airflow; who asks Airflow for them i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
 
 from airflow_provider_sparklineage.model.credential_forms import HIDDEN
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.representation import Limits, Representation
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 
@@ -40,8 +42,7 @@ class Origin(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Frozen, frozen=True):
     """Values of options from one origin; None and empty text are no values.
 
     :param conn_id: id of the connection, if that is where they come from
@@ -66,8 +67,7 @@ class Source:
 NO_CONNECTION = Source(Origin.CONNECTION)
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(Frozen, frozen=True):
     """What a source has for an option."""
 
     option: Option
@@ -103,8 +103,7 @@ class Given:
 _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPTIONS})
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Frozen, frozen=True):
     """All settings of one try, one field for each option; times are spans, paths absolute."""
 
     disabled: bool

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import meta
 
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
 from airflow_provider_sparklineage.templates.markers import render
 
@@ -42,8 +43,7 @@ log = logger(__name__)
 _CONTAINERS = (list, tuple, set, frozenset, dict)
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Frozen, frozen=True):
     """Characters ``[start, end)`` of :attr:`TracedText.value`, given by one output expression.
 
     :param expression: its text in the template, e.g. ``macros.ds_add(ds, -6)``; of several that
@@ -63,8 +63,7 @@ class Span:
         return tuple(name for name in self.variables if name in DATE_VARIABLES)
 
 
-@dataclass(frozen=True)
-class TracedText:
+class TracedText(Frozen, frozen=True):
     """A rendered text, and where its characters came from, as far as that is known.
 
     :param field: where it is: ``application_args[5]``, ``conf[spark.x.y]``, ``env_vars[DAY]``,

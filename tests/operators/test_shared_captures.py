@@ -21,7 +21,7 @@ WORKER = """
 import pathlib, sys, time
 from datetime import UTC, datetime, timedelta
 import msgspec
-from dataclasses import replace
+from msgspec.structs import replace
 from airflow_provider_sparklineage.spark.capture import bundle as capture, retention
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity, Worker
 

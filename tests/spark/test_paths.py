@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture

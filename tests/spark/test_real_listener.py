@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import uuid
 
+import msgspec
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
@@ -75,7 +75,7 @@ def test_a_truncated_event_file_still_gives_the_events_that_are_complete(bundle,
     text = bundle.events_path.read_bytes()
     copy = capture.create(tmp_path, bundle.manifest)
     copy.events_path.write_bytes(text[: len(text) * 2 // 3])
-    lineage = task_lineage(dataclasses.replace(copy))
+    lineage = task_lineage(msgspec.structs.replace(copy))
     codes = {str(d.code) for d in lineage.degradations}
     assert {"application_unfinished", "torn_event"} <= codes
     assert json.dumps([d.name.name for d in lineage.inputs])

@@ -8,16 +8,17 @@ connects their events, if both use the same name for it. What influences all col
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec import field
 
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.truncation import some
 
@@ -60,8 +61,7 @@ class Hop(NamedTuple):
     repeated: bool
 
 
-@dataclass(frozen=True)
-class ColumnGraph:
+class ColumnGraph(Frozen, frozen=True):
     """All columns that events name, and the edges between them, by either end."""
 
     columns: Collection[Column] = ()

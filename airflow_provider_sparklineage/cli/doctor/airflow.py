@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution as settings
@@ -47,8 +48,7 @@ _SHORT_S = 10
 """Airflow's own default: a backend that is restarted is retried for as long."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Frozen, frozen=True):
     """What was found.
 
     :param settings: that a task would have; the defaults if they cannot be resolved

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -41,8 +43,7 @@ JAVA, SPARK, DEFAULTS = "Java", "spark-submit", "spark-defaults.conf"
 LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture location"
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Frozen, frozen=True):
     """What was found on this machine, as far as a trial needs it.
 
     :param jars: to add: the listener, unless Spark has one already, and what extends it

@@ -10,12 +10,12 @@ import tempfile
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.doctor.spark import failed, with_job
 from airflow_provider_sparklineage.event import reading

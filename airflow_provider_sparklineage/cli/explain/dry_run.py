@@ -6,7 +6,6 @@ import contextlib
 import re
 import sys
 from argparse import Namespace
-from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,8 +19,10 @@ from airflow.sdk.execution_time.context import (
 )
 from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported without saying so
 from jinja2 import UndefinedError
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class DryRun:
+class DryRun(Frozen, frozen=True):
     """The run that templates are rendered for; times are aware.
 
     :param logical_date: None for a run of a partition, or one started by hand without a date
@@ -145,8 +145,7 @@ def _hint(error: Exception) -> str:
     return _HINT if isinstance(error, UndefinedError) else ""
 
 
-@dataclass(frozen=True)
-class ExplainedTask:
+class ExplainedTask(Frozen, frozen=True):
     """A task of a DAG, rendered and not run.
 
     :param texts: what templates made

@@ -11,11 +11,11 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.relay import emitter
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,8 +24,7 @@ _LOOK_S = 0.25
 """How often it is asked whether time is up: a worker that is killed has seconds."""
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(Frozen, frozen=True):
     """What became of the events that were to be sent.
 
     :param events: how many the transport took

@@ -8,11 +8,11 @@ values of their partitions are found in the text again. Dates without a column's
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations.references.texts import WrittenPath, paths_in
 from airflow_provider_sparklineage.model.credentials import scrub_name
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.globs import is_glob
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -34,8 +34,7 @@ class ValueSpan(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(Frozen, frozen=True):
     """A URI or path in the characters ``[start, end)`` of a text, and the data that it names.
 
     :param uri: as Spark gets it, without the quotes and escapes of the text

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, disjunction
 
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 _OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?(, [\w.`]+ IS NOT NULL)*")
 
 
-@dataclass(frozen=True)
-class Subset:
+class Subset(Frozen, frozen=True):
     """Partitions of a dataset that were read or written; none of them is a legal subset.
 
     :param full: whether that is all of the dataset: a read that nothing restricted

@@ -23,16 +23,17 @@ What the listener reports wrongly is repaired (:mod:`.repairs`). Of what does no
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import field
 
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.application.room import LEFT_OUT, Room
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class Witness(StrEnum):
     DECLARED = "declared"
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(Frozen, frozen=True):
     """One SQL execution, or one RDD job that read or wrote data."""
 
     run_id: str
@@ -90,8 +90,7 @@ class Action:
         return self.job_name.split(".", 2)[1] if "." in self.job_name else self.job_name
 
 
-@dataclass(frozen=True)
-class SparkApplication:
+class SparkApplication(Frozen, frozen=True):
     """All that one spark-submit reported, actions in the order of their start."""
 
     run_id: str

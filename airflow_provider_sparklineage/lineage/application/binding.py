@@ -7,8 +7,9 @@ dataset is named. An access has the time of its query, by which its action is fo
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import field
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
@@ -21,6 +22,7 @@ from airflow_provider_sparklineage.lineage.application.observed_folders import (
 )
 from airflow_provider_sparklineage.lineage.application.write_plans import WritePlanThen, bound_plan
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.truncation import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
@@ -54,8 +56,7 @@ class PythonFunction(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class Observations:
+class Observations(Frozen, frozen=True):
     """All that was observed of an application, by dataset."""
 
     reads: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)

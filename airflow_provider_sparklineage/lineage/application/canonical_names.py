@@ -11,8 +11,9 @@ Column lineage can also name a single file, where the inputs name its folder.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.datasets import united_locations
 from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file

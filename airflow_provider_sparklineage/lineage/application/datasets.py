@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ class DecodedFacets:
         return _symlinks(bytes(facet)) if facet is not None else frozenset()
 
 
-@dataclass(frozen=True)
-class ActionDataset(DecodedFacets):
+class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     """A dataset on one side of an action.
 
     :param side_facets: ``inputFacets`` or ``outputFacets``, undecoded

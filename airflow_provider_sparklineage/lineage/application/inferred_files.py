@@ -6,8 +6,9 @@ the listener reports. Where there is one file and no partition, it is named afte
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
 from airflow_provider_sparklineage.lineage.application.observed_actions import identities

@@ -24,11 +24,11 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,

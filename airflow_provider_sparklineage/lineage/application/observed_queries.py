@@ -7,12 +7,12 @@ listener would give it.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.application.datasets import united_locations
 from airflow_provider_sparklineage.lineage.application.observed_folders import at_roots
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.capture.observations import timestamp
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     """The folders of a dataset's partitions; None is the full dataset."""
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(Frozen, frozen=True):
     """A query, and the datasets in it.
 
     :param reads: with the partitions' folders that are its roots

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline
 from airflow_provider_sparklineage.spark.capture.observations import timestamp

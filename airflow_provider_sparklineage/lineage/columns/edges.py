@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import field
+
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -38,8 +41,7 @@ class Column(NamedTuple):
 Edges = Mapping[Column, tuple[Transformation, ...]]
 
 
-@dataclass(frozen=True)
-class ColumnLineage:
+class ColumnLineage(Frozen, frozen=True):
     """What the columns of one dataset are made of.
 
     :param fields: output column -> its input columns

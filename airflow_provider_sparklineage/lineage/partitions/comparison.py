@@ -31,14 +31,16 @@ Statuses, in the order in which they are asked:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import globs, predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING
 from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
@@ -84,8 +86,7 @@ def worst(statuses: Iterable[PartitionStatus]) -> PartitionStatus:
     )
 
 
-@dataclass(frozen=True)
-class Reconciliation:
+class Reconciliation(Frozen, frozen=True):
     """The outcome for one dataset on one side.
 
     :param missing: expected partitions that were not accessed
@@ -97,8 +98,7 @@ class Reconciliation:
     unexpected: frozenset[Partition] = frozenset()
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Frozen, frozen=True):
     """Partitions that were accessed; of a full dataset all of its partitions."""
 
     dimensions: tuple[Dimension, ...]

@@ -13,10 +13,12 @@ Policy, case by case:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.timestamps import canonical_time, date_of_columns
 
 if TYPE_CHECKING:
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(Frozen, frozen=True):
     """What is expected of one dataset on one side.
 
     :param kind: INFERRED if nothing is expected, and dates in the arguments explain what was seen

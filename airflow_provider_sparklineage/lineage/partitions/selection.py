@@ -22,11 +22,11 @@ Maxima limit what is named, never what is compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     Binary,
@@ -53,8 +53,7 @@ MAX_COMPARISONS = 100
 """Comparisons that a condition may have: an IN list of thousands helps no reader."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Frozen, frozen=True):
     """All that is known of the part of a dataset that was accessed on one side.
 
     :param observed: whether the accesses were observed; then ``subset`` None is all of a dataset
@@ -76,8 +75,7 @@ class Evidence:
     is_on_both_sides: bool = False
 
 
-@dataclass(frozen=True)
-class Selected:
+class Selected(Frozen, frozen=True):
     """The part of a dataset that is described.
 
     :param partitions: all of them; None where it is not described by partitions
@@ -201,8 +199,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     return date_range(partitions, form) if form else None
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(Frozen, frozen=True):
     """The first and the last of some partitions, and how many there are; None of none."""
 
     first: Partition | None

@@ -20,11 +20,11 @@ begin with the first folder that looks like it. The first rule that matches wins
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.globs import ANY_DEPTH, compiled_folders
 from airflow_provider_sparklineage.model.rules.documents import checked, document
 from airflow_provider_sparklineage.model.rules.text import LineNumbers, content, read
@@ -46,8 +46,7 @@ class Split(NamedTuple):
     fit: Fit
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Frozen, frozen=True):
     """How the datasets are partitioned whose names match one of some globs."""
 
     datasets: tuple[str, ...]
@@ -85,8 +84,7 @@ class Rule:
                 yield len(name.name)
 
 
-@dataclass(frozen=True)
-class PartitionRules:
+class PartitionRules(Frozen, frozen=True):
     """The rules in their order."""
 
     rules: tuple[Rule, ...] = ()

@@ -6,14 +6,15 @@ line. All scalars are texts; what YAML takes for a number or a date has to be qu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec import field
 
 from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.files import open_regular
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +25,7 @@ Keys = tuple[str | int, ...]
 _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not tabs"
 
 
-@dataclass(frozen=True)
-class LineNumbers:
+class LineNumbers(Frozen, frozen=True):
     """Where the values of rules are, for errors.
 
     :param name: of the file; empty of inline rules

@@ -17,10 +17,10 @@ function that has to learn it. They are used through
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ _FLIPPED = {
 }
 
 
-@dataclass(frozen=True)
-class Partitions:
+class Partitions(Frozen, frozen=True):
     """The rows of any of these partitions; none of them is legal: the empty selection.
 
     A partition selects the rows that have all of its values. One with fewer dimensions therefore
@@ -80,15 +79,13 @@ class Partitions:
     partitions: frozenset[Partition]
 
 
-@dataclass(frozen=True)
-class Locations:
+class Locations(Frozen, frozen=True):
     """What lies at or below any of these paths; they are names, not globs."""
 
     locations: frozenset[str]
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(Frozen, frozen=True):
     """The rows whose field compares so with a literal; a null compares with nothing.
 
     The field is on the left, always: ``5 < x`` is ``x > 5``. The value is text, as the
@@ -100,8 +97,7 @@ class Compare:
     value: str
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(Frozen, frozen=True):
     """AND or OR of two conditions."""
 
     operator: Operator
@@ -109,8 +105,7 @@ class Binary:
     right: Condition
 
 
-@dataclass(frozen=True)
-class Description:
+class Description(Frozen, frozen=True):
     """A condition in words, for what none of the other kinds can express."""
 
     text: str

@@ -19,7 +19,6 @@ import shutil
 import socket
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -31,6 +30,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation
 from airflow_provider_sparklineage.model.exceptions import CaptureError, SettingsError
 from airflow_provider_sparklineage.model.files import open_regular
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun
@@ -164,14 +164,13 @@ def _no_report() -> ReadReport:
     return ReadReport()
 
 
-@dataclass(frozen=True)
-class CaptureBundle:
+class CaptureBundle(Frozen, frozen=True):
     """The bundle of one try; ``path`` is None where no directory could be made."""
 
     path: Path | None
     manifest: Manifest
-    report: ReadReport = field(default_factory=_no_report)
-    lock: Lock | None = field(default=None, compare=False, repr=False)
+    report: ReadReport = msgspec.field(default_factory=_no_report)
+    lock: Lock | None = None
     """What keeps others from deleting it, in the process that makes it."""
 
     is_in_order: ClassVar[bool] = True

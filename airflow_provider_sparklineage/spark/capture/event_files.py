@@ -34,13 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-@dataclass(frozen=True)
-class EventFiles(CaptureBundle):
+class EventFiles(CaptureBundle, frozen=True):
     """Event files without a manifest, read like a bundle."""
 
     is_in_order: ClassVar[bool] = False  # nobody knows in which order the files are
     files: tuple[Path, ...] = ()
-    applications: set[str] = field(default_factory=set)
+    applications: set[str] = msgspec.field(default_factory=set)
     """Run ids that turned out to be applications while they were read."""
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import javaproperties
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +27,7 @@ _DECLARED = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class SparkDistribution:
+class SparkDistribution(Frozen, frozen=True):
     """A Spark installation on this machine.
 
     :param home: ``SPARK_HOME``; None where ``spark-submit`` is a script from which it is not known

@@ -8,11 +8,14 @@ transport (:mod:`.transport`), and the application's run id, which is ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import field
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport, with_collecting
@@ -44,8 +47,7 @@ OBSERVER = "spark.sparklineage."
 DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(Frozen, frozen=True):
     """What makes the driver observe the partitions that are read and written.
 
     :param zip: entry of ``--py-files`` for the observer (:mod:`.observer_zip`)
@@ -58,8 +60,7 @@ class Observation:
     tag: str
 
 
-@dataclass(frozen=True)
-class Injection:
+class Injection(Frozen, frozen=True):
     """What is to be injected.
 
     :param jars: listener jar to add, unless the job has one, and jars that extend the listener

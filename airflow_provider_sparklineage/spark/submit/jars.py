@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS, Identity, of_name
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ _MAX_COMMENT = 0xFFFF
 _ZIP64 = 0xFFFFFFFF
 
 
-@dataclass(frozen=True)
-class ListenerJar:
+class ListenerJar(Frozen, frozen=True):
     """A readable jar with the listener's class in it."""
 
     path: Path

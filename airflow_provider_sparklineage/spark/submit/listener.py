@@ -7,9 +7,9 @@ what is not known to fit is not injected.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 LISTENER_CLASS = "io.openlineage.spark.agent.OpenLineageSparkListener"
 GROUP = "io.openlineage"
@@ -17,8 +17,7 @@ VERSION = "1.53.0"
 """The listener that this package is tested with, and the first that Spark 4.2 needs."""
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(Frozen, frozen=True):
     """What a published jar of :data:`VERSION` is known by: SHA-256 digest, and size in bytes."""
 
     sha256: str
@@ -44,8 +43,7 @@ NEWEST_SPARK = (4, 2)
 _FIRST_SPARK = (3, 2)  # OpenLineage's own matrix begins there
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(Frozen, frozen=True):
     """Version and Scala version that a listener declares; None where it does not."""
 
     version: str | None

@@ -7,15 +7,18 @@ A value of the user can stand in four places, and Spark merges none of them: a f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import field
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 
-@dataclass(frozen=True)
-class Submission:
+class Submission(Frozen, frozen=True):
     """The arguments of a SparkSubmitOperator that injection reads and replaces.
 
     :param application: what is submitted; only a ``.py`` file has a Python driver to observe

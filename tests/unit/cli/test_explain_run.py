@@ -1,10 +1,10 @@
 """``sparklineage explain --run``: what a run was expected to read and write, and what it did."""
 
-import dataclasses
 import io
 import json
 import shutil
 
+import msgspec
 import pytest
 
 from airflow_provider_sparklineage.cli import show
@@ -91,7 +91,7 @@ def test_expected_observed_and_status_are_printed(run, bundle, days, wanted, lin
 
 def test_what_was_not_observed_is_printed(run, bundle):
     staging = DatasetName("file", "/lake/staging/enriched_orders")
-    wanted = dataclasses.replace(expected("2024-05-06"), dataset=staging)
+    wanted = msgspec.structs.replace(expected("2024-05-06"), dataset=staging)
     done = run("explain", "--run", bundle(wanted=wanted))
     line = "enriched_orders written unobserved expected dt=2024-05-06; observed: not known"
     assert line in words(done)

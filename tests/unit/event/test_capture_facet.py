@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.show import print_event
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, MAX_DATASETS
@@ -110,7 +111,7 @@ def test_an_unpartitioned_output_is_not_called_all_of_it():
 def test_a_part_that_is_not_described_is_not_all():
     """There may have been no time to describe it."""
     known = dataset(observed=True, subset=Subset(DT, frozenset({DAY})))
-    [entry] = capture(event(LineageDataset(**{**vars(known), "selected": Selected()})))["datasets"]
+    [entry] = capture(event(replace(known, selected=Selected())))["datasets"]
     assert entry["accessed"] == "part"
 
 

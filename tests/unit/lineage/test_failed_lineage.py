@@ -1,10 +1,10 @@
 """The lineage of a task that fails after its job is what merging as failed would give."""
 
 from collections import Counter
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import from_bundle
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side

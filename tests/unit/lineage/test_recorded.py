@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate

@@ -1,9 +1,9 @@
 """The hierarchy of seed 000: partitions, else locations, else conditions, else a description."""
 
-from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.access.observed import Subset

@@ -1,11 +1,11 @@
 """Injection: what the user has is kept and appended to, wherever Spark would take it from."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.injection import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY
 from airflow_provider_sparklineage.lineage.columns import INDIRECT
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     """What is left of a facet (None: nothing), and how much went."""
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Frozen, frozen=True):
     """A kind of detail, of which all goes at once.
 
     :param what: in words, in the plural

@@ -7,10 +7,10 @@ rows for a change is CONDITIONAL to the columns that it sets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import field
 
 from airflow_provider_sparklineage.lineage.columns.edges import (
     Column,
@@ -45,6 +45,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.values import (
 )
 from airflow_provider_sparklineage.lineage.columns.plans.walk import Walk
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +54,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
 
 
-@dataclass(frozen=True)
-class PlannedColumns:
+class PlannedColumns(Frozen, frozen=True):
     """The column lineage of a write as its plan has it.
 
     :param incomplete: columns that have sources which could not be followed
