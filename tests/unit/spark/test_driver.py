@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import socket
 import sys
 import zipfile
 from types import SimpleNamespace
@@ -122,6 +123,25 @@ def test_a_child_that_the_job_has_forked_does_not_end_the_observation(observer, 
     assert os.waitpid(pid, 0)[1] == 0
     attaching._at_exit()
     assert len(ended) == 1
+
+
+def test_java_sends_us_segments_that_are_smaller_than_its_writes(observer):
+    """Or each answer of more than 8 KB waits for an acknowledgement that we delay."""
+    from sparklineage_observer import attaching
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        attaching._answer_at_once(server)
+        with socket.create_connection(server.getsockname()) as java:
+            assert java.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) < 8192
+
+
+def test_where_the_size_of_segments_cannot_be_set_nothing_happens(observer):
+    from sparklineage_observer import attaching
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        with pytest.raises(OSError, match="not"):
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
+        attaching._answer_at_once(server)
 
 
 def test_what_went_wrong_is_described_in_a_few_words(observer):

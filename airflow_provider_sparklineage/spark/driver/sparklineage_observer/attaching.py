@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import socket
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
@@ -9,6 +10,7 @@ from importlib.machinery import PathFinder
 _MODULE = "pyspark.sql.session"
 # PySpark starts py4j's callback server for us; it is the one that foreachBatch uses too.
 _DRAIN_MS = 10000
+_SEGMENT = 1400  # bytes, as in most networks
 
 
 def install():
@@ -144,7 +146,21 @@ def _start_callback_server(gateway):
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(gateway)
-    pre_server_shutdown.connect(_wake_readers, sender=gateway.get_callback_server())
+    server = gateway.get_callback_server()
+    pre_server_shutdown.connect(_wake_readers, sender=server)
+    _answer_at_once(server.server_socket)
+
+
+def _answer_at_once(server_socket):
+    """Have Java send segments that are smaller than its writes, on the connections it will open.
+
+    Java writes a long answer 8 KB at a time. Where a segment holds more, the kernel keeps a write
+    back until the one before it is acknowledged, and we acknowledge only after some 40 ms.
+    """
+    try:
+        server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _SEGMENT)
+    except (AttributeError, OSError):  # not of this system: long answers are slow then
+        return
 
 
 def _wake_readers(server, **_):
