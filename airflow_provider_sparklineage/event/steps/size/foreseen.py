@@ -8,8 +8,10 @@ what an edge takes at least, so nothing goes that would fit. Up to :data:`CHEAP`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.steps.size.declaration import of_dropped
 from airflow_provider_sparklineage.lineage.columns import INDIRECT, ColumnLineage
@@ -63,8 +65,7 @@ def _with(dataset: LineageDataset, columns: dict[DatasetName, ColumnLineage]) ->
     return replace(dataset, columns=columns.get(dataset.name)) if dataset.columns else dataset
 
 
-@dataclass
-class _Size:
+class _Size(Struct):
     """What column lineage takes at least, in bytes of JSON.
 
     :param texts: its descriptions
