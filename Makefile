@@ -31,9 +31,9 @@ faults: ## Try all that may go wrong around lineage, and write docs/reliability.
 	$(SETUP)
 	$(RUN) python -m tests.faults $(ARGS)
 
-bench: ## Measure merging, imports, and what the observer costs a Spark job
+bench: ## Measure what lineage costs, and write docs/performance.md; ARGS='merging page' for some of it
 	$(SETUP)
-	$(RUN) python -m benchmarks
+	$(RUN) python -m benchmarks $(ARGS)
 
 record-events: ## Record the events in tests/golden anew, from real runs of all supported PySparks
 	$(SETUP)

@@ -1,76 +1,61 @@
-"""Measure the speed goals and print one line each: the figure, its goal, and what is behind it.
+"""Measure the speed goals, print one line each, and write ``docs/performance.md``: ``make bench``.
 
-Ratios wherever there is something to compare with, because seconds depend more on the machine than
-on this package. Of what runs in this process each figure is the best of several runs: noise only
-ever adds. :mod:`.observer` explains how real Spark jobs are compared.
+With names (``make bench ARGS='merging composition'``) only these are measured, and nothing is
+written: the page is of one run. A missed goal is reported, and is no error: chance can miss one.
 """
 
 from __future__ import annotations
 
-import subprocess
+import argparse
+import importlib
+import os
 import sys
-import time
-from itertools import chain
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 
-from benchmarks import observer
-from benchmarks.columns import chaining, growing, looping, reading
-from benchmarks.merging import MANY, merging, remembering
-from benchmarks.page import drawing, publishing
+from benchmarks import report
 from benchmarks.results import Result
-from benchmarks.submitting import submitting
-from benchmarks.subsets import ranging, reconciling
-from benchmarks.tracing import tracing
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+MODULES = {
+    "merging": "Merging",
+    "composition": "Columns",
+    "partitions": "Partitions",
+    "tracing": "Templates",
+    "submitting": "Before the job",
+    "publishing": "After the job",
+    "dag_files": "DAG files",
+    "observer": "In the driver",
+    "page": "The page",
+}
+"""Titles of what the modules of this package measure."""
 
-RUNS = 5
-
-
-def best(action: Callable[[], object], runs: int = RUNS) -> float:
-    """Seconds of the fastest of several runs."""
-    seconds = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+_QUIET = 0.5
 
 
-def importing() -> Result:
-    """Import the operator's module, against importing the stock operator's."""
-
-    def run(module: str) -> Callable[[], object]:
-        return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
-
-    ours_s = best(run("airflow_provider_sparklineage.operators.spark_submit"))
-    stock_s = best(run("airflow.providers.apache.spark.operators.spark_submit"))
-    figures = f"ours {ours_s:.2f} s, stock {stock_s:.2f} s"
-    return Result("import our operator / stock operator", ours_s / stock_s, 1.05, figures)
-
-
-def main() -> None:
-    """Measure everything; a missed goal is reported, and is no error: chance can miss one."""
-    cheap = (
-        lambda: tracing(best),
-        ranging,
-        reconciling,
-        chaining,
-        reading,
-        growing,
-        looping,
-        remembering,
-        lambda: publishing(1, best),
-        lambda: publishing(20, best),
-        importing,
-        submitting,
-    )
-    merged = chain(merging(20), merging(MANY), merging(MANY, None))
-    measured = chain(merged, (measure() for measure in cheap))
-    for result in chain(measured, drawing(), observer.measured()):
-        print(result, flush=True)
+def main(arguments: list[str]) -> None:
+    """Measure all, or what is named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MODULES))
+    names = parser.parse_args(arguments).names
+    if unknown := set(names) - MODULES.keys():
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}. There are: {[*MODULES]}")
+    load = os.getloadavg()[0]
+    if load > _QUIET:
+        print(f"The machine is busy (load {load:.1f}): wait until it is quiet, or figures are off.")
+    found = {}
+    for name in names or MODULES:
+        print(f"{MODULES[name]} ({name})", flush=True)
+        found[MODULES[name]] = measured = []
+        for item in importlib.import_module(f"benchmarks.{name}").measured():
+            print(item, flush=True)
+            measured.append(item)
+    missed = [
+        r.name for each in found.values() for r in each if isinstance(r, Result) and r.is_missed
+    ]
+    print(f"{len(missed)} goals missed{': ' if missed else ''}{'; '.join(missed)}")
+    if not names:
+        report.write(found, datetime.now(UTC).date())
+        print(f"written: {report.PAGE}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +11,8 @@ import msgspec
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
+from benchmarks.measuring import in_turns, peak_mb
 from benchmarks.results import Result
-from benchmarks.subsets import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +21,14 @@ RUNS = 5
 MANY = 1000
 MEGABYTES = 200
 LAKES = 100
+
+
+def measured() -> Iterator[Result]:
+    """Measure all of it; memory first, see :func:`.peak_mb`."""
+    yield remembering()
+    yield from merging(20)
+    yield from merging(MANY)
+    yield from merging(MANY, None)
 
 
 def merge(folder: Path) -> None:
@@ -44,9 +50,6 @@ def decode(events: Path) -> list[object]:
 def merging(actions: int, lakes: int | None = LAKES) -> Iterator[Result]:
     """Merge so many SQL actions of one application, and twice as many.
 
-    The collector of garbage is off, which favours decoding: with it, decoding takes three times as
-    long, for all the objects that it goes through, and merging hardly longer.
-
     :param lakes: they read and write three datasets in each of these; None: each repetition of the
         recorded application has three of its own
     """
@@ -56,19 +59,8 @@ def merging(actions: int, lakes: int | None = LAKES) -> Iterator[Result]:
             folder.mkdir()
             with (folder / EVENTS).open("wb") as file:
                 file.writelines(amplified(count // ACTIONS, lakes))
-        merge_s, decode_s, twice_s = (
-            min(column)
-            for column in zip(
-                *(
-                    (
-                        cpu_seconds(lambda: merge(once)),
-                        cpu_seconds(lambda: decode(once / EVENTS)),
-                        cpu_seconds(lambda: merge(twice)),
-                    )
-                    for _ in range(RUNS)
-                ),
-                strict=True,
-            )
+        merge_s, decode_s, twice_s = in_turns(
+            lambda: merge(once), lambda: decode(once / EVENTS), lambda: merge(twice), runs=RUNS
         )
         size = (once / EVENTS).stat().st_size / 1e6
     datasets = 3 * min(actions // ACTIONS, lakes or actions)
@@ -81,19 +73,8 @@ def merging(actions: int, lakes: int | None = LAKES) -> Iterator[Result]:
     yield Result(f"{what}, twice / once", twice_s / merge_s, 2.2, figures)
 
 
-# The peak of a program: `ru_maxrss` begins with that of the process that started it.
-_PEAK = """
-import re, sys
-from pathlib import Path
-if len(sys.argv) > 1:
-    from benchmarks.merging import merge
-    merge(Path(sys.argv[1]))
-print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-"""
-
-
 def remembering() -> Result:
-    """Merge a file of 200 MB; the peak of resident memory, above that of an empty interpreter."""
+    """Merge a file of 200 MB."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, EVENTS)
         of_two, of_one = (sum(map(len, amplified(copies))) for copies in (2, 1))
@@ -101,13 +82,6 @@ def remembering() -> Result:
         with path.open("wb") as file:
             file.writelines(amplified(copies, LAKES))
         size = path.stat().st_size / 1e6
-        bare, merged = _peak(), _peak(folder)
-    figures = f"{size:.0f} MB of events: {merged:.0f} MB, an empty interpreter {bare:.0f} MB"
-    return Result("peak memory of merging 200 MB", merged - bare, 150, figures, unit=" MB")
-
-
-def _peak(*arguments: str) -> float:
-    done = subprocess.run(
-        [sys.executable, "-c", _PEAK, *arguments], check=True, capture_output=True, text=True
-    )
-    return int(done.stdout) / 1024
+        rise = peak_mb(lambda: merge(Path(folder)))
+    figures = f"{size:.0f} MB of events"
+    return Result("peak memory of merging 200 MB", rise, 150, figures, unit=" MB")

@@ -1,31 +1,18 @@
-"""How quickly the page draws and answers, and what XCom and archive add to a task."""
+"""How quickly the page draws and answers."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event import xcom
-from airflow_provider_sparklineage.event.archive import Archive
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.event.steps.size import fitted
-from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.plugins import page
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    CaptureBundle,
-    Manifest,
-    TaskIdentity,
-)
-from benchmarks.amplification import amplified, run_id
 from benchmarks.results import Result
 from tests.browser.events import wide_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from playwright.sync_api import Browser
 
@@ -33,7 +20,7 @@ RUNS = 5
 _MEASURES = "performance.getEntriesByName('sparklineage:{}', 'measure').map(m => m.duration)"
 
 
-def drawing() -> Iterator[Result]:
+def measured() -> Iterator[Result]:
     """Draw in Chromium, measured by the browser's own marks; nothing where there is none."""
     from playwright.sync_api import sync_playwright
 
@@ -44,18 +31,37 @@ def drawing() -> Iterator[Result]:
     with sync_playwright() as playwright:
         arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=found, args=arguments)
-        draw, _ = _drawn(browser, wide_event(datasets=10, columns=200))
         name = "draw 20 datasets of 200 columns"
-        yield Result(name, draw, 1000, f"the best of {RUNS} times", " ms")
-        draw, choose = _drawn(browser, wide_event(datasets=1, columns=1000))
+        drawn = _drawn(browser, wide_event(datasets=10, columns=200))
+        yield Result(name, drawn.draw_ms, 1000, f"the best of {RUNS} times", " ms")
+        drawn = _drawn(browser, wide_event(datasets=1, columns=1000))
         # What takes less than this is felt to be at once.
-        name = "choose one of 1,000 columns"
-        yield Result(name, choose, 100, f"until it is on the screen; drawn in {draw:.0f} ms", " ms")
+        name, details = "choose one of 1,000 columns", "until it is on the screen; drawn in"
+        yield Result(name, drawn.choose_ms, 100, f"{details} {drawn.draw_ms:.0f} ms", " ms")
+        yield from _large(_drawn(browser, wide_event(datasets=150, columns=200)))
         browser.close()
 
 
-def _drawn(browser: Browser, event: dict[str, Any]) -> tuple[float, float]:
-    """Draw an event some times; milliseconds of the quickest drawing, and of choosing a column."""
+def _large(drawn: _Drawn) -> Iterator[Result]:
+    name, details = "300 datasets of 200 columns", "one page, with all of their columns"
+    why = "every column of every dataset is drawn, and not only what is in view"
+    size = "the page has the whole event, undeflated"
+    yield Result(f"{name}: draw", drawn.draw_ms, 600, details, " ms", why)
+    yield Result(f"{name}: elements", drawn.elements, 5000, details, "", why)
+    yield Result(f"{name}: size of the page", drawn.size_mb, 2, details, " MB", size)
+
+
+class _Drawn(NamedTuple):
+    """What the quickest of some drawings took, and what was drawn."""
+
+    draw_ms: float
+    choose_ms: float
+    elements: int
+    size_mb: float
+
+
+def _drawn(browser: Browser, event: dict[str, Any]) -> _Drawn:
+    """Draw an event some times, and choose a column."""
     draws, chooses = [], []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lineage.html"
@@ -64,41 +70,19 @@ def _drawn(browser: Browser, event: dict[str, Any]) -> tuple[float, float]:
             opened = browser.new_page()
             opened.goto(file.as_uri())
             draws += opened.evaluate(_MEASURES.format("draw"))
-            chooses.append(
-                opened.evaluate(
-                    """async () => {
-                        const rows = document.querySelectorAll(".pane:last-child .row");
-                        const row = rows[rows.length >> 1];
-                        const begun = performance.now();
-                        row.click();
-                        // The next frame but one is drawn after the screen shows the change.
-                        for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
-                        return performance.now() - begun;
-                    }"""
-                )
-            )
+            elements = opened.evaluate("document.getElementsByTagName('*').length")
+            chooses.append(opened.evaluate(_CHOOSE))
             opened.close()
-    return min(draws), min(chooses)
+        size_mb = file.stat().st_size / 1e6
+    return _Drawn(min(draws), min(chooses), elements, size_mb)
 
 
-def publishing(copies: int, best: Callable[[Callable[[], object]], float]) -> Result:
-    """Make the XCom and write the archive; Airflow's own request for an XCom is not in it."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / EVENTS).write_bytes(b"".join(amplified(copies)))
-        bundle = CaptureBundle(Path(folder), Manifest(application_run_id=run_id()))
-        event = merged_event(bundle, task_lineage(bundle))
-    task = TaskIdentity("shop", "revenue", "manual", 1)
-
-    def smaller(allowed: int) -> dict[str, Any]:
-        return fitted(event, allowed, "")
-
-    with tempfile.TemporaryDirectory() as folder:
-        archive = Archive(f"file://{folder}")
-
-        def publish() -> None:
-            xcom.encode(event, DEFAULT_MAX_XCOM_BYTES, smaller)
-            archive.write(task, event)
-
-        took = best(publish) * 1000
-    size = len(json.dumps(event)) / 1000
-    return Result("XCom and archive of a task", took, 50, f"an event of {size:.0f} KB", " ms")
+_CHOOSE = """async () => {
+    const rows = document.querySelectorAll(".pane:last-child .row");
+    const row = rows[rows.length >> 1];
+    const begun = performance.now();
+    row.click();
+    // The next frame but one is drawn after the screen shows the change.
+    for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
+    return performance.now() - begun;
+}"""

@@ -17,10 +17,14 @@ import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.spark.submit import fetching, listener_selection
 from benchmarks.results import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RUNS = 9
 GOAL_MS = 100
@@ -94,7 +98,7 @@ _LAST_RUN = {
 }
 
 
-def submitting() -> Result:
+def measured() -> Iterator[Result]:
     """Run our operator and the stock one in turns, each in processes of its own."""
     listener_selection.fetch_for(listener_selection.spark_of("spark-submit"), "spark-submit")
     # As pip leaves an installed package.
@@ -112,7 +116,7 @@ def submitting() -> Result:
         f"ours {ours:.0f} ms ({phases}), stock {stock:.0f} ms before spark-submit starts; "
         f"CPU {cpu[0]:.0f} and {cpu[1]:.0f} ms"
     )
-    return Result("wait for lineage before a submission", ours - stock, GOAL_MS, figures, " ms")
+    yield Result("wait for lineage before a submission", ours - stock, GOAL_MS, figures, " ms")
 
 
 def _phases(name: str, folder: Path) -> list[tuple[float, float]]:

@@ -10,10 +10,11 @@ from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from airflow_provider_sparklineage.templates import trace_all
+from benchmarks.measuring import in_turns
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 
 # Without plain texts, which cost Jinja as much to render as tracing saves on them.
@@ -29,7 +30,7 @@ CONF = {
 }
 
 
-def tracing(best: Callable[[Callable[[], object]], float]) -> Result:
+def measured() -> Iterator[Result]:
     """Trace a task's templates, against rendering them as Airflow does."""
     logical_date = datetime(2024, 5, 6, tzinfo=UTC)
     context: dict[str, Any] = {
@@ -55,11 +56,9 @@ def tracing(best: Callable[[Callable[[], object]], float]) -> Result:
         trace_all("application_args", ARGUMENTS, arguments, environment, context)
         trace_all("conf", CONF, conf, environment, context)
 
-    # Short ones in turn: on a busy machine, long ones would each meet another load.
-    pairs = [(best(render), best(trace)) for _ in range(40)]
-    render_s, trace_s = (min(seconds) for seconds in zip(*pairs, strict=True))
+    render_s, trace_s = in_turns(render, trace, runs=200)
     figures = (
         f"{len(ARGUMENTS) + len(CONF)} texts: traced in {trace_s * 1000:.1f} ms, "
         f"rendered in {render_s * 1000:.1f} ms"
     )
-    return Result("trace a task's templates / render them", trace_s / render_s, 2.0, figures)
+    yield Result("trace a task's templates / render them", trace_s / render_s, 2.0, figures)

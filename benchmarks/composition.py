@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,11 +13,11 @@ from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.application.accesses import FULL, Access, Scope
 from airflow_provider_sparklineage.lineage.columns import compose, decode
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from benchmarks.measuring import in_turns
 from benchmarks.results import Result
-from benchmarks.subsets import cpu_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 STAGINGS = 200
@@ -28,14 +26,19 @@ DAYS = 4000
 RUNS = 6
 
 
+def measured() -> Iterator[Result]:
+    """Measure all of it."""
+    for measure in (chaining, reading, growing, looping):
+        yield measure()
+
+
 def chaining() -> Result:
     """Compose a chain of stagings with 200 columns: 400 against 200 of them.
 
     Each staging makes a column of the column before, with a text of its own, and filters by it.
     """
     once, twice = chain(STAGINGS), chain(2 * STAGINGS)
-    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
-    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    once_s, twice_s = in_turns(once, twice, runs=RUNS)
     figures = (
         f"{STAGINGS} stagings of {COLUMNS} columns in {once_s:.2f} s, twice in {twice_s:.2f} s"
     )
@@ -48,31 +51,25 @@ def reading() -> Result:
     Against decoding the same bytes to dicts.
     """
     raw = legacy(COLUMNS, COLUMNS)
-    gc.collect()
-    ours, plain = [], []
-    for _ in range(RUNS):
-        ours.append(_seconds(lambda: decode(raw, lambda name: name)))
-        plain.append(_seconds(lambda: msgspec.json.decode(raw)))
+    ours_s, plain_s = in_turns(
+        lambda: decode(raw, lambda name: name), lambda: msgspec.json.decode(raw), runs=RUNS
+    )
     compact = decode(raw, lambda name: name)
     found = len(compact.dataset), sum(map(len, compact.fields.values()))
     if found != (COLUMNS, COLUMNS):
         msg = f"expected {COLUMNS} influences and as many columns, found {found}"
         raise ValueError(msg)
-    figures = (
-        f"{len(raw) / 1e6:.1f} MB: compact in {min(ours):.3f} s, decoded in {min(plain):.3f} s"
-    )
+    figures = f"{len(raw) / 1e6:.1f} MB: compact in {ours_s:.3f} s, decoded in {plain_s:.3f} s"
     name = f"legacy {COLUMNS}x{COLUMNS} to compact / decode"
-    return Result(name, min(ours) / min(plain), 5.0, figures)
+    return Result(name, ours_s / plain_s, 5.0, figures)
 
 
 def growing() -> Result:
     """Read a facet in the legacy form with twice the edges."""
     once, twice = legacy(500, 1000), legacy(1000, 1000)
-    seconds = [
-        tuple(_seconds(lambda raw=raw: decode(raw, lambda name: name)) for raw in (once, twice))
-        for _ in range(RUNS)
-    ]
-    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    once_s, twice_s = in_turns(
+        lambda: decode(once, lambda name: name), lambda: decode(twice, lambda name: name), runs=RUNS
+    )
     figures = f"500,000 edges in {once_s:.2f} s, 1,000,000 in {twice_s:.2f} s"
     return Result("legacy 1000x1000 to compact / 500x1000", twice_s / once_s, 2.2, figures)
 
@@ -80,8 +77,7 @@ def growing() -> Result:
 def looping() -> Result:
     """Write a partition, read it back, write the next: 8,000 days against 4,000."""
     once, twice = loop(DAYS), loop(2 * DAYS)
-    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
-    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    once_s, twice_s = in_turns(once, twice, runs=RUNS)
     figures = f"{DAYS:,} days in {once_s:.2f} s, twice as many in {twice_s:.2f} s"
     return Result("loop over twice the days / once", twice_s / once_s, 2.2, figures)
 
@@ -102,12 +98,6 @@ def loop(days: int) -> Callable[[], None]:
         writes.at_the_end()
 
     return run
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    start = time.process_time()
-    action()
-    return time.process_time() - start
 
 
 def _entry(dataset: str, column: str, kind: str, subtype: str, text: str) -> dict[str, object]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,10 +10,11 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import Seen, re
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import date_range
+from benchmarks.measuring import in_turns
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PARTITIONS = 100_000
 RUNS = 4
@@ -30,27 +29,26 @@ def hours(count: int) -> list[Partition]:
     ]
 
 
-def ranging() -> Result:
-    """Describe a gap-free run of hours by its first and last: 200,000 against 100,000.
+def measured() -> Iterator[Result]:
+    """Measure all of it."""
+    yield ranging()
+    yield reconciling()
 
-    In turns, and in seconds of this process: both are as busy as the machine is otherwise.
-    """
+
+def ranging() -> Result:
+    """Describe a gap-free run of hours by its first and last: 200,000 against 100,000."""
     once, twice = frozenset(hours(PARTITIONS)), frozenset(hours(2 * PARTITIONS))
-    seconds = [(_ranged(once), _ranged(twice)) for _ in range(RUNS)]
-    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    once_s, twice_s = in_turns(
+        lambda: date_range(once, "%Y-%m-%d-%H"), lambda: date_range(twice, "%Y-%m-%d-%H"), runs=RUNS
+    )
     figures = f"{PARTITIONS:,} partitions in {once_s:.2f} s, twice as many in {twice_s:.2f} s"
     return Result("range of twice the partitions / once", twice_s / once_s, 2.2, figures)
-
-
-def _ranged(partitions: frozenset[Partition]) -> float:
-    return cpu_seconds(lambda: date_range(partitions, "%Y-%m-%d-%H"))
 
 
 def reconciling() -> Result:
     """Compare expected with observed partitions in two formats: 200,000 against 100,000."""
     once, twice = comparison(PARTITIONS), comparison(2 * PARTITIONS)
-    seconds = [(cpu_seconds(once), cpu_seconds(twice)) for _ in range(RUNS)]
-    once_s, twice_s = (min(column) for column in zip(*seconds, strict=True))
+    once_s, twice_s = in_turns(once, twice, runs=RUNS)
     figures = f"{PARTITIONS:,} in {once_s:.2f} s (goal 2 s), twice as many in {twice_s:.2f} s"
     return Result("reconcile twice the partitions / once", twice_s / once_s, 2.2, figures)
 
@@ -68,15 +66,3 @@ def comparison(count: int) -> Callable[[], None]:
         reconcile(Expected(Kind.DECLARED, expected, dimensions), Seen(dimensions, seen))
 
     return compare
-
-
-def cpu_seconds(action: Callable[[], object]) -> float:
-    """Seconds that one run keeps a core busy, without the collector, as :mod:`timeit` measures."""
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.process_time()
-        action()
-        return time.process_time() - start
-    finally:
-        gc.enable()
