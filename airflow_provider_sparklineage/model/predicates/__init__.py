@@ -2,6 +2,7 @@
 
 ===================  =============================================================
 :mod:`.reading`      predicates and statements to conditions
+:mod:`.comparisons`  predicates of the simplest form, for which sqlglot is not needed
 :mod:`.literals`     the literals in them to values
 :mod:`.projections`  what a statement selects that comes from no column
 ===================  =============================================================

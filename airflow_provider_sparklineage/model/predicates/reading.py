@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.predicates.comparisons import comparisons
 from airflow_provider_sparklineage.model.predicates.literals import Node, bare, literal
 from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
@@ -37,7 +38,9 @@ from airflow_provider_sparklineage.model.subset import (
 from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
+
+    from airflow_provider_sparklineage.model.predicates.comparisons import Term
 
 _Naming: TypeAlias = Callable[[tuple[str, ...]], str]
 
@@ -71,10 +74,29 @@ def condition(text: str, columns: Collection[str] = ()) -> Condition:
         open.
     """
     text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
+
+    def naming(parts: tuple[str, ...]) -> str:
+        return _after_table(parts, columns)
+
+    if (simple := comparisons(text)) is not None:
+        return _of_comparisons(simple, naming)
+    return _of_any(text, naming)
+
+
+def _of_any(text: str, naming: _Naming) -> Condition:
     tree = parsed(text) or _listed(text)
-    if tree is None:
-        return _described(text)
-    return _guarded(tree, lambda parts: _after_table(parts, columns)) or _described(text)
+    return (_guarded(tree, naming) if tree is not None else None) or _described(text)
+
+
+def _of_comparisons(simple: Iterable[Term], naming: _Naming) -> Condition:
+    found: list[Condition] = []
+    not_null: list[str] = []
+    for parts, comparison, value in simple:
+        if comparison is None:
+            not_null.append(naming(parts))
+        else:
+            found.append(Compare(naming(parts), comparison, value))
+    return _without_implied(found, not_null)
 
 
 def _listed(text: str) -> Node | None:
@@ -198,10 +220,6 @@ def _operands(node: Node) -> Iterator[Node]:
 
 
 def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
-    """Put an AND together, without the IS NOT NULL that Spark adds to each comparison.
-
-    It adds nothing there: a comparison of a null with a literal selects no row.
-    """
     found: list[Condition] = []
     not_null: list[str] = []
     for node in nodes:
@@ -210,6 +228,14 @@ def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
             found.append(_converted(node, naming))
         else:
             not_null.append(field)
+    return _without_implied(found, not_null)
+
+
+def _without_implied(found: list[Condition], not_null: list[str]) -> Condition:
+    """Put an AND together, without the IS NOT NULL that Spark adds to each comparison.
+
+    It adds nothing there: a comparison of a null with a literal selects no row.
+    """
     asked = (f for f in not_null if not any(_selects_no_null(c, f) for c in found))
     return conjunction([*found, *(Description(f"{field} IS NOT NULL") for field in asked)])
 
