@@ -54,7 +54,8 @@ class Dimension:
         return self.name or self.fields[0]
 
 
-class Partition(Frozen, frozen=True, order=True):
+# An application may have hundreds of thousands, in many sets.
+class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
     """Values by dimension label, in the order of the dimensions; null is :data:`NULL`.
 
     The empty partition is all of a dataset that is not partitioned.
@@ -66,11 +67,6 @@ class Partition(Frozen, frozen=True, order=True):
     def of(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
         """Make a partition of values as data has them, with None for null."""
         return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
-
-    @classmethod
-    def observed(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
-        """Make a partition as it was observed: where null is None, the empty text is a value."""
-        return cls(tuple((label, NULL if v is None else v) for label, v in values))
 
     def as_dict(self) -> dict[str, str]:
         """Values by dimension label."""

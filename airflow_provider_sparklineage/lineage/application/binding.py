@@ -15,9 +15,9 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
 from airflow_provider_sparklineage.lineage.application.observed_folders import (
+    FolderPartitions,
     are_partitions,
     at_roots,
-    partitions_of,
     plain,
 )
 from airflow_provider_sparklineage.lineage.application.write_plans import WritePlanThen, bound_plan
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.model.partitioning import Partition
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ReadRecord,
         UdfRecord,
+        Values,
         WriteRecord,
     )
 
@@ -125,7 +126,7 @@ class _Binding:
         budget: Budget,
     ) -> None:
         self._locator = locator
-        self._budget = budget
+        self._folders = FolderPartitions(locator, budget)
         self.index = DatasetIndex(identities, locator)
         self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
         self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
@@ -159,7 +160,7 @@ class _Binding:
         roots = {plain(root) for root in read.roots}
         for dataset, layouts in self._by_dataset(at_roots(read, self._locator), read.table).items():
             bases = {plain(layout.base) for layout in layouts}
-            dimensions, partitions = self._partitions_of(layouts, dataset)
+            dimensions, partitions = self._folders.of(layouts, dataset)
             full = unrestricted and bases <= roots and not are_partitions(bases, self._locator)
             self.reads[dataset].append(
                 Access(
@@ -179,12 +180,12 @@ class _Binding:
     def add_write(self, write: WriteRecord, started: datetime, ended: datetime) -> None:
         layouts = write.layouts or [Layout(write.path)]
         for dataset, found in self._by_dataset(layouts, write.table).items():
-            dimensions, partitions = self._partitions_of(found, dataset)
+            dimensions, partitions = self._folders.of(found, dataset)
             known = None if write.how == "unknown" else partitions
             owned: frozenset[Partition] = frozenset()
-            others = [_with_partitions(layout, write.shared or []) for layout in found]
-            shared = self._partitions_of(others, dataset)[1]
-            removed = self._partitions_of(write.removed, dataset)[0]
+            others = [_with_partitions(layout, write.shared or ()) for layout in found]
+            shared = self._folders.of(others, dataset)[1]
+            removed = self._folders.of(write.removed, dataset)[0]
             bases = {layout.base for layout in found}
             replaced = write.mode in _REPLACING
             if known is not None and (replaced or write.shared is not None):
@@ -217,11 +218,6 @@ class _Binding:
             if plan is not None:
                 self.plans[written].append(WritePlanThen(started, ended, plan))
 
-    def _partitions_of(
-        self, layouts: Iterable[Layout], dataset: DatasetName
-    ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
-        return partitions_of(layouts, dataset, self._locator, self._budget)
-
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None
     ) -> dict[DatasetName, list[Layout]]:
@@ -233,5 +229,5 @@ class _Binding:
         return found
 
 
-def _with_partitions(layout: Layout, partitions: list[list[str | None]]) -> Layout:
+def _with_partitions(layout: Layout, partitions: tuple[Values, ...]) -> Layout:
     return Layout(layout.base, layout.dimensions, partitions)

@@ -10,7 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, split_folder
+from airflow_provider_sparklineage.model.partitioning import (
+    NULL,
+    Dimension,
+    Partition,
+    split_folder,
+)
 from airflow_provider_sparklineage.spark.capture.observations import Layout
 
 if TYPE_CHECKING:
@@ -18,37 +23,77 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
-    from airflow_provider_sparklineage.spark.capture.observations import ReadRecord
+    from airflow_provider_sparklineage.spark.capture.observations import ReadRecord, Values
 
 
-def partitions_of(
-    layouts: Iterable[Layout],
-    dataset: DatasetName,
-    locator: Locator,
-    budget: Budget = UNLIMITED,
-) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
-    """Unite the layouts of one dataset, with the partitions that their bases are themselves.
+class FolderPartitions:
+    """The partitions of layouts: an equal one is the same object, and an equal list the same set.
 
-    :return: dimensions and partitions; None where only a rule could name the partition of a base
-    :raise SpentError: if there is no time left
+    :param budget: for all of them
     """
-    known = locator.rules.dimensions(dataset)
-    dimensions: dict[Dimension, None] = {}
-    partitions: set[Partition] = set()
-    for layout in layouts:
-        prefix = _partition(layout.base, locator)
-        if prefix is None:
-            return (), None
-        own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
-        for dimension in (*(Dimension.of(label) for label, _ in prefix.values), *own):
-            ruled = known.get(dimension.label, dimension)
-            dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
-        labels = [d.label for d in own]
-        for values in layout.partitions:
-            budget.work()
-            rest = Partition.observed(zip(labels, values, strict=False))
-            partitions.add(Partition(prefix.values + rest.values))
-    return tuple(dimensions), frozenset(partitions)
+
+    def __init__(self, locator: Locator, budget: Budget = UNLIMITED) -> None:
+        self._locator = locator
+        self._budget = budget
+        self._makers: dict[_Labels, _Maker] = {}
+        self._sets: dict[tuple[_Labels, tuple[Values, ...]], frozenset[Partition]] = {}
+
+    def of(
+        self, layouts: Iterable[Layout], dataset: DatasetName
+    ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
+        """Unite the layouts of one dataset, with the partitions that their bases are themselves.
+
+        :return: dimensions and partitions; None where only a rule could name the partition of a
+            base
+        :raise SpentError: if there is no time left
+        """
+        known = self._locator.rules.dimensions(dataset)
+        dimensions: dict[Dimension, None] = {}
+        found: list[frozenset[Partition]] = []
+        for layout in layouts:
+            base = _partition(layout.base, self._locator)
+            if base is None:
+                return (), None
+            own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
+            for dimension in (*(Dimension.of(label) for label, _ in base.values), *own):
+                ruled = known.get(dimension.label, dimension)
+                dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
+            labels = base.values, tuple(d.label for d in own)
+            found.append(self._listed(labels, layout.partitions))
+        partitions = found[0] if len(found) == 1 else frozenset().union(*found)
+        return tuple(dimensions), partitions
+
+    def _listed(self, labels: _Labels, listed: tuple[Values, ...]) -> frozenset[Partition]:
+        made = self._sets.get((labels, listed))
+        if made is None:
+            made = self._sets[labels, listed] = frozenset(self._made(labels, listed))
+        return made
+
+    def _made(self, labels: _Labels, listed: tuple[Values, ...]) -> Iterator[Partition]:
+        maker = self._makers.setdefault(labels, _Maker(*labels))
+        for start in range(0, len(listed), _AT_ONCE):
+            some = listed[start : start + _AT_ONCE]
+            self._budget.work(len(some))
+            yield from map(maker.__getitem__, some)
+
+
+_AT_ONCE = 500
+_Labels = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+"""The values of the base, and the labels below it."""
+
+
+class _Maker(dict["Values", Partition]):
+    """The partitions below one base by their values; makes those that are not there yet."""
+
+    def __init__(self, base: tuple[tuple[str, str], ...], labels: tuple[str, ...]) -> None:
+        self._base = base
+        self._labels = labels
+
+    def __missing__(self, values: Values) -> Partition:
+        """Make a partition as it was observed: null is None, and the empty text is a value."""
+        given = [NULL if value is None else value for value in values]
+        made = Partition((*self._base, *zip(self._labels, given, strict=False)))
+        return self.setdefault(values, made)
 
 
 def are_partitions(bases: Iterable[str], locator: Locator) -> bool:
@@ -88,11 +133,11 @@ def _inside(layout: Layout, root: str) -> Layout | None:
     leading = [d.field for d in layout.dimensions[: len(values)]]
     if not values or leading != [label for label, _ in values]:
         return None
-    inside = [
+    inside = tuple(
         partition[len(values) :]
         for partition in layout.partitions
         if Partition.of(zip(leading, partition, strict=False)).values == values
-    ]
+    )
     return Layout(root, layout.dimensions[len(values) :], inside)
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.partitioning import IDENTITY
 from airflow_provider_sparklineage.model.truncation import truncated
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from airflow_provider_sparklineage.spark.capture.lines import LongLine
+
+
+Values = tuple[str | None, ...]
+"""Of one partition, in the order of the dimensions; null is None."""
 
 
 class RecordDimension(msgspec.Struct, frozen=True):
@@ -32,11 +37,11 @@ class RecordDimension(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Partitions below one base; values in the order of the dimensions, null is null."""
+    """Partitions below one base."""
 
     base: str
     dimensions: list[RecordDimension] = []
-    partitions: list[list[str | None]] = []
+    partitions: tuple[Values, ...] = ()
 
 
 class ColumnRecord(msgspec.Struct, frozen=True):
@@ -88,7 +93,7 @@ class WriteRecord(msgspec.Struct, frozen=True):
     table: str | None = None
     layouts: list[Layout] = []
     removed: list[Layout] = []
-    shared: list[list[str | None]] | None = None
+    shared: tuple[Values, ...] | None = None
     """Partitions that also hold files of other writers; None where that was not looked at."""
     skipped: bool = False
     """Whether nothing was written, because there was something already."""
@@ -209,7 +214,7 @@ def read_observations(
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
     """Decode the observer's lines; what is not a record is noted and left out."""
-    source = "observations.ndjson"
+    source, kept = "observations.ndjson", _KeptLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):
             report.errors.add(error)
@@ -217,4 +222,37 @@ def read_observations(
             report.stopped.add(reason)
         if record.command:
             report.stopped.add(record.command.cut)
+        kept.share(record)
         yield record
+
+
+class _KeptLists:
+    """Lists of partitions, each kept once: most queries of an application read the same ones.
+
+    Of lists that differ each partition is kept once.
+    """
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[Values, ...], tuple[Values, ...]] = {}
+        self._values: dict[Values, Values] = {}
+
+    def share(self, record: ObservationRecord) -> None:
+        """Put what is kept in the place of what equals it, in a record that nobody has seen yet."""
+        for scan in record.reads:
+            self._share_layouts(scan.layouts or ())
+        for write in record.writes:
+            self._share_layouts(write.layouts)
+            self._share_layouts(write.removed)
+            if write.shared:
+                force_setattr(write, "shared", self._kept(write.shared))
+
+    def _share_layouts(self, layouts: Iterable[Layout]) -> None:
+        for layout in layouts:
+            force_setattr(layout, "partitions", self._kept(layout.partitions))
+
+    def _kept(self, listed: tuple[Values, ...]) -> tuple[Values, ...]:
+        kept = self._lists.get(listed)
+        if kept is None:
+            kept = tuple(map(self._values.setdefault, listed, listed))
+            self._lists[kept] = kept
+        return kept
