@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord
 
 MAX_PARTITIONS = 500_000
-"""Of all that was observed; each takes about 1 KB."""
+"""Of all that was observed; each takes up to 1 KB. A list that was there before counts as one."""
 
 
 class Witnessed(NamedTuple):
@@ -102,13 +102,16 @@ def _bounded(
     :param report: of reading them
     :raise SpentError: if they have more partitions than may be in memory, or were not all read
     """
-    found, partitions = [], 0
+    found: list[ObservationRecord] = []
+    partitions, lists = 0, set()
     for record in records:
         layouts = [
             *(layout for read in record.reads for layout in read.layouts or ()),
             *(layout for write in record.writes for layout in (*write.layouts, *write.removed)),
         ]
-        partitions += sum(len(layout.partitions) for layout in layouts)
+        for listed in (layout.partitions for layout in layouts if layout.partitions):
+            partitions += 1 if id(listed) in lists else len(listed)  # equal ones are one object
+            lists.add(id(listed))
         if partitions > MAX_PARTITIONS:
             msg = f"they are more than {MAX_PARTITIONS}"
             raise SpentError(msg)

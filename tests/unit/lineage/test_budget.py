@@ -279,3 +279,15 @@ def test_observed_partitions_are_bounded(chain, monkeypatch):
         "The partitions that were observed were left out, and those that the listener reports are "
         "used, because they are more than 3."
     ]
+
+
+def test_partitions_that_many_queries_read_count_once(chain, monkeypatch):
+    bundle = chain(tables=1, columns=2)
+    layout = {"base": "/0", "dimensions": [{"field": "dt"}], "partitions": [["1"], ["2"], ["3"]]}
+    query = {"kind": "query", "reads": [{"node": "scan", "roots": ["/0"], "layouts": [layout]}]}
+    bundle.observations_path.write_text((json.dumps(query) + "\n") * 4)
+    few = "airflow_provider_sparklineage.event.observed.MAX_PARTITIONS"
+    monkeypatch.setattr(few, 3 + 1 + 1 + 1)  # each list takes room, however much of it is shared
+    assert messages(task_lineage(bundle)) == []
+    monkeypatch.setattr(few, 3 + 1 + 1)
+    assert len(messages(task_lineage(bundle))) == 1

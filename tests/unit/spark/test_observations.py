@@ -1,5 +1,7 @@
 """The observer's records: decoded whatever state the file is in."""
 
+import json
+
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
@@ -27,3 +29,22 @@ def test_unknown_fields_are_no_reason_to_stop():
     line = b'{"kind":"query","reads":[{"node":"x","roots":["/t"],"novelty":1}],"novelty":2}\n'
     [record] = read_observations([line], ObservationReport())
     assert record.reads[0].roots == ["/t"]
+
+
+def test_equal_lists_of_partitions_are_one_and_of_others_equal_partitions_are():
+    days = [["2024-05-06"], ["2024-05-07"], [None]]
+
+    def layout(partitions):
+        return {"base": "/t", "dimensions": [{"field": "dt"}], "partitions": partitions}
+
+    write = {"node": "x", "path": "/t", "mode": "append", "how": "exact", "shared": days}
+    first = {"reads": [{"node": "x", "layouts": [layout(days)]}]}
+    second = {"writes": [write | {"layouts": [layout(days)], "removed": [layout(days[1:])]}]}
+    lines = [json.dumps({"kind": "query"} | record).encode() + b"\n" for record in (first, second)]
+    one, other = read_observations(lines, ObservationReport())
+    [read], [written] = one.reads, other.writes
+    listed = read.layouts[0].partitions
+    assert listed == (("2024-05-06",), ("2024-05-07",), (None,))
+    assert written.layouts[0].partitions is written.shared is listed
+    [removed] = written.removed
+    assert [id(values) for values in removed.partitions] == [id(values) for values in listed[1:]]
