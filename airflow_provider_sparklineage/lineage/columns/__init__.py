@@ -10,6 +10,8 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 :mod:`.correction`    what is reported, corrected by the plan
 :mod:`.reported`      all of these for one write
 :mod:`.composition`   A→tmp and tmp→B give A→B
+:mod:`.combining`     two transformations in a row, as one
+:mod:`.variants`      how many there are between two columns, and sets of columns
 :mod:`.descriptions`  the SQL of the two, as one text
 :mod:`.forms`         ``compact`` and ``legacy``: influences on all columns once or with each
 :mod:`.room`          how many edges may be in memory
@@ -18,9 +20,9 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 
 from __future__ import annotations
 
+from airflow_provider_sparklineage.lineage.columns.combining import combine
 from airflow_provider_sparklineage.lineage.columns.composition import (
     Provenance,
-    combine,
     compose,
     sources_of,
     without_sources_in,

@@ -1,76 +1,34 @@
 """A→tmp and tmp→B to A→B: columns of what the application wrote, replaced by their sources.
 
-The rule for two transformations in a row is the listener's own
-(``io.openlineage.client.utils.TransformationInfo.merge``), so that lineage through a staging table
-reads like lineage within one query.
+Where each of 200 columns is made of 200 that are made of 200, there are 8 million ways, and only
+40,000 edges. What is the same of many sources is done once, for the set of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.lineage.application.accesses import Grade
-from airflow_provider_sparklineage.lineage.columns import descriptions
+from airflow_provider_sparklineage.lineage.columns.combining import Upstream
 from airflow_provider_sparklineage.lineage.columns.edges import (
-    DIRECT,
-    DIRECT_SUBTYPES,
-    INDIRECT,
     Column,
     ColumnLineage,
     Edges,
-    Transformation,
+    Transformations,
     count,
-    joined,
-    unite_into,
+    each_once,
+    mapped,
 )
 from airflow_provider_sparklineage.lineage.columns.room import ColumnRoom
+from airflow_provider_sparklineage.lineage.columns.variants import ColumnSets, Variants, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from airflow_provider_sparklineage.lineage.columns.combining import Variant
     from airflow_provider_sparklineage.model.datasets import DatasetName
-
-
-MAX_VARIANTS = 32
-"""Transformations between two columns; where composing makes more, they lose their descriptions."""
-
-
-def combine(this: Transformation, upstream: Transformation, via: str = "") -> Transformation:
-    """Combine two transformations in a row: ``this`` is the one nearer to the output.
-
-    INDIRECT here stays; DIRECT after an unknown is unknown; DIRECT after INDIRECT is that INDIRECT;
-    DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY. Masking anywhere
-    masks. The description is this one's with the upstream one's text put into it, within
-    :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where this one
-    adds nothing.
-
-    :param via: the column between the two, as this one's description names it; empty where a text
-        could mean another column by that name
-    """
-    masking = this.masking or upstream.masking
-    if this.type == DIRECT and (this.subtype == "IDENTITY" or upstream.type == INDIRECT):
-        description = descriptions.shortened(upstream.description or this.description)
-    elif via:
-        description = descriptions.composed(this.description, via, upstream.description)
-    else:
-        description = descriptions.shortened(this.description)
-    if this.type == INDIRECT:
-        return Transformation(INDIRECT, this.subtype, description, masking)
-    if this.type is None or upstream.type is None:
-        return Transformation(None, None, description, masking)
-    if upstream.type == INDIRECT:
-        return Transformation(INDIRECT, upstream.subtype, description, masking)
-    return Transformation(DIRECT, _stronger(this.subtype, upstream.subtype), description, masking)
-
-
-def _stronger(first: str | None, second: str | None) -> str | None:
-    if None in (first, second) and "IDENTITY" in (first, second):
-        return None  # how is not known of one of the two, and the other changes nothing
-    for subtype in DIRECT_SUBTYPES:
-        if subtype in (first, second):
-            return subtype
-    return first or second
 
 
 class Provenance(NamedTuple):
@@ -99,21 +57,33 @@ def compose(
     influences all of an intermediate influences everything made of it. One step is enough,
     and it ends whatever is made of what: columns are composed when they are written.
 
+    A source that a column has in more than :data:`.variants.MAX_VARIANTS` variants has all of them
+    without their descriptions: what loops of reads and writes make stays small.
+
+    :return: edges that are equal are one object
     :raise SpentError: if there is no time left, or no room for the edges
     """
-    used = {c for edges in (*lineage.fields.values(), lineage.dataset) for c in edges}
+    used = {column for edges in each_once(lineage) for column in edges}
     known = {dataset: provenance_of(dataset) for dataset in sorted({c.dataset for c in used})}
     if not any(known.values()):
         return lineage
     names = Counter(c.field for c in used)
     clear = {name for name, number in names.items() if number == 1}
     composing = _Composing(known, clear, room or ColumnRoom())
-    fields = {name: composing.edges(edges) for name, edges in lineage.fields.items()}
-    everything = composing.edges(lineage.dataset)
-    for provenance in known.values():
-        if provenance is not None:
-            unite_into(everything, provenance.columns.dataset)
-    return ColumnLineage(fields, {c: _bounded(ts) for c, ts in everything.items()})
+    fields = mapped(lineage.fields, composing.edges)
+    found = (p.columns.dataset for p in known.values() if p is not None)
+    return ColumnLineage(fields, composing.edges(lineage.dataset, *found))
+
+
+class _Read(NamedTuple):
+    """A column that an action read.
+
+    :param itself: the set of it, if it is a source; else the empty one
+    :param upstream: what it was made of: sets of sources
+    """
+
+    itself: int
+    upstream: tuple[tuple[Upstream, int], ...]
 
 
 class _Composing:
@@ -133,24 +103,51 @@ class _Composing:
         self._room = room
         self._made = 0
         self._folded: dict[DatasetName, dict[str, str]] = {}
+        self._sets = ColumnSets()
+        self._reads: dict[Column, _Read] = {}
+        self._variants: dict[tuple[Transformations, Upstream], tuple[Variant, ...]] = {}
 
-    def edges(self, edges: Edges) -> dict[Column, tuple[Transformation, ...]]:
-        composed: dict[Column, tuple[Transformation, ...]] = {}
+    def edges(self, edges: Edges, *others: Edges) -> Edges:
+        """Compose the edges of one column.
+
+        :param others: more edges that it has, composed already
+        """
+        found: Variants[Variant] = Variants()
         for column, transformations in edges.items():
-            provenance = self._known[column.dataset]
-            sources = self._sources(column, provenance) if provenance else None
-            if provenance is None or not provenance.internal or not sources:
-                composed[column] = _bounded(joined(composed.get(column, ()), transformations))
-            via = column.field if column.field in self._clear else ""
-            for source, upstream in (sources or {}).items():
-                self._room.budget.work(len(transformations) * len(upstream))
-                both = tuple(
-                    dict.fromkeys(combine(t, u, via) for t in transformations for u in upstream)
-                )
-                composed[source] = _bounded(joined(composed.get(source, ()), both))
+            read = self._reads.get(column)
+            if read is None:
+                read = self._reads[column] = self._read(column)
+            if read.itself:
+                found.add(transformations, read.itself)
+            for upstream, sources in read.upstream:
+                found.add(self._combined(transformations, upstream), sources)
+        for column, transformations in chain.from_iterable(e.items() for e in others):
+            found.add(transformations, self._sets.of(column))
+        composed = self._sets.edges(settled(found, self._room.budget))
         self._made += count(composed)
         self._room.require(self._made)
         return composed
+
+    def _read(self, column: Column) -> _Read:
+        provenance = self._known[column.dataset]
+        made_of = self._sources(column, provenance) if provenance else None
+        sets: dict[Transformations, int] = {}
+        for source, transformations in (made_of or {}).items():
+            sets[transformations] = sets.get(transformations, 0) | self._sets.of(source)
+        via = column.field if column.field in self._clear else ""
+        is_source = provenance is None or not provenance.internal or not made_of
+        return _Read(
+            self._sets.of(column) if is_source else 0,
+            tuple((Upstream.of(ts, via), sources) for ts, sources in sets.items()),
+        )
+
+    def _combined(self, these: Transformations, upstream: Upstream) -> tuple[Variant, ...]:
+        self._room.budget.work()
+        found = self._variants.get((these, upstream))
+        if found is None:
+            self._room.budget.work(len(these) * len(upstream.transformations))
+            found = self._variants[these, upstream] = upstream.variants(these)
+        return found
 
     def _sources(self, column: Column, provenance: Provenance) -> Edges | None:
         """Find what a column was made of; Spark finds columns in any case of their letters."""
@@ -163,20 +160,13 @@ class _Composing:
         return fields.get(folded.get(column.field.casefold(), ""))
 
 
-def _bounded(transformations: tuple[Transformation, ...]) -> tuple[Transformation, ...]:
-    """Keep what is true of many transformations, so that loops of reads and writes stay small."""
-    if len(transformations) <= MAX_VARIANTS:
-        return transformations
-    return tuple(dict.fromkeys(t._replace(description="") for t in transformations))
-
-
 def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]) -> ColumnLineage:
     """Drop the sources that are columns of some datasets."""
 
     def others(edges: Edges) -> Edges:
         return {c: t for c, t in edges.items() if c.dataset not in datasets}
 
-    fields = {name: others(edges) for name, edges in lineage.fields.items()}
+    fields = mapped(lineage.fields, others)
     return ColumnLineage({n: e for n, e in fields.items() if e}, others(lineage.dataset))
 
 
@@ -184,11 +174,7 @@ def sources_of(
     composed: ColumnLineage, known: Mapping[DatasetName, Provenance | None]
 ) -> frozenset[DatasetName]:
     """Name the datasets from outside that a write was made of, through what was read back."""
-    found = {
-        column.dataset
-        for edges in (*composed.fields.values(), composed.dataset)
-        for column in edges
-    }
+    found = {column.dataset for edges in each_once(composed) for column in edges}
     for name, provenance in known.items():
         if provenance is None or not provenance.internal:
             found.add(name)

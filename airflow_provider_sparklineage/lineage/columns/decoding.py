@@ -250,7 +250,7 @@ _PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
 
 def is_nameless(text: str) -> bool:
     """Whether a description has the result of a Python function, which comes out of nowhere."""
-    return bool(_PYTHON_UDF.search(text))
+    return "pythonUDF" in text and bool(_PYTHON_UDF.search(text))
 
 
 def is_incomplete(edges: Edges) -> bool:

@@ -10,6 +10,8 @@ from msgspec import field
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 DIRECT = "DIRECT"
@@ -38,7 +40,9 @@ class Column(NamedTuple):
     field: str
 
 
-Edges = Mapping[Column, tuple[Transformation, ...]]
+Transformations = tuple[Transformation, ...]
+Edges = Mapping[Column, Transformations]
+"""Nobody changes edges that are given on: of columns with equal ones they are often one object."""
 
 
 class ColumnLineage(Frozen, frozen=True):
@@ -59,6 +63,20 @@ class ColumnLineage(Frozen, frozen=True):
 def count(edges: Edges) -> int:
     """Count transformations."""
     return sum(map(len, edges.values()))
+
+
+def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
+    """Give all edges; those that are one object only once."""
+    return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
+
+
+def mapped(fields: Mapping[str, Edges], change: Callable[[Edges], Edges]) -> dict[str, Edges]:
+    """Give columns with other edges; what is one object is changed once, and stays one."""
+    changed: dict[int, Edges] = {}
+    for edges in fields.values():
+        if id(edges) not in changed:
+            changed[id(edges)] = change(edges)
+    return {name: changed[id(edges)] for name, edges in fields.items()}
 
 
 def joined(

@@ -22,8 +22,8 @@ from airflow_provider_sparklineage.lineage.columns import (
     expand,
     union,
 )
-from airflow_provider_sparklineage.lineage.columns.composition import MAX_VARIANTS
 from airflow_provider_sparklineage.lineage.columns.descriptions import MAX_DESCRIPTION, composed
+from airflow_provider_sparklineage.lineage.columns.variants import MAX_VARIANTS
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 UNKNOWN = Transformation()

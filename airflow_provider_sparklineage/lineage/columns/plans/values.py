@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.columns.composition import combine
+from airflow_provider_sparklineage.lineage.columns.combining import combine
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, Transformation
 
 if TYPE_CHECKING:
