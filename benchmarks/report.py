@@ -81,12 +81,11 @@ def _table(results: Iterable[Result]) -> str:
 
 def plot(curve: Curve) -> str:
     """Draw a curve as SVG, both axes logarithmic."""
-    finders = list(sys.meta_path)
     import pygal
     from pygal.style import CleanStyle
 
-    # It adds one for its plugins, of which Python warns at each import from then on.
-    sys.meta_path[:] = finders
+    # It adds a finder for its plugins, of which Python warns at each import from then on.
+    sys.meta_path[:] = [f for f in sys.meta_path if not type(f).__module__.startswith("pygal")]
     chart = pygal.XY(
         title=curve.title,
         x_title=curve.sizes,
