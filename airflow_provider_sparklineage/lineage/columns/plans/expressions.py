@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.lineage.columns.plans import texts
 from airflow_provider_sparklineage.lineage.columns.plans.trees import (
     arity,
@@ -95,33 +97,37 @@ class Expressions:
         labels: list[str] = []
         for at in range(len(tree) - 1, -1, -1):
             node = tree[at]
-            number = min(arity(node), len(operands))
-            below = [operands.pop() for _ in range(number)]
-            named = [labels.pop() for _ in range(number)]
-            self._budget.work(1 + sum(len(value.sources) for value in below))
-            if below and _is_same(node, tree[at + 1]):
-                operands.append(below[0])
-                labels.append(named[0])
-                continue
-            made = self._made(node, below, find, chosen_by)
-            if kind(node) in _ATTRIBUTES:
+            name = kind(node)
+            below: Operands = []
+            named: list[str] = []
+            if number := min(arity(node), len(operands)):
+                below, operands[-number:] = operands[: -number - 1 : -1], ()
+                named, labels[-number:] = labels[: -number - 1 : -1], ()
+                self._budget.work(1 + sum([len(value.sources) for value in below]))
+                if _is_same(name, node, tree[at + 1]):
+                    operands.append(below[0])
+                    labels.append(named[0])
+                    continue
+            made = self._made(name, node, below, find, chosen_by)
+            if name in _ATTRIBUTES:
                 operands.append(made)
-                labels.append(made.text or texts.label(node, named))
+                labels.append(made.text or texts.label(name, node, named))
             else:
-                labels.append(texts.label(node, named))
-                operands.append(made._replace(text=labels[-1]))
+                labels.append(texts.label(name, node, named))
+                operands.append(replace(made, text=labels[-1]))
         return operands[-1] if operands else UNKNOWN
 
-    def _made(self, node: Node, below: Operands, find: Find, chosen_by: Sources | None) -> Value:
-        name = kind(node)
+    def _made(
+        self, name: str, node: Node, below: Operands, find: Find, chosen_by: Sources | None
+    ) -> Value:
         if name in _ATTRIBUTES:
-            return _attribute(node, find)
+            return _attribute(name, node, find)
         if name in ("Exists", "InSubquery"):
             rows = self._of_rows(name, node, below, find)
             if chosen_by is None:
                 return rows
             unite(chosen_by, rows.sources)
-            return NOTHING._replace(is_whole=rows.is_whole)
+            return replace(NOTHING, is_whole=rows.is_whole)
         if is_tree(node.get("plan")):
             return self._of_subquery(name, node, find)
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
@@ -134,7 +140,7 @@ class Expressions:
             value = value.by(JOIN)
         sources = dict(value.sources)
         unite(sources, rows)
-        return value._replace(sources=sources, is_whole=value.is_whole and is_whole)
+        return replace(value, sources=sources, is_whole=value.is_whole and is_whole)
 
     def _of_rows(self, name: str, node: Node, below: Operands, find: Find) -> Value:
         """Give what EXISTS or IN depends on: the rows that there are, and what is compared."""
@@ -147,19 +153,19 @@ class Expressions:
         return Value(sources, all(value.is_whole for value in below))
 
 
-def _attribute(node: Node, find: Find) -> Value:
-    if kind(node) == "OuterReference":
+def _attribute(name: str, node: Node, find: Find) -> Value:
+    if name == "OuterReference":
         inner = next(trees(node.get("e") or node.get("name")), None)
         node = inner[0] if inner else node
     number = expression_id(node)
     return UNKNOWN if number is None else find(number)
 
 
-def _is_same(node: Node, first: Node) -> bool:
+def _is_same(name: str, node: Node, first: Node) -> bool:
     """Whether an expression leaves its operand as it is."""
-    if kind(node) == "Cast":
+    if name == "Cast":
         return "dataType" in first and first["dataType"] == node.get("dataType")
-    return kind(node) in _SAME
+    return name in _SAME
 
 
 def _function(name: str, below: Operands) -> Value:
@@ -171,7 +177,7 @@ def _function(name: str, below: Operands) -> Value:
         return Value({}, made_of=frozenset({made_of}))
     value = together(below)
     step = TRANSFORMATION << MASKING if name in _MASKING else TRANSFORMATION
-    return value.by(step)._replace(made_of=_made_of(name, value))
+    return replace(value.by(step), made_of=_made_of(name, value))
 
 
 def _made_of(name: str, operands: Value) -> frozenset[str]:
@@ -209,14 +215,14 @@ def _coalesce(below: Operands) -> Value:
 def _chosen(conditions: Operands, values: Operands) -> Value:
     united = together(values).by(TRANSFORMATION)
     found = together([united, *conditions])
-    return found._replace(made_of=united.made_of)
+    return replace(found, made_of=united.made_of)
 
 
 def _aggregate(below: Operands) -> Value:
     """Take the function; a second operand is the FILTER clause."""
     function, *conditions = below
     found = together([function.by(AGGREGATION), *(v.by(CONDITIONAL) for v in conditions)])
-    return found._replace(made_of=function.made_of)
+    return replace(found, made_of=function.made_of)
 
 
 def _pivot_first(below: Operands) -> Value:
@@ -227,7 +233,7 @@ def _pivot_first(below: Operands) -> Value:
 def _window(below: Operands) -> Value:
     function, spec = below
     found = together([function.by(TRANSFORMATION), spec.by(WINDOW)])
-    return found._replace(made_of=function.made_of)
+    return replace(found, made_of=function.made_of)
 
 
 def _rank(_: Operands) -> Value:
@@ -245,7 +251,7 @@ def _with(below: Operands) -> Value:
                 unite(sources, through(1 << at, definition.sources))
     is_whole = all(v.is_whole for v in below)
     made_of = value.made_of.union(*(definition.made_of for definition in common))
-    return value._replace(sources=sources, is_whole=is_whole, made_of=made_of)
+    return replace(value, sources=sources, is_whole=is_whole, made_of=made_of)
 
 
 _CHOICES: Mapping[str, Callable[[Operands], Value]] = {

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.lineage.columns.plans.relations import Relation
 from airflow_provider_sparklineage.lineage.columns.plans.trees import attributes, kind, parts
 from airflow_provider_sparklineage.lineage.columns.plans.values import (
@@ -99,7 +101,7 @@ def _compared(at: Step) -> Relation:
 def _of_rows(at: Step) -> Relation:
     """Give every column from every column, as nobody can see into the function."""
     value = together([relation.all() for relation in at.inputs]).by(TRANSFORMATION)
-    value = value._replace(guess=_OF_ROWS[kind(at.node)], text="", made_of=_PYTHON)
+    value = replace(value, guess=_OF_ROWS[kind(at.node)], text="", made_of=_PYTHON)
     for number, _ in attributes(at.node.get("groupingAttributes")):
         at.level.chosen_by(at.inputs[0].find(number), GROUP_BY)
     relation = Relation()
@@ -162,7 +164,7 @@ def _loop(at: Step) -> Relation:
     """Unite the start of a recursion with its steps, which may mix columns further and on."""
     relation = _union(at)
     for number, value in relation.known.items():
-        relation.known[number] = value._replace(is_whole=False)
+        relation.known[number] = replace(value, is_whole=False)
     return relation
 
 

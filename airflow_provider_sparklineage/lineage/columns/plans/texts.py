@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.columns.plans.trees import kind
 from airflow_provider_sparklineage.lineage.columns.plans.values import NULL
 
 if TYPE_CHECKING:
@@ -26,9 +25,11 @@ _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "bo
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def label(node: Node, operands: list[str]) -> str:
-    """Write an expression with its operands as they were written."""
-    name = kind(node)
+def label(name: str, node: Node, operands: list[str]) -> str:
+    """Write an expression with its operands as they were written.
+
+    :param name: its class, without the package
+    """
     text = _written(name, node, operands)
     if len(text) > MAX_LABEL:
         text = _written(name, node, ["…"] * min(len(operands), 2))

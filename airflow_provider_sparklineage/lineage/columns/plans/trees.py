@@ -8,6 +8,7 @@ and never deep, but for subqueries, so nothing here is recursive.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ Tree = list[Node]
 def kind(node: Node) -> str:
     """Give the class of a node without its package."""
     name = node.get("class")
-    return name.rpartition(".")[2].rstrip("$") if isinstance(name, str) else ""
+    return _without_package(name) if isinstance(name, str) else ""
+
+
+@lru_cache(maxsize=1024)  # a plan has thousands of nodes of some dozen classes
+def _without_package(name: str) -> str:
+    return name.rpartition(".")[2].rstrip("$")
 
 
 def arity(node: Node) -> int:

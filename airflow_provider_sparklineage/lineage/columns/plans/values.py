@@ -7,10 +7,13 @@ bits; they become :class:`.Transformation` only for the columns that are written
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.combining import combine
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, Transformation
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,7 +70,7 @@ def unite(into: Sources, sources: Mapping[int, int]) -> None:
         into[source] = into.get(source, 0) | bits
 
 
-class Value(NamedTuple):
+class Value(Frozen, frozen=True):
     """What a column or expression is made of.
 
     :param sources: columns that were read
@@ -85,13 +88,13 @@ class Value(NamedTuple):
 
     def by(self, step: int) -> Value:
         """Lead the value through one more step."""
-        return self if step == IDENTITY else self._replace(sources=through(step, self.sources))
+        return self if step == IDENTITY else replace(self, sources=through(step, self.sources))
 
 
 NULL = "NULL"
 """The text of a literal null."""
 UNKNOWN = Value({}, is_whole=False)
-ELSEWHERE = UNKNOWN._replace(made_of=frozenset({"relation"}))
+ELSEWHERE = replace(UNKNOWN, made_of=frozenset({"relation"}))
 """A column of what is no dataset of the application, such as a query in a database."""
 NOTHING = Value({})
 
@@ -123,4 +126,4 @@ def of_many_rows(values: Iterable[Value]) -> Value:
 def chosen_for(value: Value, condition: Value) -> Value:
     """Give a value that is used only where a condition holds."""
     found = together([value, condition.by(CONDITIONAL)])
-    return found._replace(made_of=value.made_of, guess=value.guess, text=value.text)
+    return replace(found, made_of=value.made_of, guess=value.guess, text=value.text)

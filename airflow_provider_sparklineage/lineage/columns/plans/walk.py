@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.lineage.columns.edges import Column
 from airflow_provider_sparklineage.lineage.columns.plans.expressions import Expressions
 from airflow_provider_sparklineage.lineage.columns.plans.operators import operator
@@ -122,7 +124,7 @@ class Walk:
         others = {source: ways for source, ways in value.sources.items() if source != own}
         if bits != IDENTITY:
             others[own] = bits & ~IDENTITY
-        return value._replace(sources=others)
+        return replace(value, sources=others)
 
     def _subquery(self, tree: Tree, find: Find) -> tuple[list[Value], Sources, bool]:
         relation, choice = self.relation(tree, find)
