@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.lineage.application.clock import Clock
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
+from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.outcome import Outcome
@@ -52,6 +53,7 @@ _FOR_READING = 0.5
 _FOR_OBSERVATIONS = 0.5
 
 
+@collector.paused()
 def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
     """Read and merge a bundle.
 
@@ -145,6 +147,7 @@ def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
 
 
+@collector.paused()
 def merged_event(
     bundle: CaptureBundle,
     lineage: TaskLineage,

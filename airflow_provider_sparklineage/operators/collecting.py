@@ -7,8 +7,7 @@ attention one warning.
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
@@ -58,8 +57,7 @@ def collect(
     collecting = _Collecting(capture, last_known)
     try:
         deadline.begin(capture.settings.collect_timeout.total_seconds())
-        with _no_garbage_collected():
-            merged = collecting.merged(outcome, deadline)
+        merged = collecting.merged(outcome, deadline)
         lineage = collecting.completed(merged)
         if has_failed(lineage):
             outcome = Outcome.FAIL
@@ -103,22 +101,6 @@ def _end(capture: TryCapture, deadline: Deadline, lineage: TaskLineage, event: E
 
 _FOR_MERGING = 2 / 3
 """The rest is for the event of what was merged until then."""
-
-
-@contextmanager
-def _no_garbage_collected() -> Iterator[None]:
-    """Spare the passes over millions of objects, which take longer than what they are made for.
-
-    How many there can be is bounded, and hardly any is part of a cycle. A timeout that fires just
-    where it is enabled again leaves it disabled, which is harmless: the task is about to end.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Collecting:
@@ -173,8 +155,7 @@ class _Collecting:
         # What was kept for it, though a callback or a backend may have taken longer than all.
         timeout = self._capture.settings.collect_timeout.total_seconds()
         deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
-        with _no_garbage_collected():
-            return merged_event(self._capture.bundle, lineage, masked, deadline.budget)
+        return merged_event(self._capture.bundle, lineage, masked, deadline.budget)
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""

@@ -5,13 +5,15 @@ Names and paths are those that OpenLineage 1.53 and the observer gave on Spark 4
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -273,3 +275,17 @@ def test_what_only_a_scalar_subquery_reads_is_an_input_and_a_source(merged):
         "w": ["/lake/cal"],
     }
     assert DegradationCode.SUBQUERY_UNSEEN not in codes(lineage)
+
+
+def test_the_collector_of_garbage_is_paused_for_all_that_merges(recorded):
+    seen = []
+
+    def asked(answer):
+        seen.append(gc.isenabled())
+        return answer
+
+    bundle = recorded("staging_chain").bundle()
+    lineage = task_lineage(bundle, Budget(lambda: asked(60.0)))
+    while_merging, while_making = set(seen), len(seen)
+    merged_event(bundle, lineage, asked)
+    assert (while_merging, set(seen[while_making:]), gc.isenabled()) == ({False}, {False}, True)
