@@ -23,26 +23,28 @@ What the listener reports wrongly is repaired (:mod:`.repairs`). Of what does no
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import field
 
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.application.room import LEFT_OUT, Room
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.lineage.application.dataset_reports import (
+    ORDER,
+    DatasetReports,
+    KeptReports,
+    Rank,
+)
+from airflow_provider_sparklineage.lineage.application.room import Room
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.spark.capture.events import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.events import (
-        EventDataset,
         ExceptionFacet,
-        RawFacets,
         SparkEvent,
     )
 
@@ -120,6 +122,8 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
     runs: dict[str, _Run] = {}
     own = _ApplicationRun(run_id)
     room = Room()
+    inputs = KeptReports(room, is_input=True)
+    outputs = KeptReports(room, is_input=False)
     for event in events:
         if event.run.run_id == run_id:
             own.add(event)
@@ -128,7 +132,7 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
             if run is None:
                 if not room.action(len(event.inputs or ()) + len(event.outputs or ())):
                     continue
-                run = runs[event.run.run_id] = _Run(event.run.run_id, room)
+                run = runs[event.run.run_id] = _Run(event.run.run_id, room, inputs, outputs)
             run.add(event)
         else:
             own.foreign += 1
@@ -153,146 +157,29 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
 
 # --- one run --------------------------------------------------------------------------------------
 
-# Within one millisecond the end of a run is later than its start, whatever the order of the lines.
-_ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
-_Rank = tuple[datetime, int]
 
-
-def _rank(event: SparkEvent) -> _Rank:
-    return event.event_time, _ORDER.get(event.event_type or "OTHER", 1)
-
-
-_EMPTY = (b"null", b"{}", b"[]")
-_LONGEST_EMPTY = max(map(len, _EMPTY))
-
-
-# What an input was when the run began: later events may be after the run's own write.
-_EARLIEST = frozenset({"version", "inputStatistics"})
-# At the end of a run the listener can give it the statistics of one that ran at the same time.
-_NOT_FROM_THE_END = "outputStatistics"
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-class _Facets:
-    """Facets by name, each with the rank of its event; of equal ranks the greater bytes stay."""
-
-    __slots__ = ("_earliest", "_room", "_values")
-
-    def __init__(self, room: Room, earliest: frozenset[str] = frozenset()) -> None:
-        self._room = room
-        self._earliest = earliest
-        self._values: dict[str, tuple[_Rank, bytes]] = {}
-
-    def add(self, facets: RawFacets | None, rank: _Rank) -> None:
-        if not facets:
-            return
-        values = self._values
-        for name, raw in facets.items():
-            value = self._room.facet(raw)
-            if len(value) <= _LONGEST_EMPTY and value in _EMPTY:
-                continue
-            new = (rank, value)
-            if name == _NOT_FROM_THE_END and rank[1] == _ORDER["COMPLETE"]:
-                new = ((_LONG_AGO, rank[1]), value)
-            known = values.get(name)
-            if known is None or (new < known if name in self._earliest else new > known):
-                values[name] = new
-
-    def facets(self) -> dict[str, msgspec.Raw]:
-        names = sorted(self._values.keys() - self.left_out())
-        return {name: msgspec.Raw(self._values[name][1]) for name in names}
-
-    def left_out(self) -> frozenset[str]:
-        return frozenset(name for name, (_, value) in self._values.items() if value is LEFT_OUT)
-
-
-class _Side:
-    """The datasets of one side of a run."""
-
-    def __init__(self, room: Room, *, is_input: bool) -> None:
-        self._room = room
-        self._is_input = is_input
-        self._datasets: dict[DatasetName, _Dataset] = {}
-
-    def add(self, datasets: list[EventDataset] | None, rank: _Rank) -> None:
-        for dataset in datasets or ():
-            name = DatasetName(dataset.namespace, dataset.name)
-            known = self._datasets.get(name)
-            if known is None:
-                if not self._room.dataset():
-                    continue
-                known = self._datasets[name] = _Dataset(self._room, is_input=self._is_input)
-            known.add(dataset, rank)
-
-    def datasets(self) -> tuple[ActionDataset, ...]:
-        return tuple(self._datasets[name].dataset(name) for name in sorted(self._datasets))
-
-
-class _Dataset:
-    def __init__(self, room: Room, *, is_input: bool) -> None:
-        self._is_input = is_input
-        self._facets = _Facets(room, _EARLIEST if is_input else frozenset())
-        self._side_facets = _Facets(room, _EARLIEST)
-        self._locations: set[str] = set()
-        self._whole = False
-
-    def add(self, entry: EventDataset, rank: _Rank) -> None:
-        side = entry.input_facets if self._is_input else entry.output_facets
-        self._facets.add(entry.facets, rank)
-        self._side_facets.add(side, rank)
-        here = _locations(side)
-        self._whole = self._whole or here is None
-        self._locations |= here or set()
-
-    def dataset(self, name: DatasetName) -> ActionDataset:
-        side = self._side_facets.facets()
-        side.pop("subset", None)  # it is in ``locations``; facets are made once, at the edge
-        locations = None if self._whole else frozenset(self._locations)
-        left_out = self._facets.left_out()
-        return ActionDataset(name, self._facets.facets(), side, locations, left_out)
-
-
-class _Condition(msgspec.Struct):
-    type: str = ""
-    locations: list[str] = []
-
-
-class _Subset(msgspec.Struct):
-    input_condition: _Condition | None = msgspec.field(name="inputCondition", default=None)
-    output_condition: _Condition | None = msgspec.field(name="outputCondition", default=None)
-
-
-def _locations(side_facets: RawFacets | None) -> set[str] | None:
-    """Read the locations of a ``subset`` facet; None where the entry is the full dataset."""
-    if not side_facets or "subset" not in side_facets:
-        return None
-    subset = decode_facet(side_facets["subset"], _Subset)
-    if subset is None:
-        return None
-    condition = subset.input_condition or subset.output_condition
-    if condition is None or condition.type != "location" or not condition.locations:
-        return None
-    return set(condition.locations)
+def _rank(event: SparkEvent) -> Rank:
+    return event.event_time, ORDER.get(event.event_type or "OTHER", 1)
 
 
 class _Run:
     """The events of one action so far, joined."""
 
-    def __init__(self, run_id: str, room: Room) -> None:
+    def __init__(self, run_id: str, room: Room, inputs: KeptReports, outputs: KeptReports) -> None:
         self.run_id = run_id
         self._room = room
         self.events = 0
         self.last: datetime | None = None
-        self._first: _Rank | None = None
-        self._job: tuple[_Rank, str] | None = None
+        self._first: Rank | None = None
+        self._job: tuple[Rank, str] | None = None
         self._job_type = ""
         self._ended: datetime | None = None
         self._failed = False
         self._sql = ""
         self._error = ""
         self._properties: dict[str, set[str]] = {}
-        self._inputs = _Side(room, is_input=True)
-        self._outputs = _Side(room, is_input=False)
+        self._inputs = DatasetReports(inputs)
+        self._outputs = DatasetReports(outputs)
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1

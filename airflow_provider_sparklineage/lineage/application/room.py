@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Generic, TypeVar
 
-if TYPE_CHECKING:
-    import msgspec
-
-_Value = TypeVar("_Value", bytes, str)
+import msgspec
 
 MAX_FACET_BYTES = 32 * 1024 * 1024
 """Of one facet. Column lineage of that size has 100,000 edges, and an event takes 4 MB in all."""
@@ -19,26 +15,10 @@ MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
 MAX_DATASETS = 50_000
 """Of all actions together, a dataset once for each that accesses it; each takes 10 to 25 KB."""
 
-LEFT_OUT = b""
+LEFT_OUT = msgspec.Raw(b"")
 """Stands for a facet that there was no room for."""
 _LEFT_OUT_STATEMENT = "PARTITION ("
 """Stands for a statement that there was no room for: it may have written a part of a table."""
-
-
-class _Values(Generic[_Value]):
-    """Values, each kept once, up to a number of bytes."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._left = max_bytes
-        self._kept: dict[_Value, _Value] = {}
-
-    def kept(self, value: _Value) -> _Value | None:
-        """Keep a value; None if there is no room for it."""
-        known = self._kept.get(value)
-        if known is None and len(value) <= self._left:
-            self._left -= len(value)
-            known = self._kept[value] = value
-        return known
 
 
 class Room:
@@ -49,28 +29,41 @@ class Room:
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
-        self._facets = _Values[bytes](MAX_FACETS_BYTES)
-        self._statements = _Values[str](MAX_STATEMENTS_BYTES)
+        self._facets: dict[bytes, msgspec.Raw] = {}
+        self._facets_left = MAX_FACETS_BYTES
+        self._statements: dict[str, str] = {}
+        self._statements_left = MAX_STATEMENTS_BYTES
         self._datasets = 0
 
-    def facet(self, raw: msgspec.Raw) -> bytes:
+    def facet(self, raw: msgspec.Raw) -> msgspec.Raw:
         """Keep a facet; :data:`LEFT_OUT` if there is no room for it."""
-        view = memoryview(raw)
-        kept = None
-        if 0 < len(view) <= MAX_FACET_BYTES:
-            kept = self._facets.kept(bytes(view))  # a copy: a view keeps all of its line
-        if kept is None:
-            self.left_out["facet(s)"] += 1
+        size = len(memoryview(raw))
+        if not 0 < size <= MAX_FACET_BYTES:
             return LEFT_OUT
-        return kept
+        text = bytes(raw)  # a copy: a view keeps all of its line
+        known = self._facets.get(text)
+        if known is None:
+            if size > self._facets_left:
+                return LEFT_OUT
+            self._facets_left -= size
+            known = self._facets[text] = msgspec.Raw(text)
+        return known
+
+    def count_lost(self, facets: int) -> None:
+        """Count facets of an event that there was no room for."""
+        self.left_out["facet(s)"] += facets
 
     def statement(self, sql: str) -> str:
         """Keep a statement; one that names no more than a part if there is no room for it."""
-        kept = self._statements.kept(sql)
-        if kept is None:
+        known = self._statements.get(sql)
+        if known is not None:
+            return known
+        if len(sql) > self._statements_left:
             self.left_out["SQL statement(s)"] += 1
             return _LEFT_OUT_STATEMENT
-        return kept
+        self._statements_left -= len(sql)
+        self._statements[sql] = sql
+        return sql
 
     def dataset(self) -> bool:
         """Count one more dataset of an action; False if there is no room for it."""

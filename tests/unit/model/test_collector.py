@@ -45,11 +45,15 @@ def test_a_timeout_inside_leaves_it_on():
     def fire(*_):
         raise _TimeIsUpError
 
+    @paused()
+    def work():
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        signal.pause()
+
     before = signal.signal(signal.SIGALRM, fire)
     try:
-        with pytest.raises(_TimeIsUpError), paused():
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
-            signal.pause()
+        with pytest.raises(_TimeIsUpError):
+            work()
     finally:
         signal.signal(signal.SIGALRM, before)
     assert gc.isenabled()
