@@ -12,7 +12,7 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.operators import arguments
+from airflow_provider_sparklineage.operators import arguments, converters
 from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
-    from airflow_provider_sparklineage.operators.task_try import Try
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
 
 log = logger(__name__)
@@ -75,6 +74,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         ``[sparklineage] relay_spark_events`` if None.
     """
 
+    reads: Sequence[Any] | None
+    writes: Sequence[Any] | None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         fields = tuple(getattr(cls, "template_fields", ()))
@@ -85,13 +87,14 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             named = {link.name for link in links}
             more = (link for link in LINKS if link.name not in named)
             cls.operator_extra_links = (*links, *more)  # type: ignore[attr-defined]
+        converters.note(cls)
 
     def __init__(
         self,
         *,
         lineage: bool = True,
-        reads: Sequence[Any] = (),
-        writes: Sequence[Any] = (),
+        reads: Sequence[Any] | None = None,  # not an empty list, which a serialised DAG would have
+        writes: Sequence[Any] | None = None,
         strict: bool | None = None,
         observe: bool | None = None,
         partition_key_dimensions: str | Sequence[str] | None = None,
@@ -112,23 +115,26 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             on_partition_mismatch_callback,
             record_asset_partitions,
         )
-        self.lineage = lineage
-        self.reads = reads
-        self.writes = writes
-        self.strict = strict
-        self.observe = observe
-        self.partition_key_dimensions = partition_key_dimensions
-        self.on_partition_mismatch = on_partition_mismatch
-        self.check_partitions_of = check_partitions_of
-        self.on_partition_mismatch_callback = on_partition_mismatch_callback
-        self.record_asset_partitions = record_asset_partitions
-        self.column_lineage = column_lineage
-        self.listener_extensions = listener_extensions
-        self.lineage_conn_id = lineage_conn_id
-        self.relay_spark_events = relay_spark_events
+        # At once, because Airflow follows up each assignment, of which nothing here has need.
+        vars(self).update(
+            lineage=lineage,
+            reads=reads,
+            writes=writes,
+            strict=strict,
+            observe=observe,
+            partition_key_dimensions=partition_key_dimensions,
+            on_partition_mismatch=on_partition_mismatch,
+            check_partitions_of=check_partitions_of,
+            on_partition_mismatch_callback=on_partition_mismatch_callback,
+            record_asset_partitions=record_asset_partitions,
+            column_lineage=column_lineage,
+            listener_extensions=listener_extensions,
+            lineage_conn_id=lineage_conn_id,
+            relay_spark_events=relay_spark_events,
+            _try=None,
+        )
         if reads or writes:  # which is unusual, and only then is anything imported
             self._depend_on_declared()
-        self._try: Try | None = None
 
     def _depend_on_declared(self) -> None:
         """Make tasks upstream whose results are in declarations.
