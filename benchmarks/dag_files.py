@@ -1,33 +1,130 @@
-"""What the operator costs a DAG file."""
+"""What the operator costs a DAG file: to parse and to serialise it, and in the serialised DAG.
+
+Everything is compared with the same tasks of the stock operator, in the same process.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-import time
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from benchmarks.measuring import Growth, in_turns, peak_mb
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-RUNS = 5
+TASKS = 200
+SIZES = (50, 100, 200, 400)
+RUNS = 15
+IMPORTS = 5
+GOAL = 1.05
+DECLARED = {"reads": ["s3a://lake/orders/dt={{ ds }}"], "writes": ["s3a://lake/daily/dt={{ ds }}"]}
+WHO = {
+    "stock": (SparkSubmitOperator, {}),
+    "ours": (SparkLineageSubmitOperator, {}),
+    "ours with reads and writes": (SparkLineageSubmitOperator, DECLARED),
+}  # type: dict[str, tuple[type, dict[str, Any]]]
+
+
+def dag(who: str, tasks: int) -> DAG:
+    """Make the DAG of a file: a chain of tasks."""
+    operator, declared = WHO[who]
+    start = datetime(2024, 5, 6, tzinfo=UTC)
+    with DAG("shop", schedule="@daily", start_date=start) as made:
+        before = None
+        for number in range(tasks):
+            task = operator(
+                task_id=f"load_{number}",
+                application="/jobs/load.py",
+                conf={"spark.app.name": "load {{ ds }}"},
+                application_args=["--date", "{{ ds }}", "--table", f"orders_{number}"],
+                **declared,
+            )
+            if before is not None:
+                before >> task
+            before = task
+    return made
 
 
 def measured() -> Iterator[Result]:
+    """Measure parsing, serialising and size, then the import."""
+    peaks = [peak_mb(parsing(who, TASKS)) for who in WHO]
+    yield from _timed("parse", parsing, f"memory {_list(peaks)} MB")
+    yield from _timed("serialise", serialising)
+    documents = [DagSerialization.to_dict(dag(who, TASKS)) for who in WHO]
+    for document in documents:
+        _check(document)
+    sizes = [len(json.dumps(document)) for document in documents]
+    yield from _compared("size of", sizes, f"{_list(sizes)} bytes")
+    yield _importing()
+
+
+def parsing(who: str, tasks: int) -> Callable[[], object]:
+    """Make the DAG."""
+    return lambda: dag(who, tasks)
+
+
+def serialising(who: str, tasks: int) -> Callable[[], object]:
+    """Serialise a DAG that is made already."""
+    made = dag(who, tasks)
+    return lambda: DagSerialization.to_dict(made)
+
+
+def _timed(
+    what: str, action: Callable[[str, int], Callable[[], object]], more: str = ""
+) -> Iterator[Result]:
+    seconds = in_turns(*(action(who, TASKS) for who in WHO), runs=RUNS)
+    growth = Growth.of(SIZES, lambda tasks: action("ours", tasks))
+    figures = f"{_list([s * 1000 for s in seconds])} ms; exponent {growth.exponent:.2f} ({growth})"
+    yield from _compared(what, seconds, f"{figures}{more and '; '}{more}")
+
+
+def _compared(what: str, of_each: Sequence[float], figures: str) -> Iterator[Result]:
+    """Compare with the stock operator's, which is the first."""
+    stock, ours, declared = of_each
+    name = f"{what} a DAG of {TASKS} tasks / the stock operator's"
+    yield Result(name, ours / stock, GOAL, figures)
+    yield Result(f"{name}, with reads and writes", declared / stock, None, "as above")
+
+
+def _list(figures: Sequence[float]) -> str:
+    named = zip(WHO, figures, strict=True)
+    return ", ".join(f"{who} {figure:,.{0 if figure > 999 else 1}f}" for who, figure in named)
+
+
+def _check(document: dict[str, Any]) -> None:
+    """Check that the tasks are there, and what is declared of them."""
+    tasks = [task["__var"] for task in document["dag"]["tasks"]]
+    assert len(tasks) == TASKS
+    declares = [{key: t[key] for key in DECLARED if key in t} for t in tasks]
+    assert declares in ([{}] * TASKS, [DECLARED] * TASKS), declares[0]
+
+
+def _importing() -> Result:
     """Import the operator's module, against importing the stock operator's."""
-    modules = {
-        "ours": "airflow_provider_sparklineage.operators.spark_submit",
-        "stock": "airflow.providers.apache.spark.operators.spark_submit",
-    }
-    seconds = [{name: _imported(module) for name, module in modules.items()} for _ in range(RUNS)]
-    ours_s, stock_s = (min(run[name] for run in seconds) for name in modules)
-    figures = f"ours {ours_s:.2f} s, stock {stock_s:.2f} s"
-    yield Result("import our operator / stock operator", ours_s / stock_s, 1.05, figures)
+    modules = (
+        "airflow_provider_sparklineage.operators.spark_submit",
+        "airflow.providers.apache.spark.operators.spark_submit",
+    )
+    runs = [[_import_s(module) for module in modules] for _ in range(IMPORTS)]
+    ours_s, stock_s = (min(column) for column in zip(*runs, strict=True))
+    figures = f"CPU ours {ours_s:.2f} s, stock {stock_s:.2f} s"
+    return Result("import our operator / stock operator", ours_s / stock_s, GOAL, figures)
 
 
-def _imported(module: str) -> float:
-    start = time.perf_counter()
+def _import_s(module: str) -> float:
+    """CPU seconds of a process that imports a module."""
+    before = getrusage(RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
-    return time.perf_counter() - start
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
