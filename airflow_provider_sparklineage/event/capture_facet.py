@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.model.degradations import Degradation
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 CAPTURE_KEY = "sparkLineage_capture"
 MAX_DATASETS = 500

@@ -15,7 +15,6 @@ from airflow_provider_sparklineage.lineage.columns import (
     Transformation,
 )
 
-COLUMNS_KEY = "columnLineage"
 _SCHEMA = (
     "https://openlineage.io/spec/facets/1-2-0/ColumnLineageDatasetFacet.json"
     "#/$defs/ColumnLineageDatasetFacet"

@@ -24,6 +24,9 @@ Facets = dict[str, Any]
 Step = Callable[[Event], Event]
 """What is done with an event after it was made; see :mod:`.pipeline`."""
 
+COLUMNS_KEY = "columnLineage"
+LINEAGE_KEY = "lineage"
+
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 

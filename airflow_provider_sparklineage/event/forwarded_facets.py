@@ -14,7 +14,7 @@ import msgspec
 
 from airflow_provider_sparklineage.event.walk import without_nulls
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.spark.capture.events import is_too_deep
+from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.columns import Edges
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 
-LINEAGE_KEY = "lineage"
 _SCHEMA = "https://openlineage.io/spec/facets/1-0-0/LineageFacet.json#/$defs/LineageJobFacet"
 
 

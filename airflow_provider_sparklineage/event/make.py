@@ -2,7 +2,8 @@
 
 Facets of the listener are passed on as they came, with its ``_producer``; those of this package
 begin with its own. What is made here is neutral: what a backend, a limit or privacy asks for
-is done by the steps that follow (:mod:`.pipeline`).
+is done by the steps that follow (:mod:`.pipeline`). A task waits for the imports of its START, so
+what that never has is imported where it is made.
 """
 
 from __future__ import annotations
@@ -14,13 +15,8 @@ from airflow_provider_sparklineage.event.capture_facet import (
     capture_facet,
     declared,
 )
-from airflow_provider_sparklineage.event.column_lineage_facet import (
-    COLUMNS_KEY,
-    column_lineage_facet,
-)
-from airflow_provider_sparklineage.event.document import empty, replaced
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, empty, replaced
 from airflow_provider_sparklineage.event.forwarded_facets import forwarded
-from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY, lineage_facet
 from airflow_provider_sparklineage.event.partition_facets import (
     CHECK_KEY,
     check_facet,
@@ -41,7 +37,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 
 def made(
@@ -75,8 +71,11 @@ def made(
         if check := check_facet(read, written):
             run_facets[CHECK_KEY] = check
         run_facets[CAPTURE_KEY] = capture_facet(lineage, report, read, written)
-    if representation.explicit_lineage and (explicit := lineage_facet(written)):
-        job_facets[LINEAGE_KEY] = explicit
+    if representation.explicit_lineage:
+        from airflow_provider_sparklineage.event.job_lineage_facet import lineage_facet
+
+        if explicit := lineage_facet(written):
+            job_facets[LINEAGE_KEY] = explicit
     event = replaced(
         empty(header, lineage.outcome),
         inputs=[made for _, made in inputs],
@@ -132,6 +131,8 @@ def _input(dataset: LineageDataset, lost: list[Degradation]) -> dict[str, Any]:
 def _output(dataset: LineageDataset, lost: list[Degradation], bare: bool) -> dict[str, Any]:
     facets = forwarded(dataset.facets, dataset.name, lost)
     if dataset.columns:
+        from airflow_provider_sparklineage.event.column_lineage_facet import column_lineage_facet
+
         facets[COLUMNS_KEY] = column_lineage_facet(dataset.columns)
     return {
         "namespace": dataset.name.namespace,

@@ -9,7 +9,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 
 def incomplete(application: SparkApplication) -> list[Degradation]:

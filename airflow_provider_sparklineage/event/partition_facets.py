@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, facet
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, worst
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.subset import (
@@ -32,6 +31,7 @@ from airflow_provider_sparklineage.model.subset import (
     Partitions,
     to_text,
 )
+from airflow_provider_sparklineage.model.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -28,7 +28,6 @@ from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.secrets import masked
 from airflow_provider_sparklineage.event.steps.short_texts import shortened
 from airflow_provider_sparklineage.event.steps.size import fitted
-from airflow_provider_sparklineage.event.steps.size.foreseen import bounded
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event, Header, Step
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport
+    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 _OPTION = "[sparklineage] max_event_bytes"
 
@@ -61,6 +60,8 @@ def event_of(
     :param budget: for all of this; when nothing is left, facets are left out
     """
     if report is not None:  # else there are no columns yet, and nothing to declare in
+        from airflow_provider_sparklineage.event.steps.size.foreseen import bounded
+
         lineage = bounded(lineage, representation.max_event_bytes, _OPTION)
     event = made(lineage, report, representation, header, budget.part(_FOR_MAKING))
     return reduce(lambda this, step: step(this), steps(representation, mask, budget), event)

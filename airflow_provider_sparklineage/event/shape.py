@@ -12,7 +12,7 @@ import msgspec
 
 from airflow_provider_sparklineage.event.validation import validate
 from airflow_provider_sparklineage.model.exceptions import DocumentError
-from airflow_provider_sparklineage.spark.capture.events import is_too_deep
+from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
 
 
 class _Name(msgspec.Struct):

@@ -11,8 +11,25 @@ What each kind may become is decided where it meets a dataset:
 :mod:`.lineage.partitions.expected`.
 """
 
-from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, PartitionRange
+from typing import TYPE_CHECKING, Any
+
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Source
 from airflow_provider_sparklineage.model.sides import Side
 
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.expectations.declarations import (
+        DatasetSubset,
+        PartitionRange,
+    )
+
 __all__ = ["DatasetSubset", "Expectation", "Kind", "PartitionRange", "Side", "Source"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what DAGs declare where one does: tasks that declare nothing wait for imports too."""
+    if name not in ("DatasetSubset", "PartitionRange"):
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from airflow_provider_sparklineage.expectations import declarations
+
+    return getattr(declarations, name)

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.expectations import derivation
-from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 from airflow_provider_sparklineage.expectations.partition_key import from_partition_key
 from airflow_provider_sparklineage.expectations.references import references
 from airflow_provider_sparklineage.model.credentials import scrub_name
@@ -21,6 +20,7 @@ from airflow_provider_sparklineage.model.sides import Side
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.expectations.statements import Expectation
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.templates import TracedText
@@ -102,6 +102,10 @@ class _Declarations:
 
     def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
         """Add ``reads`` or ``writes``; return the datasets that have a name."""
+        if isinstance(entries, (list, tuple)) and not entries:
+            return []
+        from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
+
         names = []
         for number, entry in enumerate(listed(entries)):
             subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)

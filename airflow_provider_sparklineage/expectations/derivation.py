@@ -6,11 +6,6 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.expectations.declarations import (
-    DatasetSubset,
-    PartitionRange,
-)
-from airflow_provider_sparklineage.expectations.declared_partitions import declared_partitions
 from airflow_provider_sparklineage.expectations.references import Reference, references
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -21,6 +16,7 @@ from airflow_provider_sparklineage.model.timestamps import canonical_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.model.sides import Side
@@ -178,6 +174,8 @@ def from_declaration(
     :param reference: what a URI or path names; its partition counts if the entry has none
     :raise DeclarationError: if it cannot be understood
     """
+    from airflow_provider_sparklineage.expectations.declared_partitions import declared_partitions
+
     dataset = identity if isinstance(identity, DatasetName) else None
     where: object = entry.where  # a template may give anything
     if not isinstance(where, (str, type(None))):
@@ -224,6 +222,8 @@ def _dimension_in(field: str, partitions: object) -> str:
     named = [key for key in keys if not key.isdigit()]
     if named:
         return named[-1]
-    if below.startswith(".") and isinstance(partitions, PartitionRange):
-        return partitions.dimension
+    if below.startswith("."):
+        from airflow_provider_sparklineage.expectations.declarations import PartitionRange
+
+        return partitions.dimension if isinstance(partitions, PartitionRange) else ""
     return ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 # The manifest is read by these annotations.
-from airflow_provider_sparklineage.model.datasets import DatasetName  # noqa: TC001
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition  # noqa: TC001
-from airflow_provider_sparklineage.model.sides import Side  # noqa: TC001
+from msgspec import Struct
+
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.sides import Side
 
 
 class Kind(StrEnum):
@@ -19,7 +20,7 @@ class Kind(StrEnum):
     INFERRED = "inferred"
 
 
-class Source(Frozen, frozen=True):
+class Source(Struct, frozen=True):
     """Where a value comes from.
 
     :param kind: of the statement that it belongs to
@@ -41,7 +42,7 @@ class Source(Frozen, frozen=True):
     variables: tuple[str, ...] = ()
 
 
-class Expectation(Frozen, frozen=True):
+class Expectation(Struct, frozen=True):
     """One statement of what is read or written.
 
     :param side: None for what may be read or written

@@ -11,7 +11,6 @@ from msgspec import field
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.application.datasets import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
@@ -19,7 +18,8 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.spark.capture.events import decode_facet
+from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -40,7 +40,6 @@ from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.access.observed import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.actions import Accumulated, accumulated
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
@@ -58,6 +57,7 @@ from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locat
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
 from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

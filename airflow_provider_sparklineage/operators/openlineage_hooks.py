@@ -54,7 +54,7 @@ class OpenLineageHooks:
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting
 
-        return reporting.operator_lineage(self.lineage_try.expected(self))
+        return reporting.operator_lineage(self.lineage_try.at_start(self))
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting

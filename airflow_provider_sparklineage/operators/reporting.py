@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
 from airflow_provider_sparklineage.operators import previous_run
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings import resolution as settings
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,8 +94,6 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
 
     :param ended: why no more is known of a try that is over
     """
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport
-
     resolved = prepared.settings
     lineage = declared_lineage(
         declared.inputs,

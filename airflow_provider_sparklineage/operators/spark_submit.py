@@ -187,6 +187,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 current.unrendered = (*current.unrendered, problem)
         with _harmless("Tracing templates"):
             current.traces = rendering.traces(self, templates, jinja_env, context)
+        with _harmless("Describing what the job is expected to access"):
+            current.prepare_start(self)
 
     def execute(self, context: Context) -> Any:
         """Run spark-submit with the listener in it, then collect what it reported."""

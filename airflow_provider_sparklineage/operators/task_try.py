@@ -64,6 +64,7 @@ class Try:
         """What goes into the event; None until the job has ended."""
         self.uncaptured: Degradation | None = None
         """Why a job runs of which nothing is captured, not even that it does."""
+        self._at_start: Event | None = None
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
         self._finished: tuple[Any, int] | None = None
@@ -113,6 +114,21 @@ class Try:
         with suppress(SettingsError):  # execute() reports it
             self._asked = self._ask_airflow()
         self.prepared = reporting.prepared(self.settings, context)
+
+    def prepare_start(self, operator: Any) -> None:
+        """Make what START is going to give, if Airflow sends it.
+
+        Not in the process that the provider forks for it and waits for, where all that is made
+        costs a copy of the memory it is made in, and what is imported is imported once more here.
+
+        :param operator: with its fields rendered
+        """
+        if sources.why_not_sent() is None:
+            self._at_start = self.expected(operator)
+
+    def at_start(self, operator: Any) -> Event:
+        """Report what the try reads and writes, as far as that was known when it was rendered."""
+        return self._at_start or self.expected(operator)
 
     def is_sent(self) -> bool:
         """Whether lineage goes anywhere: to where Airflow sends it, or to the archive.

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.backends import BACKENDS
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer

@@ -425,8 +425,13 @@ def test_loading_a_dag_does_not_load_what_traces(loaded):
 
 def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     _, with_submission = loaded
-    merging = {"lineage.merge", "event.from_bundle", "event.archive"}
-    unneeded = {*merging, "spark.submit.resolver", "spark.submit.java"}
+    merging = {"lineage.merge", "event.from_bundle", "event.archive", "event.steps.size.foreseen"}
+    merging |= {"lineage.columns", "lineage.application.accumulation", "event.column_lineage_facet"}
+    reading = {"spark.capture.events", "spark.capture.lines", "spark.capture.observations"}
+    declaring = {"expectations.declarations", "model.predicates", "model.subset.evaluation"}
+    too_large = {"event.steps.size.fitting", "event.steps.size.reductions"}
+    asking = {"spark.submit.resolver", "spark.submit.java", "event.backends.client"}
+    unneeded = merging | reading | declaring | too_large | asking
     assert all(find_spec(f"airflow_provider_sparklineage.{module}") for module in unneeded)
     assert "operators.try_capture" in with_submission
     assert with_submission & {"sqlglot", *unneeded} == set()

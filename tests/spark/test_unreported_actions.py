@@ -11,7 +11,8 @@ import shutil
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, Witness
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.model.witness import Witness
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.openlineage_spec import validate_event

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 
@@ -61,15 +61,10 @@ class Problem:
     fix: str
 
 
-def path_of(*names: str) -> str:
-    """Give the path of names, which may have slashes, spaces and any other character."""
-    return "".join(f"/{quote(name, safe='')}" for name in names)
-
-
 def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
     """Send a request, and give the answer whatever its status; redirects are not followed.
 
-    :param path: below the endpoint's URL, from its first slash on; see :func:`path_of`
+    :param path: below the endpoint's URL, from its first slash on
     """
     import requests
     import urllib3

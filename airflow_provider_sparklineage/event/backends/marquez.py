@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow_provider_sparklineage.event.backends.base import Backend
-from airflow_provider_sparklineage.event.backends.client import path_of
 from airflow_provider_sparklineage.event.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
@@ -104,7 +103,8 @@ def _truncated(name: str, limit: int) -> str:
 
 
 def _page(web_url: str, route: str, namespace: str, name: str) -> str:
-    return f"{web_url.rstrip('/')}/{route}{path_of(namespace, name)}"
+    path = "/".join(quote(part, safe="") for part in (namespace, name))
+    return f"{web_url.rstrip('/')}/{route}/{path}"
 
 
 _LINE_BREAK = re.compile("[\n\r\x85\u2028\u2029]")

@@ -41,8 +41,7 @@ from airflow_provider_sparklineage.event.backends.marquez_names import (
     held_text,
 )
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
-from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY
-from airflow_provider_sparklineage.event.document import name_of, replaced, same
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, name_of, replaced, same
 from airflow_provider_sparklineage.event.producer import facet as made_facet
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.event.steps.size import reduced

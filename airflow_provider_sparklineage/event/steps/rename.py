@@ -18,9 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
-from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY, summary
-from airflow_provider_sparklineage.event.document import name_of, replaced
-from airflow_provider_sparklineage.event.job_lineage_facet import LINEAGE_KEY
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of, replaced
 from airflow_provider_sparklineage.event.partition_facets import (
     CHECK_KEY,
     renamed_entry,
@@ -124,6 +122,8 @@ class _Renaming:
         facet = output["facets"].get(COLUMNS_KEY)
         if facet is None:
             return output
+        from airflow_provider_sparklineage.event.column_lineage_facet import summary
+
         fields: Json = {}
         for column, field in facet["fields"].items():
             name = self._text(column)

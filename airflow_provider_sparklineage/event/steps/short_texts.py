@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY
-from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, replaced
 from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
 from airflow_provider_sparklineage.model.truncation import truncated
 

@@ -36,6 +36,7 @@ from airflow_provider_sparklineage.lineage.application.dataset_reports import (
 )
 from airflow_provider_sparklineage.lineage.application.room import Room
 from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,15 +56,6 @@ class ActionState(StrEnum):
     COMPLETE = "complete"
     FAILED = "failed"
     UNFINISHED = "unfinished"
-
-
-class Witness(StrEnum):
-    """Whose word something is."""
-
-    LISTENER = "listener"
-    OBSERVER = "observer"
-    BOTH = "both"
-    DECLARED = "declared"
 
 
 class Action(Frozen, frozen=True):

@@ -15,15 +15,13 @@ import msgspec
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.application.room import LEFT_OUT, Room
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.capture.events import decode_facet
+from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.spark.capture.events import (
-        EventDataset,
-        RawFacets,
-    )
+    from airflow_provider_sparklineage.spark.capture.events import EventDataset
+    from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets
 
 # Within one millisecond the end of a run is later than its start, whatever the order of the lines.
 ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}

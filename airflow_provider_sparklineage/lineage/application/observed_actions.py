@@ -30,11 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.application.accumulation import (
-    Action,
-    ActionState,
-    Witness,
-)
+from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.application.observed_queries import (
@@ -45,6 +41,7 @@ from airflow_provider_sparklineage.lineage.application.room import MAX_DATASETS
 from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline, overlap
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.witness import Witness
 from airflow_provider_sparklineage.spark.capture.observations import SchemaRecord
 
 if TYPE_CHECKING:

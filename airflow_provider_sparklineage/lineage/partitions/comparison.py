@@ -38,12 +38,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.model import globs, predicates
+from airflow_provider_sparklineage.model import globs
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING
-from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
 from airflow_provider_sparklineage.model.timestamps import (
     PRECISION,
     canonical_time,
@@ -346,6 +345,10 @@ def _globbed(
 
 def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
     """Compare where at least one of the statements has a predicate."""
+    # Few declare one, and each START waits for imports.
+    from airflow_provider_sparklineage.model import predicates
+    from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
+
     evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
     missing: set[Partition] = set()

@@ -25,7 +25,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
@@ -144,6 +143,8 @@ def _size(condition: Condition) -> int:
 def _filters(evidence: Evidence) -> Condition | None:
     expected, filters = evidence.expected, evidence.filters
     if filters is None and not evidence.observed and expected is not None and expected.where:
+        from airflow_provider_sparklineage.model import predicates
+
         filters = disjunction(predicates.condition(where) for where in expected.where)
     if filters is None or filters == EVERYTHING:
         return None

@@ -43,11 +43,12 @@ from airflow_provider_sparklineage.model.representation import (
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.spark.capture import locks
 from airflow_provider_sparklineage.spark.capture.privacy import exposed
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport, SparkEvent
+    from airflow_provider_sparklineage.spark.capture.events import SparkEvent
     from airflow_provider_sparklineage.spark.capture.lines import LongLine
     from airflow_provider_sparklineage.spark.capture.locks import Lock
     from airflow_provider_sparklineage.spark.capture.observations import (
@@ -158,18 +159,12 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 # What reads a bundle is imported when one is read: before a job is submitted it waits for imports.
 
 
-def _no_report() -> ReadReport:
-    from airflow_provider_sparklineage.spark.capture.events import ReadReport
-
-    return ReadReport()
-
-
 class CaptureBundle(Frozen, frozen=True):
     """The bundle of one try; ``path`` is None where no directory could be made."""
 
     path: Path | None
     manifest: Manifest
-    report: ReadReport = msgspec.field(default_factory=_no_report)
+    report: ReadReport = msgspec.field(default_factory=ReadReport)
     lock: Lock | None = None
     """What keeps others from deleting it, in the process that makes it."""
 

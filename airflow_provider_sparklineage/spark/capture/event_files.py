@@ -23,12 +23,8 @@ from airflow_provider_sparklineage.spark.capture.events import (
     is_json,
     read_events,
 )
-from airflow_provider_sparklineage.spark.capture.lines import (
-    LinesReport,
-    LongLine,
-    UnreadableError,
-    decoded,
-)
+from airflow_provider_sparklineage.spark.capture.lines import LongLine, UnreadableError, decoded
+from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

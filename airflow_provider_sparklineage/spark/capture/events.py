@@ -8,29 +8,27 @@ never fatal. Facets stay undecoded (:class:`msgspec.Raw`), because most of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture.lines import (
     BYTE_ORDER_MARK,
-    LinesReport,
     LongLine,
     UnreadableError,
     decoded,
     lines_of,
     read,
 )
+from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets, is_too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-RawFacets = dict[str, msgspec.Raw]
+    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 
 class RunIdentity(msgspec.Struct):
@@ -162,13 +160,6 @@ class SparkEvent(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(SparkEvent)
 
 
-@dataclass
-class ReadReport(LinesReport):
-    """What reading events met on the way; filled while :func:`read_events` is consumed."""
-
-    events: int = 0
-
-
 def read_events(
     lines: Iterable[bytes | LongLine],
     report: ReadReport,
@@ -193,51 +184,6 @@ def whole_event(line: bytes) -> dict[str, Any] | None:
     except UnreadableError:
         return None
     return None if is_too_deep(line, event) else event
-
-
-MAX_DEPTH = 200
-"""Of what is passed on as it is: a schema takes two for each level of its structs. What is deeper
-would end in Python's recursion limit, somewhere on the way to the backend, or in the backend."""
-
-
-def is_too_deep(text: bytes, value: Any) -> bool:
-    """Whether an object or array has more levels than :data:`MAX_DEPTH`.
-
-    :param text: its JSON: mostly it has not even so many brackets
-    """
-    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
-        return False
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner = chain.from_iterable(v.values() if isinstance(v, dict) else v for v in level)
-        level = [v for v in inner if isinstance(v, (dict, list))]
-        if not level:
-            return False
-    return True
-
-
-_T = TypeVar("_T")
-
-
-def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
-    """Decode a facet that was kept raw; None where there is none, or it is not of that shape.
-
-    Facets are other people's text: one of another shape costs what it would have had, and not
-    the event.
-    """
-    if facet is None:
-        return None
-    try:
-        of: Any = shape
-        known: _T = _decoder(of).decode(facet)
-    except (ValueError, RecursionError):
-        return None
-    return known
-
-
-@cache  # of the few shapes in this package; to make one takes longer than decoding a facet
-def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(shape)
 
 
 def as_lines(stream: IO[bytes]) -> Iterable[bytes | LongLine]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import errno
 import os
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from airflow_provider_sparklineage.model.files import open_regular
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import msgspec
+
+    from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 
 MAX_LINE_BYTES = 384 * 1024 * 1024
 """Of one event or observation; those of the largest plans have a few MB. Of a long line the facets
@@ -105,27 +106,6 @@ def _skip_hole(stream: IO[bytes], left: int) -> int:
         return left
     except ValueError:  # a stream in memory has no holes
         return 0
-
-
-@dataclass
-class LinesReport:
-    """What reading the lines of one file met; filled while they are consumed."""
-
-    bytes: int = 0
-    malformed: list[str] = field(default_factory=list)
-    """``file:line: why`` of the first lines that are not what they should be."""
-    malformed_lines: int = 0
-    torn: bool = False
-    cut: bool = False
-    """Whether reading ended because time was up."""
-
-    MALFORMED_NAMED = 5  # enough to find the cause; the rest is counted
-
-    def add_malformed(self, where: str, why: object) -> None:
-        """Count a line that was left out."""
-        self.malformed_lines += 1
-        if len(self.malformed) < self.MALFORMED_NAMED:
-            self.malformed.append(f"{where}: {why}")
 
 
 def read(

@@ -6,7 +6,6 @@ are noted and left out. ``lineage/application/binding.py`` binds the records to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,8 @@ from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.partitioning import IDENTITY
 from airflow_provider_sparklineage.model.truncation import truncated
-from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, LinesReport, read
+from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, read
+from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -198,13 +198,12 @@ class Messages:
         return "; ".join(self.first) + (f" and {more} more" if more else "")
 
 
-@dataclass
 class ObservationReport(LinesReport):
     """What reading the observer's file met on the way."""
 
-    errors: Messages = field(default_factory=Messages)
+    errors: Messages = msgspec.field(default_factory=Messages)
     """What went wrong in the observer."""
-    stopped: Messages = field(default_factory=Messages)
+    stopped: Messages = msgspec.field(default_factory=Messages)
     """What the observer did not look at."""
 
 

@@ -11,7 +11,6 @@ from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.credentials import without_credentials
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.observed import Subset
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
@@ -21,7 +20,8 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 

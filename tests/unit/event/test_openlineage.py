@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.event import (
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED
 
 EVERYTHING = Representation(bare_partitions=True, explicit_lineage=True)

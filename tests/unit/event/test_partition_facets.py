@@ -8,7 +8,6 @@ from airflow_provider_sparklineage.cli.show import print_event
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.access.observed import Subset
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model import predicates
@@ -20,7 +19,8 @@ from airflow_provider_sparklineage.model.representation import (
     Limits,
     Representation,
 )
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 

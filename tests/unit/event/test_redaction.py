@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.model.subset import Description, Locations, Partitions
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 SECRET = "hunter2secret"
 ORDERS = DatasetName("s3a://AKIA:shh@lake", "/orders")

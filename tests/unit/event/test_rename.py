@@ -11,14 +11,14 @@ from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 MARQUEZ = BACKENDS["marquez"]
 TWO_HOSTS = DatasetName("kafka://a:1,b:2", "orders")

@@ -18,7 +18,6 @@ from airflow_provider_sparklineage.event.steps.size.measured_event import (
     MeasuredEvent,
     is_surely_within,
 )
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,
@@ -31,7 +30,8 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.events import ReadReport
+from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 

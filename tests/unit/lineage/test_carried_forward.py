@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.lineage import carried_forward
-from airflow_provider_sparklineage.lineage.application.accumulation import Witness
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset, of_event
+from airflow_provider_sparklineage.model.witness import Witness
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
 

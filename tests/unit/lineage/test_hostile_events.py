@@ -18,11 +18,12 @@ from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.events import ReadReport, read_events
+from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER, golden
 
 CASES = ("staging_chain", "partitioned_writes", "iceberg_merge", "python_udf", "self_overwrite")

@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
-    Witness,
 )
 from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
@@ -32,6 +31,7 @@ from airflow_provider_sparklineage.lineage.application.skipped_writes import (
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
+from airflow_provider_sparklineage.model.witness import Witness
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
-from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, Witness
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.application.binding import Observations
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.witness import Witness
 
 STAGING = "/lake/staging/enriched_orders"
 DIMENSIONS = (Dimension.of("dt"),)

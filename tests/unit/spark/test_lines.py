@@ -11,7 +11,6 @@ import pytest
 
 from airflow_provider_sparklineage.spark.capture import lines
 from airflow_provider_sparklineage.spark.capture.lines import (
-    LinesReport,
     LongLine,
     UnreadableError,
     content_of,
@@ -19,6 +18,7 @@ from airflow_provider_sparklineage.spark.capture.lines import (
     open_regular,
     read,
 )
+from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 
 ANY = msgspec.json.Decoder()
 

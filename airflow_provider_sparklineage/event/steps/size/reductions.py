@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.column_lineage_facet import COLUMNS_KEY
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY
 from airflow_provider_sparklineage.lineage.columns import INDIRECT
 from airflow_provider_sparklineage.model.frozen import Frozen
 

@@ -1,0 +1,31 @@
+"""What reading the files of a bundle met."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class LinesReport(Struct):
+    """What reading the lines of one file met; filled while they are consumed."""
+
+    bytes: int = 0
+    malformed: list[str] = []
+    """``file:line: why`` of the first lines that are not what they should be."""
+    malformed_lines: int = 0
+    torn: bool = False
+    cut: bool = False
+    """Whether reading ended because time was up."""
+
+    MALFORMED_NAMED = 5  # enough to find the cause; the rest is counted
+
+    def add_malformed(self, where: str, why: object) -> None:
+        """Count a line that was left out."""
+        self.malformed_lines += 1
+        if len(self.malformed) < self.MALFORMED_NAMED:
+            self.malformed.append(f"{where}: {why}")
+
+
+class ReadReport(LinesReport):
+    """What reading events met on the way; filled while :func:`.events.read_events` is consumed."""
+
+    events: int = 0
