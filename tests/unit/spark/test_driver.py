@@ -439,8 +439,8 @@ class Node:
     def __init__(self, kind, *children):
         self.kind, self._children = kind, children
 
-    def getClass(self):  # noqa: N802  (Java's name)
-        return SimpleNamespace(getSimpleName=lambda: self.kind)
+    def productPrefix(self):  # noqa: N802  (Scala's name)
+        return self.kind
 
     def children(self):
         return SimpleNamespace(size=lambda: len(self._children), apply=self._children.__getitem__)

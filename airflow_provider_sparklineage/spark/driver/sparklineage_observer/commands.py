@@ -53,6 +53,8 @@ class Commands:
         :param kind: class of the command, if that is known
         :param is_hidden: gives whether the listener reports nothing of such a plan
         """
+        if kind and kind not in _KINDS:
+            return None
         plan = execution.analyzed()
         kind = kind or class_name(plan)
         if kind not in _KINDS:
@@ -62,11 +64,15 @@ class Commands:
             return None
         if kind == TABLE_AS_SELECT:  # the files are written in a query below it
             return write.record()
-        leaves = write.leaves()
-        cut, is_needed = self._too_many(leaves), True
-        if not cut:
-            text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
-            cut, is_needed = self._too_long(text), self._is_needed(write, text) or is_hidden()
+        text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
+        is_needed = self._is_needed(write, text) or is_hidden()
+        leaves, cut = [], ""
+        # Each leaf has a line of its own.
+        if is_needed or kind == _SAVE or text.count("\n") > self._limits.leaves:
+            leaves = write.leaves()
+            cut = self._too_many(leaves)
+            is_needed = is_needed or bool(cut)
+            cut = cut or self._too_long(text)
         if not is_needed and kind in (_FILES, _HIVE):
             return None
         record = write.record()

@@ -16,6 +16,8 @@ _STATUS = re.compile(
     r"(?:; length=(?P<length>\d+))?.*?modification_time=(?P<modified>\d+)",
     re.DOTALL,
 )
+# As Spark prints a map of them: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
+_METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
 
 
 class Classes:
@@ -65,6 +67,11 @@ class Classes:
 def class_name(thing):
     """Give the simple name of an object's Java class."""
     return thing.getClass().getSimpleName()
+
+
+def kind_of(node):
+    """Give the class name of a plan's node, or of another case class of Scala, in one call."""
+    return node.productPrefix()
 
 
 def is_array(thing):
@@ -123,13 +130,9 @@ def text_of_file(classes, file_system, path):
 
 
 def metrics(known, *names):
-    """Read those of a plan's or command's metrics that are there."""
-    found = {}
-    for name in names:
-        metric = option(known.get(name))
-        if metric is not None:
-            found[name] = metric.value()
-    return found
+    """Read those of a plan's or command's metrics that are there, in one call."""
+    values = dict(_METRIC.findall(known.mkString("\x01")))
+    return {name: int(values[name]) for name in names if name in values}
 
 
 def dimensions(struct):

@@ -13,7 +13,7 @@ from sparklineage_observer.iceberg import (
     table_of_logical_write,
     written_table,
 )
-from sparklineage_observer.jvm import Classes, class_name
+from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import (
     Budget,
     Limits,
@@ -23,7 +23,7 @@ from sparklineage_observer.records import (
     query_record,
 )
 from sparklineage_observer.schemas import Schemas
-from sparklineage_observer.statistics import reads_without_scan
+from sparklineage_observer.statistics import names_tables, reads_without_scan
 from sparklineage_observer.streams import Streams
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.
@@ -31,7 +31,6 @@ _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
 _IGNORED = ("Catalog",)
 # Of Delta; they commit nothing where no row is theirs.
 _CHANGES = ("UpdateCommand", "DeleteCommand", "MergeIntoCommand")
-_ADAPTIVE = "AdaptiveSparkPlanExec"
 
 
 class Observer:
@@ -94,7 +93,7 @@ class Observer:
                 return None
             self._seen.add(key)
             self._queries += 1
-            return self._record(function, execution, duration_ns, exception)
+            return self._record(*key, execution, duration_ns, exception)
 
         self.observe("query", look)
 
@@ -117,15 +116,8 @@ class Observer:
         except Exception as error:  # the job must never notice
             self.failed(what, error)
 
-    def _record(self, function, execution, duration_ns, exception):
+    def _record(self, query, function, execution, duration_ns, exception):
         ended = int(time.time() * 1000)
-        phase = _PHASE.search(execution.tracker().phases().toString())
-        started = int(phase.group(1)) if phase else ended - duration_ns // 1000000
-        if duration_ns:
-            ended = min(ended, started + duration_ns // 1000000)
-        record = query_record(execution.id(), function, started, ended)
-        if exception is not None:
-            record["failed"] = True
         budget = Budget(self._limits)
         try:
             plan = execution.executedPlan()
@@ -133,7 +125,16 @@ class Observer:
             if exception is None:
                 raise
             return None  # it has failed before there was a plan, so it has read nothing
-        parts = plans.parts_of(plan, self._classes.identity)
+        parts = plans.parts_of(plan, self._classes.identity, lambda: names_tables(execution))
+        if not parts.has_data():
+            return None
+        phase = _PHASE.search(execution.tracker().phases().toString())
+        started = int(phase.group(1)) if phase else ended - duration_ns // 1000000
+        if duration_ns:
+            ended = min(ended, started + duration_ns // 1000000)
+        record = query_record(query, function, started, ended)
+        if exception is not None:
+            record["failed"] = True
         for scan in parts.scans:
             guarded(record, scan.kind, lambda s=scan: self.read(record, s, budget))
         if exception is None:
@@ -176,7 +177,7 @@ class Observer:
     def _command(self, record, parts, execution, budget):
         def is_hidden():
             # With Delta's extension the listener drops what it takes for steps of Delta's own.
-            return self._has_delta and class_name(execution.executedPlan()) == _ADAPTIVE
+            return self._has_delta and parts.kind == plans.ADAPTIVE
 
         kind = parts.commands[0][0] if parts.commands else None
         command = self._commands.observe(kind, execution, is_hidden, budget)

@@ -6,11 +6,21 @@ same, and only the analysed plan names it.
 """
 
 import json
+import re
 
 from sparklineage_observer.jvm import texts
 from sparklineage_observer.relations import leaves_of, relations_of
 
 _WHY = "Spark answered a query from statistics, and opened no file for it"
+# How tables and files begin in the text of an analysed plan; one that is cut may hide some.
+_RELATION = re.compile(
+    r"\b(?:Relation|RelationV2|HiveTableRelation)\b|\d more characters|Truncated plan of"
+)
+
+
+def names_tables(execution):
+    """Whether a query is about any table or files; most that have rows for a plan are not."""
+    return bool(_RELATION.search(execution.analyzed().toString()))
 
 
 def reads_without_scan(parts, execution):

@@ -1,0 +1,178 @@
+"""What is looked for in a physical plan, by its text; the driver's JVM is doubled."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sparklineage.spark.submit import observer_zip
+from tests.unit.spark.test_write_commands import Sequence, answers
+
+FILES = (
+    "*(1) Filter (id#0L > 3)\n+- *(1) ColumnarToRow\n   +- FileScan parquet [id#0L] Batched: true\n"
+)
+WRITE = "Execute InsertIntoHadoopFsRelationCommand file:/lake/out, false, Parquet, Append, [id]\n"
+RANGE = "*(1) Project [id#0L]\n+- *(1) Range (0, 20, step=1, splits=2)\n"
+ROWS = "LocalTableScan [count(1)#7L]\n"
+ADAPTIVE = (
+    "AdaptiveSparkPlan isFinalPlan=true\n+- == Final Plan ==\n   {}+- == Initial Plan ==\n   {}"
+)
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Give the observer's module as the driver has it."""
+    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    from sparklineage_observer import plans
+
+    return plans
+
+
+class Node:
+    """A node of a physical plan that counts what it is asked."""
+
+    def __init__(self, kind, text, *leaves, **others):
+        self.asked = []
+        self._answers = {
+            "toString": text,
+            "productPrefix": kind,
+            "collectLeaves": Sequence(*leaves),
+            "children": Sequence(*leaves),
+            **others,
+        }
+
+    def __getattr__(self, name):
+        if name not in self._answers:
+            raise AttributeError(name)
+        self.asked.append(name)
+        return lambda: self._answers[name]
+
+
+def scan(kind="FileSourceScanExec"):
+    return Node(kind, "FileScan parquet [id#0L]\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(RANGE, id="rows that are made up"),
+        pytest.param(ADAPTIVE.format(RANGE, RANGE), id="with stages"),
+        pytest.param("*(1) Scan ExistingRDD[a#0L,b#1]\n", id="rows of the job"),
+        pytest.param("LocalTableScan <empty>, [a#0]\n", id="no rows"),
+        pytest.param(f"CommandResult [x#0]\n   +- {WRITE}", id="what a command gave"),
+        pytest.param("Execute SetCommand\n   +- SetCommand (a,Some(b))\n", id="SET"),
+        pytest.param("Execute ShowTablesCommand\n   +- ShowTablesCommand\n", id="SHOW"),
+        pytest.param("Execute DescribeQueryCommand\n", id="DESCRIBE"),
+        pytest.param("Execute CreateViewCommand\n   +- Relation [a#1] parquet\n", id="a view"),
+        pytest.param("Execute DropTableCommand\n", id="DROP"),
+        pytest.param("Execute CreateDatabaseCommand\n", id="a database"),
+        pytest.param("ShowTables [namespace#0]\n", id="of a catalog"),
+    ],
+)
+def test_the_nodes_of_a_plan_without_data_are_not_walked(plans, text):
+    plan = Node("SomeExec", text)
+    assert not plans.parts_of(plan, id).has_data()
+    assert plan.asked == ["toString"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(FILES, id="files"),
+        pytest.param(ADAPTIVE.format(RANGE, FILES), id="files that a stage made superfluous"),
+        pytest.param("Scan hive default.t [a#0]\n", id="a Hive table"),
+        pytest.param("BatchScan lakehouse.t[id#1L] lakehouse.t [filters=]\n", id="a table"),
+        pytest.param(f"InMemoryTableScan [id#0L]\n   +- InMemoryRelation\n  {FILES}", id="a cache"),
+        pytest.param("*(1) Ran\n... 70 more characters", id="a text that is cut"),
+        pytest.param("Truncated plan of 1000 characters", id="a text that is left out"),
+    ],
+)
+def test_the_leaves_of_a_plan_with_data_are_looked_at(plans, text):
+    found = scan()
+    plan = Node("ProjectExec", text, found, subqueriesAll=Sequence())
+    assert [part.node for part in plans.parts_of(plan, id).scans] == [found]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        pytest.param("AppendDataExecV1", "AppendDataExecV1 DeltaTableV2\n", id="of version 1"),
+        pytest.param("AppendDataExec", "AppendData IcebergWrite\n", id="of version 2"),
+        pytest.param("DeleteFromTableExec", "DeleteFromTable lakehouse.t\n", id="a delete"),
+    ],
+)
+def test_a_write_of_a_table_is_found(plans, kind, text):
+    plan = Node(kind, text + RANGE)
+    assert plans.parts_of(plan, id).v2_writes == [(kind, plan)]
+
+
+@pytest.mark.parametrize(
+    "name", ["InsertIntoHadoopFsRelationCommand", "OptimizeTableCommand", "MergeIntoCommand"]
+)
+def test_of_a_command_without_scans_no_leaves_are_looked_at(plans, name):
+    command = Node(name, "")
+    plan = Node("DataWritingCommandExec", f"Execute {name} x\n+- {RANGE}", cmd=command)
+    parts = plans.parts_of(plan, id)
+    assert parts.commands == [(name, command)]
+    assert (parts.kind, parts.scans) == ("DataWritingCommandExec", [])
+    assert plan.asked == ["toString", "productPrefix", "cmd"]
+
+
+@pytest.mark.parametrize("is_about_tables", [True, False])
+def test_rows_are_looked_at_where_the_query_is_about_tables(plans, is_about_tables):
+    rows = Node("LocalTableScanExec", ROWS)
+    parts = plans.parts_of(Node("LocalTableScanExec", ROWS, rows), id, lambda: is_about_tables)
+    assert parts.rows == [rows] * is_about_tables
+
+
+def test_a_limit_anywhere_in_a_plan_is_looked_for_in_each_plan_of_it(plans):
+    limited = Node("CollectLimitExec", f"CollectLimit 3\n+- {FILES}", scan())
+    stage = Node("ShuffleQueryStageExec", "", plan=limited)
+    plan = Node("SortExec", f"Sort [id#0L]\n+- CollectLimit 3\n{FILES}", scan(), stage)
+    scans = plans.parts_of(plan, id).scans
+    assert [part.is_limited for part in scans] == [False, True]
+
+
+def test_a_query_without_data_costs_three_calls(plans, tmp_path):
+    """Of the driver: for its number, for its plan, and for the plan's text."""
+    from sparklineage_observer.observer import Observer
+
+    class Classes:
+        identity = staticmethod(id)
+
+    file = tmp_path / "observations.ndjson"
+    observer = Observer(str(file), "tag")
+    observer._classes = Classes()
+    plan = Node("ProjectExec", RANGE)
+    execution = Node("QueryExecution", "", id=1, executedPlan=plan)
+    observer.finished("collect", execution, 1)
+    assert (execution.asked, plan.asked) == (["id", "executedPlan"], ["toString"])
+    assert not file.exists()
+
+
+def test_the_metrics_of_a_plan_are_read_in_one_call(plans):
+    from sparklineage_observer.jvm import metrics
+
+    texts = [
+        "numFiles -> SQLMetric(id: 7, name: Some(number of files, value: 9), value: 3)",
+        "filesSize -> SQLMetric(id: 8, name: None, value: 0)",
+        "unknown -> SQLMetric(id: 9, name: Some(x), value: -1)",
+    ]
+    known = SimpleNamespace(mkString=lambda separator: separator.join(texts))
+    found = metrics(known, "numFiles", "filesSize", "unknown", "numParts")
+    assert found == {"numFiles": 3, "filesSize": 0, "unknown": -1}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Aggregate [count(1)]\n+- Relation spark_catalog.t[id#0L] parquet\n", True),
+        ("RelationV2[id#0L] lakehouse.t\n", True),
+        ("HiveTableRelation [`spark_catalog`.`default`.`t`]\n", True),
+        ("LocalRelation [a#0]\n", False),
+        ("Project [a#0]\n... 70 more characters", True),
+    ],
+)
+def test_what_a_query_is_about_is_in_the_text_of_its_analysed_plan(plans, text, names):
+    from sparklineage_observer.statistics import names_tables
+
+    assert names_tables(answers(analyzed=answers(toString=text))) is names
