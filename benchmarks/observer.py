@@ -1,4 +1,4 @@
-"""What the observer costs a real PySpark job: small writes, many partitions, many folders.
+"""What the observer costs a real PySpark job: small writes, kinds of queries, large tables.
 
 The drivers compile with C1 only and collect garbage serially (``SPARK_SUBMIT_OPTS`` of
 :func:`tests.record_events.environment`): short runs then differ by less than with the defaults.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.spark.submit import observer_zip
-from benchmarks.applications import large_tables, small_writes
+from benchmarks.applications import large_tables, query_kinds, small_writes
 from benchmarks.results import Result
 from tests.record_events import Spark
 from tests.spark import submissions
@@ -34,6 +34,7 @@ def measured() -> Iterator[Result]:
     """Measure all of it, one result after the other."""
     spark = Spark.of(Path(sys.executable).with_name("spark-submit"))
     yield from _small_writes(spark)
+    yield from _query_kinds(spark)
     yield from _large_tables(spark)
 
 
@@ -44,7 +45,7 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
     then falls on both alike.
     """
     jar = spark.listener
-    processes, jobs, queries = [], [], []
+    processes, jobs, queries, firsts = [], [], [], []
     for pair in range(PAIRS):
         seconds = {}
         for observe in (True, False) if pair % 2 else (False, True):
@@ -56,20 +57,48 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
                 process = time.perf_counter() - begun
                 seconds[observe] = process, float((work / "seconds").read_text())
                 if observe:
-                    queries += [r["observer_ms"] / 1000 for r in _writes(work)]
+                    first, *others = [record["observer_ms"] for record in _writes(work)]
+                    firsts.append(first)
+                    queries += others
         processes.append(seconds[True][0] / seconds[False][0])
         jobs.append(seconds[True][1] / seconds[False][1])
     name = f"{small_writes.WRITES} small writes, listener + observer / listener"
     details = (
         f"medians of {PAIRS} pairs ({_listed(processes)}); the last pair "
-        f"{seconds[True][0]:.1f} s / {seconds[False][0]:.1f} s; "
-        f"{statistics.median(queries):.3f} s per query, at most {max(queries):.3f} s"
+        f"{seconds[True][0]:.1f} s / {seconds[False][0]:.1f} s"
     )
     yield Result(f"{name}, full process", statistics.median(processes), 1.15, details)
     details = (
         f"({_listed(jobs)}); the last pair {seconds[True][1]:.1f} s / {seconds[False][1]:.1f} s"
     )
     yield Result(f"{name}, the job alone", statistics.median(jobs), 1.15, details)
+    details = (
+        f"median of {len(queries)}, next to the listener; at most {max(queries):.1f} ms, "
+        f"the first of a job {statistics.median(firsts):.0f} ms"
+    )
+    yield Result("look at a small write", statistics.median(queries), 10, details, " ms")
+
+
+def _query_kinds(spark: Spark) -> Iterator[Result]:
+    """Count the calls of the JVM that a look takes, and time it."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        submissions.submit(spark, APPLICATIONS / "query_kinds.py", work)
+        looks = json.loads((work / "looks").read_text())
+        written = sum(len(record["writes"]) for record in _records(work))
+    if [*looks] != [*query_kinds.KINDS] or written != 3 * query_kinds.TIMES + 1:
+        message = f"{written} writes are recorded, and looks at {', '.join(looks)}"
+        raise ValueError(message)
+    milliseconds = {kind: [ms for ms, _ in found] for kind, found in looks.items()}
+    calls = {kind: max(calls for _, calls in found) for kind, found in looks.items()}
+    for kind in query_kinds.WITHOUT_DATA:
+        found = milliseconds[kind]
+        details = f"median of {len(found)}, the first {found[0]:.1f} ms; {calls[kind]} calls"
+        yield Result(f"look at {kind}", statistics.median(found), 1, details, " ms")
+    for kind in query_kinds.KINDS[len(query_kinds.WITHOUT_DATA) :]:
+        found = milliseconds[kind]
+        details = f"{statistics.median(found):.1f} ms, the first {found[0]:.1f} ms"
+        yield Result(f"calls of the JVM for {kind}", calls[kind], None, details)
 
 
 def _listed(ratios: list[float]) -> str:

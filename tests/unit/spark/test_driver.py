@@ -369,15 +369,13 @@ def test_a_column_without_a_schema_keeps_its_name(observer):
 
 
 def test_a_file_status_may_have_semicolons_in_its_path(observer):
-    from unittest.mock import Mock
-
     from sparklineage_observer import jvm
 
     printed = (
         "Array(FileStatus{path=file:/lake/a=x;y; isDirectory=true; modification_time=7; z},"
         " FileStatus{path=file:/lake/a=x/f; isDirectory=false; length=3; modification_time=8})"
     )
-    classes = jvm.Classes(Mock(**{"scala.runtime.ScalaRunTime.stringOf.return_value": printed}))
+    classes = SimpleNamespace(text_of=lambda _: printed)
     assert jvm.statuses(classes, []) == [
         ("file:/lake/a=x;y", True, 0, 7),
         ("file:/lake/a=x/f", False, 3, 8),

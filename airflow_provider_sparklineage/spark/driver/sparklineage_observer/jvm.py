@@ -23,44 +23,49 @@ _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)
 class Classes:
     """The classes of the driver's JVM that the observer calls, each looked up once.
 
-    py4j asks for ``org``, ``org.apache`` and so on as classes first, and Spark asks all its class
-    loaders for each of them: some 2 ms per part.
+    By their full names: of ``jvm.org.apache`` py4j asks for ``org`` and ``org.apache`` as classes
+    first, and Spark asks all its class loaders for each of them, some 2 ms per part.
     """
 
     def __init__(self, jvm):
-        self._jvm = jvm
+        self._client = jvm._gateway_client
+
+    def _named(self, name):
+        from py4j.java_gateway import JavaClass
+
+        return JavaClass(name, self._client)
 
     @cached_property
     def path(self):
-        return self._jvm.org.apache.hadoop.fs.Path
+        return self._named("org.apache.hadoop.fs.Path")
 
     @cached_property
     def text_of(self):
         """Print any Java array, in one call; py4j cannot pass ``Foo[]`` as ``Object[]``."""
-        return self._jvm.scala.runtime.ScalaRunTime.stringOf
+        return self._named("scala.runtime.ScalaRunTime").stringOf
 
     @cached_property
     def identity(self):
-        return self._jvm.java.lang.System.identityHashCode
+        return self._named("java.lang.System").identityHashCode
 
     @cached_property
     def array_list(self):
-        return self._jvm.java.util.ArrayList
+        return self._named("java.util.ArrayList")
 
     @cached_property
     def content_of(self):
         """Read a stream to its end."""
-        return self._jvm.org.apache.commons.io.IOUtils.toString
+        return self._named("org.apache.commons.io.IOUtils").toString
 
     @cached_property
     def streaming_listener(self):
         """Make a StreamingQueryListener of one in Python."""
-        return self._jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
+        return self._named("org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper")
 
     @cached_property
     def partition_folder(self):
         """Name the folder of a column's value, escaped as Spark and Hive do."""
-        utils = self._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
+        utils = self._named("org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils")
         return utils.getPartitionPathString
 
 
