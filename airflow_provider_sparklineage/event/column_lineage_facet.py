@@ -13,6 +13,8 @@ from airflow_provider_sparklineage.lineage.columns import (
     ColumnLineage,
     Edges,
     Transformation,
+    lists,
+    mapped,
 )
 
 _SCHEMA = (
@@ -22,10 +24,14 @@ _SCHEMA = (
 
 
 def column_lineage_facet(lineage: ColumnLineage) -> dict[str, Any]:
-    """Make the facet; descriptions are in full (:mod:`.steps.short_texts` truncates them)."""
+    """Make the facet; descriptions are in full (:mod:`.steps.short_texts` truncates them).
+
+    Columns whose edges are one object have one entry.
+    """
+    fields = mapped(lineage.fields, _field)
     return facet(
         _SCHEMA,
-        fields={name: _field(lineage.fields[name]) for name in sorted(lineage.fields)},
+        fields={name: fields[name] for name in sorted(fields)},
         dataset=input_fields(lineage.dataset),
     )
 
@@ -41,12 +47,13 @@ def _field(edges: Edges) -> dict[str, Any]:
 
 def input_fields(edges: Edges) -> list[dict[str, Any]]:
     """Give edges as the specification's ``InputField``s, in the order of their columns."""
+    made = {id(ts): [_transformation(t) for t in ts if t.type is not None] for ts in lists(edges)}
     return [
         {
             "namespace": column.dataset.namespace,
             "name": column.dataset.name,
             "field": column.field,
-            "transformations": [_transformation(t) for t in edges[column] if t.type is not None],
+            "transformations": made[id(edges[column])],
         }
         for column in sorted(edges)
     ]
@@ -67,14 +74,16 @@ def _transformation(t: Transformation) -> dict[str, Any]:
 
 
 def _description(edges: Edges) -> str:
-    every = [t for column in sorted(edges) for t in edges[column] if t.description]
+    ordered = {id(edges[column]): edges[column] for column in sorted(edges)}
+    every = [t for ts in ordered.values() for t in ts if t.description]
     every.sort(key=lambda t: t.type != DIRECT)  # the text is short, and the value comes first
     return "; ".join(dict.fromkeys(t.description for t in every))
 
 
 def summary(sources: list[dict[str, Any]]) -> str:
     """``DIRECT:AGGREGATION``: the strongest of what is done with a column's sources."""
-    kinds = {(t["type"], t.get("subtype") or "") for s in sources for t in s["transformations"]}
+    given = {id(s["transformations"]): s["transformations"] for s in sources}
+    kinds = {(t["type"], t.get("subtype") or "") for ts in given.values() for t in ts}
     for kind in (DIRECT, INDIRECT):
         subtypes = {subtype for of, subtype in kinds if of == kind}
         if subtypes:

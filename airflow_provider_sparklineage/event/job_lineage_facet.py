@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.column_lineage_facet import input_fields
 from airflow_provider_sparklineage.event.producer import facet
+from airflow_provider_sparklineage.lineage.columns import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,11 +37,8 @@ def _entry(output: LineageDataset) -> dict[str, Any]:
         for source in sorted(output.sources or ())
     ]
     influences = _inputs(columns.dataset) if columns else []
-    fields = {
-        name: {"inputs": _inputs(edges)}
-        for name, edges in sorted(columns.fields.items() if columns else ())
-        if edges
-    }
+    made = mapped(columns.fields, _inputs) if columns else {}
+    fields = {name: {"inputs": inputs} for name, inputs in sorted(made.items()) if inputs}
     entry: dict[str, Any] = {
         "namespace": output.name.namespace,
         "name": output.name.name,

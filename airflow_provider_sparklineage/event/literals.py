@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+from airflow_provider_sparklineage.lineage.columns import ColumnLineage, changed, mapped
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.model.subset import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.lineage.columns import Edges
+    from airflow_provider_sparklineage.lineage.columns import Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 
@@ -82,20 +82,17 @@ _CUT = Degradation(
 
 
 def _dataset(dataset: LineageDataset, hide: Hide) -> LineageDataset:
+    def hidden_in(transformations: Transformations) -> Transformations:
+        return tuple(
+            t._replace(description=hide(t.description)) if t.description else t
+            for t in transformations
+        )
+
     columns = dataset.columns and ColumnLineage(
-        {name: _edges(edges, hide) for name, edges in dataset.columns.fields.items()},
-        _edges(dataset.columns.dataset, hide),
+        mapped(dataset.columns.fields, lambda edges: changed(edges, hidden_in)),
+        changed(dataset.columns.dataset, hidden_in),
     )
     return replace(dataset, columns=columns, selected=_selected(dataset.selected, hide))
-
-
-def _edges(edges: Edges, hide: Hide) -> Edges:
-    return {
-        column: tuple(
-            t._replace(description=hide(t.description)) if t.description else t for t in given
-        )
-        for column, given in edges.items()
-    }
 
 
 def _selected(selected: Selected, hide: Hide) -> Selected:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.columns import is_incomplete
+from airflow_provider_sparklineage.lineage.columns import is_incomplete, lists, mapped
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -95,9 +95,9 @@ def gaps(
         message = f"The listener reported no column lineage for {name}{why}."
         yield Degradation(DegradationCode.COLUMN_LINEAGE_MISSING, message, name)
         return
+    incomplete = mapped(lineage.fields, is_incomplete)
     for column in columns:
-        edges = lineage.fields.get(column)
-        if not edges:
+        if not lineage.fields.get(column):
             if not writers[column]:
                 continue
             late = budget.is_spent()
@@ -108,7 +108,7 @@ def gaps(
             why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
             message = f"{name}: no sources of column {column} are known; {why}."
             yield Degradation(DegradationCode.COLUMN_WITHOUT_SOURCES, message, name, column)
-        elif is_incomplete(edges):
+        elif incomplete[column]:
             seen = [text for write in writes for text in _ran(write.action, functions)]
             which = f" ({', '.join(dict.fromkeys(seen))})" if seen else ""
             message = (
@@ -155,9 +155,8 @@ def _hidden(
         for column in projections.changed(w.action.sql)
         if not w.is_known(column)
     }
-    hidden = [(c, e) for w in writes for c, e in w.reported.fields.items() if not w.is_known(c)]
-    filtered = {column for column, edges in hidden if _contain(edges, _FILTERED)}
-    unseen = {column for column, edges in hidden if _contain(edges, _SUBQUERY)}
+    filtered = {column for w in writes for column in _with(_FILTERED, w)}
+    unseen = {column for w in writes for column in _with(_SUBQUERY, w)}
     for column in columns:
         if column.lower() in changed:
             message = (
@@ -179,8 +178,14 @@ def _hidden(
         yield Degradation(DegradationCode.SUBQUERY_UNSEEN, message, name)
 
 
+def _with(text: str, write: ColumnWrite) -> list[str]:
+    """Name the columns that have a text, and of which the write's plans do not say all."""
+    found = mapped(write.reported.fields, lambda edges: _contain(edges, text))
+    return [column for column, has_it in found.items() if has_it and not write.is_known(column)]
+
+
 def _contain(edges: Edges, text: str) -> bool:
-    return any(text in t.description for ts in edges.values() for t in ts)
+    return any(text in t.description for ts in lists(edges) for t in ts)
 
 
 def _why_nothing(dataset: LineageDataset, write: ColumnWrite) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Access
-    from airflow_provider_sparklineage.lineage.columns import Column, Transformation
+    from airflow_provider_sparklineage.lineage.columns import Column, Edges, Transformations
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
@@ -42,8 +42,10 @@ class Contents:
     """What writes have put into one dataset, added in the order in which they ended."""
 
     def __init__(self, writes: Iterable[Write] = ()) -> None:
-        self._fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
-        self._dataset: dict[Column, tuple[Transformation, ...]] = {}
+        self._fields: dict[str, Edges] = {}
+        self._united: dict[str, dict[Column, Transformations]] = {}
+        """Those of several writes; others are a write's own, and stay as they are."""
+        self._dataset: dict[Column, Transformations] = {}
         self.sources: frozenset[DatasetName] = frozenset()
         self.is_cut = False
         """Whether the columns of some write are not known; then none are."""
@@ -66,7 +68,8 @@ class Contents:
         """Have the contents after one more write, in time of the length of its lineage."""
         access, replaced = write.access, write.replaced
         if access.owned.full or self.empty:
-            self._fields, self._dataset, self.sources = {}, {}, frozenset()
+            self._fields, self._united = {}, {}
+            self._dataset, self.sources = {}, frozenset()
             self.is_cut = False
             self.size = self.size_alone = access.size
             self._replaced = set(replaced) if replaced else None
@@ -86,7 +89,12 @@ class Contents:
             self.is_cut = True
             return
         for name, edges in write.columns.fields.items():
-            unite_into(self._fields.setdefault(name, {}), edges)
+            known = self._fields.setdefault(name, edges)
+            if known is not edges:
+                own = self._united.get(name)
+                if own is None:
+                    own = self._fields[name] = self._united[name] = dict(known)
+                unite_into(own, edges)
         unite_into(self._dataset, write.columns.dataset)
 
     def _is_remote(self, replaced: frozenset[str]) -> bool:

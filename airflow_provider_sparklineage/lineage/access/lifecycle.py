@@ -9,6 +9,7 @@ from airflow_provider_sparklineage.lineage.application.repairs import (
     replaces_v2_table,
     wraps_a_write,
 )
+from airflow_provider_sparklineage.lineage.columns import each_once, lists
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
@@ -49,10 +50,7 @@ def overwrites_everything(action: Action, output: ActionDataset, reported: Colum
         and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
         and not _writes_unsorted(action)
         and not any(
-            t.subtype == "SORT"
-            for edges in (reported.dataset, *reported.fields.values())
-            for ts in edges.values()
-            for t in ts
+            t.subtype == "SORT" for edges in each_once(reported) for ts in lists(edges) for t in ts
         )
         and bool(output.column_names)
         and all(name in reported.fields for name in output.column_names)

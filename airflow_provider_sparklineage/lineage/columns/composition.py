@@ -164,6 +164,8 @@ def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]
     """Drop the sources that are columns of some datasets."""
 
     def others(edges: Edges) -> Edges:
+        if {column.dataset for column in edges}.isdisjoint(datasets):
+            return edges
         return {c: t for c, t in edges.items() if c.dataset not in datasets}
 
     fields = mapped(lineage.fields, others)

@@ -34,8 +34,12 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     ColumnLineage,
     Edges,
     Transformation,
+    Transformations,
+    each_once,
     joined,
-    unite_into,
+    lists,
+    mapped,
+    union,
 )
 from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES, compact
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
@@ -61,7 +65,8 @@ class _InputField(msgspec.Struct, frozen=True):
 
 
 class _Field(msgspec.Struct):
-    input_fields: list[_InputField] | None = msgspec.field(name="inputFields", default=None)
+    # One after the other: all of a wide table's at once are a million objects.
+    input_fields: msgspec.Raw = msgspec.field(name="inputFields", default=msgspec.Raw(b"null"))
     type: str | None = msgspec.field(name="transformationType", default=None)
     description: str | None = msgspec.field(name="transformationDescription", default=None)
 
@@ -75,6 +80,7 @@ class _Facet(msgspec.Struct):
 _PIVOT = re.compile(r"pivotfirst\((?P<by>[^,()]+), `")
 
 _FACET = msgspec.json.Decoder(_Facet)
+_INPUT_FIELDS = msgspec.json.Decoder(list[_InputField] | None)
 
 _EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w+`?", re.IGNORECASE)
 
@@ -92,13 +98,13 @@ def decode(
     :raise SpentError: if there is no time left
     """
     decoded = _FACET.decode(facet)
-    reading = _Reading(relocate)
-    fields: dict[str, dict[Column, tuple[Transformation, ...]]] = {}
+    reading = _Reading(relocate, budget)
+    fields: dict[str, Edges] = {}
     for name, entry in (decoded.fields or {}).items():
-        budget.work(len(entry.input_fields or ()))
-        of_all = _deprecated(entry.type, entry.description or "")
-        if edges := reading.edges(entry.input_fields or (), of_all):
-            unite_into(fields.setdefault(_unquoted(name), {}), edges)
+        if edges := reading.field(entry):
+            column = _unquoted(name)
+            known = fields.get(column)
+            fields[column] = union(known, edges) if known else edges
     if decoded.dataset:
         return ColumnLineage(fields, reading.influences(decoded.dataset))
     return compact(ColumnLineage(fields), ROW_SUBTYPES)
@@ -107,57 +113,89 @@ def decode(
 class _Reading:
     """Entries of one facet to edges; what is the same in many of them is made once."""
 
-    def __init__(self, relocate: Callable[[DatasetName], DatasetName]) -> None:
+    def __init__(self, relocate: Callable[[DatasetName], DatasetName], budget: Budget) -> None:
         self._relocate = relocate
-        self._known: dict[_InputField, tuple[Column, tuple[Transformation, ...]]] = {}
+        self._budget = budget
+        self._edges: dict[tuple[bytes, str | None, str | None], Edges] = {}
+        self._known: dict[tuple[_Transformation, ...], tuple[Transformations, bool]] = {}
+        self._columns: dict[tuple[str, str, str], Column] = {}
         self._datasets: dict[tuple[str, str], DatasetName] = {}
 
-    def edges(
-        self, inputs: Iterable[_InputField], of_all: Transformation
-    ) -> dict[Column, tuple[Transformation, ...]]:
-        edges: dict[Column, tuple[Transformation, ...]] = {}
-        for entry in inputs:
-            found = self._known.get(entry)
-            if found is None:
-                transformations = tuple(
-                    _as_reported(t, entry.field) for t in entry.transformations or ()
-                )
-                found = self._known[entry] = (self._column(entry), transformations)
-            column, transformations = found
-            known = edges.get(column, ())
-            edges[column] = joined(known, transformations or (of_all,))
+    def field(self, entry: _Field) -> Edges:
+        """Read the edges of an output column; equal ones are one object."""
+        key = (bytes(entry.input_fields), entry.type, entry.description)
+        edges = self._edges.get(key)
+        if edges is None:
+            inputs = _inputs(entry.input_fields)
+            self._budget.work(len(inputs))
+            of_all = (_deprecated(entry.type, entry.description or ""),)
+            edges = self._edges[key] = self._read(inputs, of_all)
         return edges
 
-    def influences(self, inputs: Iterable[_InputField]) -> dict[Column, tuple[Transformation, ...]]:
+    def _read(self, inputs: Iterable[_InputField], of_all: Transformations) -> Edges:
+        edges: dict[Column, Transformations] = {}
+        for entry in inputs:
+            column = self._column(entry)
+            given = self._transformations(entry) or of_all
+            edges[column] = joined(edges[column], given) if column in edges else given
+        return edges
+
+    def influences(self, inputs: Iterable[_InputField]) -> Edges:
         """Read the facet's ``dataset`` list."""
-        edges: dict[Column, tuple[Transformation, ...]] = {}
+        edges: dict[Column, Transformations] = {}
         for entry in inputs:
             column = self._column(entry)
             indirect = tuple(map(_as_indirect, entry.transformations or (_Transformation(),)))
             edges[column] = joined(edges.get(column, ()), tuple(dict.fromkeys(indirect)))
         return edges
 
+    def _transformations(self, entry: _InputField) -> Transformations:
+        given = entry.transformations or ()
+        found = self._known.get(given)
+        if found is None:
+            transformations = tuple(map(_as_reported, given))
+            has_pivot = any(_PIVOT.match(t.description) for t in transformations)
+            found = self._known[given] = (transformations, has_pivot)
+        transformations, has_pivot = found
+        if has_pivot:
+            return tuple(_of_pivot(t, entry.field) for t in transformations)
+        return transformations
+
     def _column(self, entry: _InputField) -> Column:
-        key = (entry.namespace, entry.name)
-        dataset = self._datasets.get(key)
-        if dataset is None:
-            dataset = self._datasets[key] = self._relocate(DatasetName(*key))
-        return Column(dataset, _unquoted(entry.field))
+        key = (entry.namespace, entry.name, entry.field)
+        column = self._columns.get(key)
+        if column is None:
+            dataset = self._datasets.get(key[:2])
+            if dataset is None:
+                dataset = self._datasets[key[:2]] = self._relocate(DatasetName(*key[:2]))
+            column = self._columns[key] = Column(dataset, _unquoted(entry.field))
+        return column
 
 
-def _as_reported(t: _Transformation, field: str) -> Transformation:
+def _inputs(raw: msgspec.Raw) -> list[_InputField]:
+    try:
+        return _INPUT_FIELDS.decode(raw) or []
+    except msgspec.ValidationError as error:
+        where = str(error).replace("`$", "`$.fields[...].inputFields")
+        raise msgspec.ValidationError(where) from None
+
+
+def _as_reported(t: _Transformation) -> Transformation:
     kind = (t.type or "").upper()
     subtype, description = t.subtype or None, t.description or ""
     if subtype == "TRANSFORMATION" and (wrapped := _EMPTY_TO_NULL.fullmatch(description)):
         subtype, description = "IDENTITY", wrapped["of"]
-    if kind == DIRECT and (chosen := _PIVOT.match(description)):
-        names = _PARTS.findall(chosen["by"])
-        # What a pivot chooses by is aggregated with the value, and reported as if it were one.
-        if names[-1:] == _PARTS.findall(field)[-1:]:
-            kind, subtype = INDIRECT, "CONDITIONAL"
     if kind not in (DIRECT, INDIRECT):  # OpenLineage knows no others
         return Transformation(None, None, description, bool(t.masking))
     return Transformation(kind, subtype, description, bool(t.masking))
+
+
+def _of_pivot(t: Transformation, field: str) -> Transformation:
+    chosen = _PIVOT.match(t.description) if t.type == DIRECT else None
+    # What a pivot chooses by is aggregated with the value, and reported as if it were one.
+    if chosen and _PARTS.findall(chosen["by"])[-1:] == _PARTS.findall(field)[-1:]:
+        return t._replace(type=INDIRECT, subtype="CONDITIONAL")
+    return t
 
 
 def _as_indirect(t: _Transformation) -> Transformation:
@@ -215,7 +253,7 @@ def metadata_columns_removed(
             return edges
         return {c: t for c, t in edges.items() if not _METADATA.fullmatch(c.field) or has_column(c)}
 
-    fields = {name: real(edges) for name, edges in lineage.fields.items()}
+    fields = mapped(lineage.fields, real)
     return ColumnLineage({n: e for n, e in fields.items() if e}, real(lineage.dataset))
 
 
@@ -226,7 +264,7 @@ def unsure_identities(
 
     The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
     """
-    sources = {c.dataset for edges in lineage.fields.values() for c in edges}
+    sources = {c.dataset for edges in each_once(lineage) for c in edges}
     databases = {dataset for dataset in sources if is_database(dataset)}
     if not databases:
         return lineage
@@ -241,7 +279,7 @@ def unsure_identities(
             for c, ts in edges.items()
         }
 
-    fields = {name: edges_of(edges) for name, edges in lineage.fields.items()}
+    fields = mapped(lineage.fields, edges_of)
     return ColumnLineage(fields, lineage.dataset)
 
 
@@ -255,4 +293,4 @@ def is_nameless(text: str) -> bool:
 
 def is_incomplete(edges: Edges) -> bool:
     """Whether a Python UDF stands between: its arguments are not, or not all, in the edges."""
-    return any(is_nameless(t.description) for ts in edges.values() for t in ts)
+    return any(is_nameless(t.description) for ts in lists(edges) for t in ts)

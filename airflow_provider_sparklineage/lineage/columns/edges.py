@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec import field
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+T = TypeVar("T")
 
 DIRECT = "DIRECT"
 INDIRECT = "INDIRECT"
@@ -60,9 +62,22 @@ class ColumnLineage(Frozen, frozen=True):
         return bool(self.fields or self.dataset)
 
 
+def changed(
+    edges: Edges, change: Callable[[Transformations], Transformations]
+) -> dict[Column, Transformations]:
+    """Change the transformations of edges, lists that are one object once; an edge needs some."""
+    left = {id(ts): change(ts) for ts in lists(edges)}
+    return {column: kept for column, ts in edges.items() if (kept := left[id(ts)])}
+
+
 def count(edges: Edges) -> int:
     """Count transformations."""
     return sum(map(len, edges.values()))
+
+
+def count_all(lineage: ColumnLineage) -> int:
+    """Count the transformations of all columns, and of what influences them."""
+    return count(lineage.dataset) + sum(mapped(lineage.fields, count).values())
 
 
 def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
@@ -70,13 +85,18 @@ def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
-def mapped(fields: Mapping[str, Edges], change: Callable[[Edges], Edges]) -> dict[str, Edges]:
-    """Give columns with other edges; what is one object is changed once, and stays one."""
-    changed: dict[int, Edges] = {}
+def mapped(fields: Mapping[str, Edges], of: Callable[[Edges], T]) -> dict[str, T]:
+    """Find something of the edges of each column, once of those that are one object."""
+    found: dict[int, T] = {}
     for edges in fields.values():
-        if id(edges) not in changed:
-            changed[id(edges)] = change(edges)
-    return {name: changed[id(edges)] for name, edges in fields.items()}
+        if id(edges) not in found:
+            found[id(edges)] = of(edges)
+    return {name: found[id(edges)] for name, edges in fields.items()}
+
+
+def lists(edges: Edges) -> Iterable[Transformations]:
+    """Give the transformations of edges; lists that are one object only once."""
+    return {id(ts): ts for ts in edges.values()}.values()
 
 
 def joined(

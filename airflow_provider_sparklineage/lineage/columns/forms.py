@@ -8,6 +8,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     INDIRECT,
     INDIRECT_SUBTYPES,
     ColumnLineage,
+    mapped,
     union,
 )
 
@@ -27,7 +28,7 @@ def expand(lineage: ColumnLineage) -> ColumnLineage:
     """
     if not lineage.fields or not lineage.dataset:
         return lineage
-    fields = {name: union(edges, lineage.dataset) for name, edges in lineage.fields.items()}
+    fields = mapped(lineage.fields, lambda edges: union(edges, lineage.dataset))
     return ColumnLineage(fields)
 
 
@@ -42,7 +43,7 @@ def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPE
     everywhere = union(lineage.dataset, _common(lineage, subtypes))
     if not everywhere:
         return lineage
-    fields = {name: _without(edges, everywhere) for name, edges in lineage.fields.items()}
+    fields = mapped(lineage.fields, lambda edges: _without(edges, everywhere))
     return ColumnLineage(fields, everywhere)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.lineage.columns.edges import count
+from airflow_provider_sparklineage.lineage.columns.edges import count_all
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ColumnRoom:
         for same in known:
             if lineage is same or lineage == same:
                 return same
-        transformations = count(lineage.dataset) + sum(map(count, lineage.fields.values()))
+        transformations = count_all(lineage)
         self.require(transformations)
         self._left -= transformations
         self.budget.work(transformations)

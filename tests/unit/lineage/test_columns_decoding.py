@@ -7,6 +7,7 @@ The forms are hand-written after the listener's source and its integration tests
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -378,3 +379,26 @@ def test_files_stand_for_the_input_that_is_nearest_above_them():
 
     assert "/part-00000.snappy.parquet" in "".join(other)
     assert in_any_order(merged(other)) == in_any_order(merged(lines))
+
+
+# --- what is the same in many columns -------------------------------------------------------------
+
+
+def test_columns_with_the_same_sources_have_edges_that_are_one_object():
+    sources = {"inputFields": [source("a", transformation("DIRECT", "IDENTITY"))]}
+    decoded = decode(facet({"x": sources, "y": sources}, [source("f")]), same)
+    assert decoded.fields["x"] is decoded.fields["y"]
+
+
+def test_columns_with_the_same_sources_and_deprecated_kinds_of_their_own_differ():
+    sources = {"inputFields": [source("a")]}
+    fields = {"x": sources | {"transformationType": "IDENTITY"}, "y": sources}
+    decoded = decode(facet(fields, [source("f")]), same)
+    assert decoded.fields["x"] == {Column(A, "a"): (IDENTITY,)}
+    assert decoded.fields["y"] == {Column(A, "a"): (UNKNOWN,)}
+
+
+def test_sources_that_cannot_be_read_are_named_by_their_place_in_the_facet():
+    fields = {"x": {"inputFields": [source("a"), {"namespace": "file"}]}}
+    with pytest.raises(msgspec.ValidationError, match=re.escape("$.fields[...].inputFields[1]")):
+        decode(facet(fields), same)

@@ -226,3 +226,21 @@ def test_a_read_finds_the_writes_that_looking_at_all_of_them_finds(written, read
             provenance = made.provenance(asked)
             found = sources(provenance) if provenance else set()
             assert found == naively_left(writes, asked)
+
+
+# --- columns of several writes --------------------------------------------------------------------
+
+
+def test_what_one_write_was_made_of_stays_its_own_when_others_are_united_with_it():
+    direct, summed = (Transformation("DIRECT", kind) for kind in ("IDENTITY", "AGGREGATION"))
+    edges = {Column(SRC, "a"): (direct,)}
+    one = ColumnLineage({"a": edges, "b": edges})
+    more = ColumnLineage({"a": {Column(SRC, "z"): (summed,)}, "c": {Column(SRC, "a"): (summed,)}})
+    writes = reported(*(write(n, lineage=given) for n, given in enumerate((one, more, more), 1)))
+    assert writes.at_the_end().columns.fields == {
+        "a": {Column(SRC, "a"): (direct,), Column(SRC, "z"): (summed,)},
+        "b": {Column(SRC, "a"): (direct,)},
+        "c": {Column(SRC, "a"): (summed,)},
+    }
+    assert edges == {Column(SRC, "a"): (direct,)}
+    assert more.fields["a"] == {Column(SRC, "z"): (summed,)}

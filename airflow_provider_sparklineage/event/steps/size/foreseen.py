@@ -8,18 +8,23 @@ what an edge takes at least, so nothing goes that would fit. Up to :data:`CHEAP`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.steps.size.declaration import of_dropped
-from airflow_provider_sparklineage.lineage.columns import INDIRECT, ColumnLineage
+from airflow_provider_sparklineage.lineage.columns import (
+    INDIRECT,
+    ColumnLineage,
+    changed,
+    lists,
+    mapped,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from airflow_provider_sparklineage.lineage.columns import Edges, Transformation
+    from airflow_provider_sparklineage.lineage.columns import Edges, Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
@@ -42,11 +47,14 @@ def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
     if sum(size.texts for size in sizes.values()) > max(CHEAP, max_bytes):
         count = sum(size.descriptions for size in sizes.values())
         dropped.append(of_dropped(f"{count} descriptions of column lineage", option))
-        of = {name: _mapped(columns, _undescribed) for name, columns in of.items()}
+        of = {name: _without(columns, _undescribed) for name, columns in of.items()}
     if sum(size.edges for size in sizes.values()) > max(CHEAP, max_bytes):
         if count := sum(size.indirect for size in sizes.values()):
             dropped.append(of_dropped(f"{count} INDIRECT edges of column lineage", option))
-            of = {name: _mapped(columns, _direct) for name, columns in of.items()}
+            of = {
+                name: _without(ColumnLineage(columns.fields), _direct)
+                for name, columns in of.items()
+            }
         left = sum(size.direct for size in sizes.values())
         for name in sorted(sizes, key=lambda name: (-sizes[name].direct, name)):
             if left <= max_bytes:
@@ -65,7 +73,7 @@ def _with(dataset: LineageDataset, columns: dict[DatasetName, ColumnLineage]) ->
     return replace(dataset, columns=columns.get(dataset.name)) if dataset.columns else dataset
 
 
-class _Size(Struct):
+class _Size(NamedTuple):
     """What column lineage takes at least, in bytes of JSON.
 
     :param texts: its descriptions
@@ -73,52 +81,51 @@ class _Size(Struct):
     :param direct: those that are not INDIRECT only
     """
 
-    texts: int = 0
-    descriptions: int = 0
-    edges: int = 0
-    indirect: int = 0
-    direct: int = 0
+    texts: int
+    descriptions: int
+    edges: int
+    indirect: int
+    direct: int
 
     @classmethod
     def of(cls, lineage: ColumnLineage) -> _Size:
-        size = cls()
-        for edges, is_of_all in _all(lineage):
-            for column, transformations in edges.items():
-                for t in transformations:
-                    size.texts += len(t.description)
-                    size.descriptions += bool(t.description)
-                edge = _EDGE + len(column.field) + sum(map(len, column.dataset))
-                size.edges += edge
-                if is_of_all or all(t.type == INDIRECT for t in transformations):
-                    size.indirect += 1
-                else:
-                    size.direct += edge
-        return size
+        sizes = mapped(lineage.fields, _size).values()
+        return cls(*map(sum, zip(_size(lineage.dataset, is_of_all=True), *sizes, strict=True)))
 
 
-def _all(lineage: ColumnLineage) -> Iterator[tuple[Edges, bool]]:
-    for edges in lineage.fields.values():
-        yield edges, False
-    yield lineage.dataset, True
+def _size(edges: Edges, *, is_of_all: bool = False) -> _Size:
+    of_list = {id(ts): _size_of_list(ts) for ts in lists(edges)}
+    texts = descriptions = size = indirect = direct = 0
+    for column, transformations in edges.items():
+        length, described, is_indirect = of_list[id(transformations)]
+        texts += length
+        descriptions += described
+        edge = _EDGE + len(column.field) + len(column.dataset.namespace) + len(column.dataset.name)
+        size += edge
+        if is_of_all or is_indirect:
+            indirect += 1
+        else:
+            direct += edge
+    return _Size(texts, descriptions, size, indirect, direct)
 
 
-def _mapped(lineage: ColumnLineage, change: Callable[[Edges, bool], Edges]) -> ColumnLineage:
-    fields = {name: change(edges, False) for name, edges in lineage.fields.items()}
-    return ColumnLineage({n: e for n, e in fields.items() if e}, change(lineage.dataset, True))
+def _size_of_list(transformations: Transformations) -> tuple[int, int, bool]:
+    texts = [t.description for t in transformations if t.description]
+    return sum(map(len, texts)), len(texts), all(t.type == INDIRECT for t in transformations)
 
 
-def _undescribed(edges: Edges, _is_of_all: bool) -> Edges:
-    return {
-        column: tuple(dict.fromkeys(t._replace(description="") for t in transformations))
-        for column, transformations in edges.items()
-    }
+def _without(
+    lineage: ColumnLineage, change: Callable[[Transformations], Transformations]
+) -> ColumnLineage:
+    """Change the transformations of all edges; edges that have none then go."""
+    fields = mapped(lineage.fields, lambda edges: changed(edges, change))
+    left = {name: edges for name, edges in fields.items() if edges}
+    return ColumnLineage(left, changed(lineage.dataset, change))
 
 
-def _direct(edges: Edges, is_of_all: bool) -> Edges:
-    if is_of_all:
-        return {}
+def _undescribed(transformations: Transformations) -> Transformations:
+    return tuple(dict.fromkeys(t._replace(description="") for t in transformations))
 
-    def others(transformations: tuple[Transformation, ...]) -> tuple[Transformation, ...]:
-        return tuple(t for t in transformations if t.type != INDIRECT)
 
-    return {column: left for column, ts in edges.items() if (left := others(ts))}
+def _direct(transformations: Transformations) -> Transformations:
+    return tuple(t for t in transformations if t.type != INDIRECT)

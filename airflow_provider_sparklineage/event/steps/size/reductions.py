@@ -11,9 +11,10 @@ from airflow_provider_sparklineage.model.frozen import Frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Facet = dict[str, Any]
-    Source = dict[str, Any]
-    """An ``InputField`` of column lineage."""
+    Json = dict[str, Any]
+    Facet = Json
+    Left = tuple[list[Json] | None, int]
+    """What is left of the transformations of a source (None: nothing), and how much went."""
     Reduced = tuple[Facet | None, int]
     """What is left of a facet (None: nothing), and how much went."""
 
@@ -37,68 +38,82 @@ def everything(_facet: Facet) -> Reduced:
 
 
 def _without_descriptions(facet: Facet) -> Reduced:
-    count = sum(bool(f.get("transformationDescription")) for f in facet["fields"].values())
+    def left(given: list[Json]) -> Left:
+        bare = [_without(t, "description") for t in given]
+        return bare, sum(bool(t.get("description")) for t in given)
 
-    def bare(source: Source) -> Source:
-        nonlocal count
-        given = source.get("transformations", [])
-        count += sum(bool(t.get("description")) for t in given)
-        return source | {"transformations": [_without(t, "description") for t in given]}
-
-    dataset = [bare(source) for source in facet["dataset"]]
-    return _mapped(facet, bare, dataset, with_text=False), count
+    texts = sum(bool(f.get("transformationDescription")) for f in facet["fields"].values())
+    fields, of_columns = _fields(facet, left, without="transformationDescription")
+    dataset, of_dataset = _sources(facet["dataset"], left)
+    return facet | {"fields": fields, "dataset": dataset}, texts + of_columns + of_dataset
 
 
 def _without_indirect_transformations(facet: Facet) -> Reduced:
-    count = sum(len(source.get("transformations", ())) for source in facet["dataset"])
-
-    def bare(source: Source) -> Source:
-        nonlocal count
-        given = source.get("transformations", [])
+    def left(given: list[Json]) -> Left:
         indirect = [t for t in given if t["type"] == INDIRECT]
         if not indirect or indirect == [_INDIRECT]:
-            return source
-        count += len(indirect)
+            return given, 0
         others = [t for t in given if t["type"] != INDIRECT]
-        return source | {"transformations": [*others, _INDIRECT]}
+        return [*others, _INDIRECT], len(indirect)
 
     # What influences the full dataset is INDIRECT, and need not say so.
+    of_dataset = sum(len(source.get("transformations", ())) for source in facet["dataset"])
     dataset = [_without(source, "transformations") for source in facet["dataset"]]
-    return _mapped(facet, bare, dataset), count
+    fields, of_columns = _fields(facet, left)
+    return facet | {"fields": fields, "dataset": dataset}, of_columns + of_dataset
 
 
 _INDIRECT = {"type": INDIRECT}
 
 
 def _without_indirect(facet: Facet) -> Reduced:
-    count = len(facet["dataset"])
-
-    def direct(source: Source) -> Source | None:
-        nonlocal count
-        given = source.get("transformations", [])
+    def left(given: list[Json]) -> Left:
         others = [t for t in given if t["type"] != INDIRECT]
-        count += len(others) < len(given)
-        return source | {"transformations": others} if others or not given else None
+        return (others if others or not given else None), len(others) < len(given)
 
-    reduced = _mapped(facet, direct, [])
-    return (reduced if reduced["fields"] else None), count
+    fields, count = _fields(facet, left)
+    reduced = facet | {"fields": fields, "dataset": []}
+    return (reduced if fields else None), count + len(facet["dataset"])
 
 
-def _mapped(
-    facet: Facet,
-    of: Callable[[Source], Source | None],
-    dataset: list[Source],
-    *,
-    with_text: bool = True,
-) -> Facet:
-    """Make the facet with other sources, without those that are None and fields that have none."""
-    fields: dict[str, Any] = {}
+def _fields(
+    facet: Facet, left: Callable[[list[Json]], Left], without: str = ""
+) -> tuple[Json, int]:
+    """Leave out what is not left of columns' sources, and columns that have none; count it.
+
+    Columns with the same sources have one entry, at which one look is enough.
+
+    :param left: what is left of a source's transformations; None if the source goes
+    """
+    fields, count = {}, 0
+    seen: dict[int, tuple[Json | None, int]] = {}
     for name, field in facet["fields"].items():
-        sources = [made for source in field["inputFields"] if (made := of(source)) is not None]
-        if sources:
-            kept = field if with_text else _without(field, "transformationDescription")
-            fields[name] = kept | {"inputFields": sources}
-    return facet | {"fields": fields, "dataset": dataset}
+        if id(field) not in seen:
+            sources, gone = _sources(field["inputFields"], left)
+            kept = _without(field, without) | {"inputFields": sources} if sources else None
+            seen[id(field)] = kept, gone
+        kept, gone = seen[id(field)]
+        count += gone
+        if kept is not None:
+            fields[name] = kept
+    return fields, count
+
+
+def _sources(sources: list[Json], left: Callable[[list[Json]], Left]) -> tuple[list[Json], int]:
+    found, count = [], 0
+    seen: dict[int, Left] = {}  # most have the same list
+    for source in sources:
+        given = source.get("transformations", _NOTHING)
+        if id(given) not in seen:
+            seen[id(given)] = left(given)
+        kept, gone = seen[id(given)]
+        count += gone
+        if kept is not None:
+            found.append(source if kept is given else source | {"transformations": kept})
+    return found, count
+
+
+_NOTHING: list[Json] = []
 
 
 def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
