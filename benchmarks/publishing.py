@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.event.steps.size import fitted
+from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
@@ -40,15 +41,13 @@ def publishing(copies: int) -> Result:
         event = merged_event(bundle, task_lineage(bundle))
     task = TaskIdentity("shop", "revenue", "manual", 1)
 
-    def smaller(allowed: int) -> dict[str, Any]:
-        return fitted(event, allowed, "")
-
     with tempfile.TemporaryDirectory() as folder:
         archive = Archive(f"file://{folder}")
 
         def publish() -> None:
-            xcom.encode(event, DEFAULT_MAX_XCOM_BYTES, smaller)
-            archive.write(task, event)
+            written = Written(event)
+            xcom.encode(written, DEFAULT_MAX_XCOM_BYTES, ever_smaller(event, ""))
+            archive.write(task, written)
 
         took = cpu_s(publish) * 1000
     size = len(json.dumps(event)) / 1000

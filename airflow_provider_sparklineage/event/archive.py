@@ -14,7 +14,6 @@ The store can be slow or away. Whatever is asked of it ends within :attr:`Archiv
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_sparklineage.event.document import Written
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 T = TypeVar("T")
@@ -54,12 +54,12 @@ class Archive(Frozen, frozen=True):
     url: str
     timeout_s: float = 10.0
 
-    def write(self, task: TaskIdentity, event: dict[str, Any]) -> None:
+    def write(self, task: TaskIdentity, written: Written) -> None:
         """Keep the event of a try, in place of what was kept of it before.
 
         :raise ArchiveError: if the store did not take it in time
         """
-        content = json.dumps(event, ensure_ascii=False, sort_keys=True).encode(errors="replace")
+        content = written.text
 
         def write() -> None:
             path = self._folder(task) / f"{task.try_number}{_SUFFIX}"

@@ -10,7 +10,9 @@ it was given all that stays as it is, and it gives that one back where nothing c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event.producer import producer
@@ -28,6 +30,18 @@ COLUMNS_KEY = "columnLineage"
 LINEAGE_KEY = "lineage"
 
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+
+
+class Written:
+    """An event with its JSON, which is made once for all who keep it."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    @cached_property
+    def text(self) -> bytes:
+        """The event as Airflow writes it into its database."""
+        return json.dumps(self.event).encode()
 
 
 class Header(NamedTuple):

@@ -13,11 +13,14 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.validation import stored, validate
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from airflow_provider_sparklineage.event.document import Event
 
 KEY = "sparklineage"
 """Key of the XCom."""
@@ -34,18 +37,19 @@ _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 
 def encode(
-    event: dict[str, Any], max_bytes: int, smaller: Callable[[int], dict[str, Any]]
+    written: Written, max_bytes: int, smaller: Callable[[int], Event]
 ) -> dict[str, Any] | None:
     """Make the XCom of an event: at most ``max_bytes`` of JSON, as Airflow writes it.
 
-    :param smaller: gives the event without detail, in about so many bytes of JSON
+    :param smaller: gives the event without detail, in about so many bytes of JSON; called again, in
+        ever fewer
     :return: the value, or None if not even names fit
     """
     allowed = before = stalled = 0
     for _ in range(_ROUNDS):
-        text = json.dumps(event).encode()
+        text = written.text
         if len(text) <= max_bytes and not _UNSTORABLE.search(text):
-            return event
+            return written.event
         packed = {
             "encoding": _ENCODING,
             "event": base64.b64encode(zlib.compress(text)).decode(),
@@ -58,7 +62,7 @@ def encode(
             return None
         # What is left compresses about as well as all of it did, and then a little worse.
         allowed = min(allowed or len(text), int(len(text) * max_bytes / size * 0.9))
-        before, event = len(text), smaller(allowed)
+        before, written = len(text), Written(smaller(allowed))
         allowed = int(allowed * 0.7)
     return None
 

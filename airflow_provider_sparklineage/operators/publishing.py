@@ -13,7 +13,9 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
-from airflow_provider_sparklineage.event.steps.size import fitted
+from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event.steps.size import ever_smaller
+from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.model.credentials import logger
 
 if TYPE_CHECKING:
@@ -33,9 +35,11 @@ _XCOM_OPTION = "[sparklineage] xcom_max_bytes"
 
 def publish(capture: TryCapture, deadline: Deadline, event: Event, context: Context) -> None:
     """Push the XCom and write the archive; never raises, and what fails is one warning."""
+    written = Written(event)
     try:
-        _push(event, capture.settings, context)
-        _archive(event, capture, is_killed=deadline.is_killed)
+        with collector.paused():
+            _push(written, capture.settings, context)
+        _archive(written, capture, is_killed=deadline.is_killed)
     except (Exception, AirflowTaskTimeout) as error:
         # Spark has ended, and how it ended is the task's outcome.
         log.warning(
@@ -44,15 +48,11 @@ def publish(capture: TryCapture, deadline: Deadline, event: Event, context: Cont
         log.debug("Publishing lineage failed.", exc_info=True)
 
 
-def _push(event: Event, settings: Settings, context: Context) -> None:
+def _push(written: Written, settings: Settings, context: Context) -> None:
     max_bytes = settings.xcom_max_bytes
     if not max_bytes:
         return
-
-    def smaller(allowed: int) -> Event:
-        return fitted(event, allowed, _XCOM_OPTION)
-
-    value = xcom.encode(event, max_bytes, smaller)
+    value = xcom.encode(written, max_bytes, ever_smaller(written.event, _XCOM_OPTION))
     if value is None:
         log.warning(
             "The lineage of this try is not shown in Airflow: even without detail it is more than "
@@ -63,8 +63,8 @@ def _push(event: Event, settings: Settings, context: Context) -> None:
     context["ti"].xcom_push(key=xcom.KEY, value=value)
 
 
-def _archive(event: Event, capture: TryCapture, *, is_killed: bool) -> None:
+def _archive(written: Written, capture: TryCapture, *, is_killed: bool) -> None:
     url, task = capture.settings.archive_url, capture.bundle.manifest.task
     if url and task:
         timeout_s = _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S
-        Archive(url, timeout_s).write(task, event)
+        Archive(url, timeout_s).write(task, written)

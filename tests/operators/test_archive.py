@@ -8,6 +8,7 @@ import time
 import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
@@ -34,14 +35,14 @@ def archive(tmp_path):
 
 
 def test_a_try_is_kept_in_a_file_of_its_own(archive, tmp_path):
-    archive.write(TASK, event())
+    archive.write(TASK, Written(event()))
     assert json.loads((tmp_path / "archive" / FILE).read_text()) == event()
     assert archive.read(TASK) == event()
 
 
 def test_nothing_stays_next_to_it(archive, tmp_path):
-    archive.write(TASK, event("first"))
-    archive.write(TASK, event("second"))
+    archive.write(TASK, Written(event("first")))
+    archive.write(TASK, Written(event("second")))
     files = [f for f in (tmp_path / "archive").rglob("*") if f.is_file()]
     assert files == [tmp_path / "archive" / FILE]
     assert archive.read(TASK)["job"]["name"] == "second"
@@ -49,7 +50,7 @@ def test_nothing_stays_next_to_it(archive, tmp_path):
 
 def test_tries_are_listed_in_their_order(archive, tmp_path):
     for number in (10, 2, 1):
-        archive.write(of_try(number), event())
+        archive.write(of_try(number), Written(event()))
     folder = (tmp_path / "archive" / FILE).parent
     (folder / "3.json.0a1b.part").write_text("{")
     (folder / "notes.json").write_text("{}")
@@ -69,7 +70,7 @@ def test_another_store():
 
     attach(protocol="memory", fs=MemoryFileSystem())
     archive = Archive("memory://bucket/lineage")
-    archive.write(TASK, event())
+    archive.write(TASK, Written(event()))
     assert archive.tries(TASK) == [1]
     assert archive.read(TASK) == event()
 
@@ -77,13 +78,13 @@ def test_another_store():
 def test_archiving_is_no_lineage_of_the_task(archive):
     from airflow.sdk.lineage import get_hook_lineage_collector
 
-    archive.write(TASK, event())
+    archive.write(TASK, Written(event()))
     archive.read(TASK)
     assert str(archive.url) not in repr(get_hook_lineage_collector().collected_assets)
 
 
 def test_what_is_no_event_is_refused(archive, tmp_path):
-    archive.write(TASK, event())
+    archive.write(TASK, Written(event()))
     for text in ("", "{", "[1]", "\ufeff"):
         (tmp_path / "archive" / FILE).write_text(text)
         with pytest.raises(DocumentError, match=r"no lineage|damaged and cannot be read"):
@@ -93,7 +94,7 @@ def test_what_is_no_event_is_refused(archive, tmp_path):
 @pytest.mark.parametrize("url", ["nosuch://bucket/x", "file:///proc/nowhere", "file:///dev/null/x"])
 def test_an_unreachable_archive_is_one_error(url):
     with pytest.raises(ArchiveError, match=r"could not be written to .*archive_url"):
-        Archive(url).write(TASK, event())
+        Archive(url).write(TASK, Written(event()))
 
 
 def test_a_store_that_hangs_is_left_in_time(archive, monkeypatch):
@@ -102,5 +103,5 @@ def test_a_store_that_hangs_is_left_in_time(archive, monkeypatch):
     monkeypatch.setattr(LocalFileSystem, "makedirs", lambda *_, **__: time.sleep(30))
     started = time.monotonic()
     with pytest.raises(ArchiveError, match=r"no answer within 0\.1 s"):
-        archive.within(0.1).write(TASK, event())
+        archive.within(0.1).write(TASK, Written(event()))
     assert time.monotonic() - started < 5

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
 from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.plugins import task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app
@@ -128,7 +129,7 @@ def test_each_mapped_instance_has_its_own(ask, push):
 
 def test_an_earlier_try_is_that_of_the_archive(ask, push, archive):
     push(event("of 3"))
-    archive.write(TaskIdentity("shop", "revenue", "manual", 1), event("of 1"))
+    archive.write(TaskIdentity("shop", "revenue", "manual", 1), Written(event("of 1")))
     answer = ask(try_number=1)
     assert (answer["event"], answer["tries"]) == (event("of 1"), [1, 3])
     assert ask(try_number=2)["message"] == task_lineage.NOTHING

@@ -35,6 +35,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
+
 from airflow_provider_sparklineage.event.backends.marquez_names import (
     MAX_NAMESPACE,
     NOT_IN_NAMESPACES,
@@ -127,7 +129,7 @@ class _Repairing:
             if len(key) > _MAX_COLUMN:
                 self._note(f"The facet {key[:40]}… of {of} was left out", dataset)
                 continue
-            cleaned = self._clean.value(facet)
+            cleaned = facet if _is_holdable(facet) else self._clean.value(facet)
             # That names which it mentions cannot be held has been declared in it by then.
             if cleaned is not facet and key != CAPTURE_KEY:
                 self._note(f"Characters of the facet {key} of {of} were left out", dataset)
@@ -284,6 +286,18 @@ def _is_link(identifier: dict[str, Any]) -> bool:
 
 
 # --- texts and numbers in facets ------------------------------------------------------------------
+
+
+def _is_holdable(facet: Any) -> bool:
+    """Whether nothing in a facet needs a repair; False also where only a walk can find out.
+
+    To look at its JSON is far cheaper; what is no finite number is null there.
+    """
+    try:
+        text = msgspec.json.encode(facet)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return b"null" not in text and rb"\u0000" not in text
 
 
 class _Holdable(Walk):

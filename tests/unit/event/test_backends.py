@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from unittest import mock
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
+from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of, marquez_repairs
 from airflow_provider_sparklineage.event.backends.marquez_repairs import MAX_OUTPUT_BYTES
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.document import empty, replaced
@@ -339,6 +340,17 @@ def test_repairing_ends_with_what_needs_none(facets):
     assert MARQUEZ.repaired(once) is once
     text = json.dumps(once["outputs"][0]["facets"], allow_nan=False)
     assert "\\u0000" not in text
+
+
+HOLDABLE_OR_NOT = JSON | st.text("a\0\ud800é", max_size=3).map(lambda text: [text])
+
+
+@given(st.dictionaries(st.just("mine"), HOLDABLE_OR_NOT))
+def test_a_facet_is_walked_through_only_if_something_in_it_would_change(facets):
+    before = event(outputs=[dataset(facets=facets)])
+    with mock.patch.object(marquez_repairs, "_is_holdable", return_value=False):
+        expected = MARQUEZ.repaired(before)
+    assert MARQUEZ.repaired(before) == expected
 
 
 # --- pages ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.steps.size import fitted, reduced
+from airflow_provider_sparklineage.event.steps.size import ever_smaller, fitted, fitting, reduced
 from airflow_provider_sparklineage.event.steps.size.measured_event import (
     MeasuredEvent,
     is_surely_within,
@@ -322,6 +322,34 @@ few = settings(max_examples=10, deadline=None)
 def test_an_event_is_never_larger_than_the_limit(lineage, limit):
     document = event(lineage, limit)
     assert size(document) <= limit or document == event(lineage, 0)
+
+
+@few
+@given(lineages, st.lists(st.integers(0, 20_000), min_size=2, max_size=5))
+def test_an_event_that_is_fitted_into_ever_fewer_bytes_is_as_if_each_had_been_the_first(
+    lineage, limits
+):
+    full = full_event(lineage)
+    within = ever_smaller(full, "x")
+    for limit in sorted(limits, reverse=True):
+        assert within(limit) == fitted(full, limit, "x")
+
+
+def test_what_is_fitted_into_ever_fewer_bytes_is_measured_once(monkeypatch):
+    measured = []
+
+    class Counted(MeasuredEvent):
+        def __init__(self, event):
+            measured.append(event)
+            super().__init__(event)
+
+    monkeypatch.setattr(fitting, "MeasuredEvent", Counted)
+    full = full_event()
+    within = ever_smaller(full, "x")
+    sizes = [size(within(limit)) for limit in (UNLIMITED, size(full) - 1, 20_000, 0)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == len(sizes)
+    assert measured == [full]
 
 
 @few

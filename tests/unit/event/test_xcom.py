@@ -10,6 +10,7 @@ import zlib
 import pytest
 
 from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 
@@ -29,12 +30,12 @@ def size(value):
 
 
 def test_an_event_that_fits_is_the_value_itself(event):
-    assert xcom.encode(event, size(event), never) == event
+    assert xcom.encode(Written(event), size(event), never) == event
     assert xcom.decode(event) == event
 
 
 def test_a_larger_one_is_compressed(event):
-    value = xcom.encode(event, size(event) - 1, never)
+    value = xcom.encode(Written(event), size(event) - 1, never)
     assert size(value) < size(event)
     assert value != event
     assert xcom.decode(json.loads(json.dumps(value))) == event
@@ -47,33 +48,43 @@ def test_what_is_too_large_for_that_goes_without_detail(event):
         asked.append(max_bytes)
         return event | {"inputs": [], "outputs": event["outputs"][: max(0, max_bytes // 3000)]}
 
-    value = xcom.encode(event, 1500, smaller)
+    value = xcom.encode(Written(event), 1500, smaller)
     assert size(value) <= 1500
     assert asked == sorted(asked, reverse=True)
     assert xcom.decode(value)["job"] == event["job"]
 
 
 def test_nothing_is_better_than_too_much(event):
-    assert xcom.encode(event, 100, lambda _: event) is None
+    assert xcom.encode(Written(event), 100, lambda _: event) is None
 
 
 def test_an_event_that_gets_no_smaller_is_not_tried_again(event):
     asked = []
-    assert xcom.encode(event, 100, lambda size: asked.append(size) or event) is None
+    assert xcom.encode(Written(event), 100, lambda size: asked.append(size) or event) is None
     assert len(asked) == 2
+
+
+def test_the_json_of_an_event_is_made_once_for_all_who_keep_it(event, monkeypatch):
+    made = []
+    dumps = json.dumps
+    monkeypatch.setattr(json, "dumps", lambda value: made.append(value) or dumps(value))
+    written = Written(event)
+    assert xcom.encode(written, size(event), never) is event
+    assert json.loads(written.text) == event
+    assert made.count(event) == 1 + 1  # and one for its size, in this test
 
 
 def test_text_of_any_kind_survives(event):
     hostile = copy.deepcopy(event)
     hostile["job"]["name"] = "a\0b\u202e<script>'\"\ud800"
-    value = xcom.encode(hostile, size(hostile), never)
+    value = xcom.encode(Written(hostile), size(hostile), never)
     assert xcom.decode(value) == hostile
 
 
 @pytest.mark.parametrize(("name", "plain"), [("a\0b", False), ("\ud800", False), ("ж", True)])
 def test_what_a_database_cannot_hold_as_json_is_compressed(event, name, plain):
     named = event | {"job": {"namespace": "x", "name": name}}
-    value = xcom.encode(named, size(named), never)
+    value = xcom.encode(Written(named), size(named), never)
     assert (value == named) is plain
     assert xcom.decode(value) == named
 

@@ -27,14 +27,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import replaced
-from airflow_provider_sparklineage.event.steps.size.measured_event import (
-    MeasuredEvent,
-    is_surely_within,
-)
+from airflow_provider_sparklineage.event.steps.size.measured_event import is_surely_within
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.degradations import Degradation
 
@@ -47,29 +45,37 @@ def fitted(event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED
         ``[sparklineage] max_event_bytes``
     :param budget: when nothing is left, column lineage and facets go at once
     """
-    capture = event["run"]["facets"].get(CAPTURE_KEY)
-    return event if capture is None else reduced(event, max_bytes, option, budget)[0]
+    if is_surely_within(event, max_bytes):
+        return event
+    return ever_smaller(event, option, budget)(max_bytes)
+
+
+def ever_smaller(event: Event, option: str, budget: Budget = UNLIMITED) -> Callable[[int], Event]:
+    """Give what fits an event into so many bytes, and then into ever fewer.
+
+    Each time it goes on from where it stopped: in which order what goes depends on no bound.
+    """
+    if CAPTURE_KEY not in event["run"]["facets"]:
+        return lambda _: event
+    from airflow_provider_sparklineage.event.steps.size.fitting import (
+        Fitting,  # few events are too large
+    )
+
+    return Fitting(event, option, budget).within
 
 
 def reduced(
     event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED
 ) -> tuple[Event, tuple[Degradation, ...]]:
-    """Do so for an event with or without the facet that declares it.
+    """Drop the same of an event with or without the facet that declares it.
 
     :return: the event, which is the same object if it fits, and what was dropped
     """
     if is_surely_within(event, max_bytes):
         return event, ()
-    measured = MeasuredEvent(event)
-    if measured.bytes <= max_bytes:
-        return event, ()
     from airflow_provider_sparklineage.event.steps.size.fitting import (
         Fitting,  # few events are too large
     )
 
-    fitting = Fitting(measured, event["run"]["facets"].get(CAPTURE_KEY), max_bytes, option)
-    fitting.drop(budget)
-    kept = measured.event()
-    if fitting.capture is not None:
-        kept = replaced(kept, run_facets={**kept["run"]["facets"], CAPTURE_KEY: fitting.capture})
-    return kept, tuple(fitting.dropped)
+    fitting = Fitting(event, option, budget)
+    return fitting.within(max_bytes), tuple(fitting.dropped)
