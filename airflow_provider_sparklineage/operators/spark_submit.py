@@ -196,6 +196,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.model.outcome import Outcome
+        from airflow_provider_sparklineage.operators import importing
 
         own = {name: getattr(self, name) for name in _INJECTED if hasattr(self, name)}
         capture = current.begin(self, context, lambda capture: self._inject(capture, context))
@@ -214,7 +215,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return bool(failures)
 
         try:
-            result = super().execute(context)  # type: ignore[misc]
+            with importing.meanwhile():
+                result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
             # Spark still runs, and Airflow stops it only when this has returned.

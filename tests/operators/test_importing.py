@@ -1,0 +1,101 @@
+"""Imports while the job runs: they spare the time after it, and change nothing else."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import threading
+
+import pytest
+from airflow.sdk.exceptions import AirflowTaskTimeout
+
+from airflow_provider_sparklineage.operators import importing
+
+pytestmark = pytest.mark.airflow
+
+# In an interpreter of its own: here everything is imported by now.
+SCRIPT = """
+import pathlib, sys
+import pytest
+from airflow_provider_sparklineage.operators import importing, task_try
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests import spark_submit_double
+
+folder, delay_s = sys.argv[1:]
+importing.DELAY_S = float(delay_s)
+finish = task_try.Try.finish
+
+def noting(*args):
+    before = set(sys.modules)
+    finish(*args)
+    found = {m for m in set(sys.modules) - before if m.startswith("airflow_provider_sparklineage")}
+    print(sorted(found))
+
+task_try.Try.finish = noting
+fake = spark_submit_double.FakeSparkSubmit(pathlib.Path(folder))
+fake.install(pytest.MonkeyPatch())
+fake.does(events="staging_chain", sleep=1)
+operator = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
+spark_submit_double.execute(operator, spark_submit_double.task_context())
+assert operator.lineage_try.collected["outputs"]
+"""
+
+
+@pytest.mark.parametrize(("delay_s", "imports"), [(0, False), (100, True)], ids=["long", "short"])
+def test_a_job_that_runs_long_enough_leaves_nothing_to_import_after_it(tmp_path, delay_s, imports):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), str(delay_s)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert bool(ast.literal_eval(done.stdout.splitlines()[-1])) is imports
+
+
+@pytest.mark.parametrize("delay_s", [0, 100])
+def test_no_thread_is_left_when_the_job_has_ended(monkeypatch, delay_s):
+    monkeypatch.setattr(importing, "DELAY_S", delay_s)
+    before = threading.enumerate()
+    with importing.meanwhile():
+        assert len(threading.enumerate()) <= len(before) + 1
+    assert threading.enumerate() == before
+
+
+def test_an_import_that_fails_waits_for_who_needs_it(monkeypatch):
+    module = "airflow_provider_sparklineage.event.archive"
+    ran = threading.Event()
+    monkeypatch.setattr(importing, "DELAY_S", 0)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delattr("airflow_provider_sparklineage.event.archive")
+    imports = importing._import  # its failure would be one of the test, in its thread
+    monkeypatch.setattr(importing, "_import", lambda: (imports(), ran.set()))
+    with importing.meanwhile():
+        assert ran.wait(10)
+
+
+class _CannotStart(threading.Timer):
+    def start(self):
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+
+class _TimedOut(threading.Timer):
+    def join(self, timeout=None):
+        super().join(timeout)
+        raise AirflowTaskTimeout
+
+
+@pytest.mark.parametrize("timer", [_CannotStart, _TimedOut])
+@pytest.mark.parametrize("job", [None, ValueError("Spark failed")], ids=["done", "failed"])
+def test_the_outcome_of_the_job_stays_what_it_is(monkeypatch, timer, job):
+    monkeypatch.setattr(threading, "Timer", timer)
+    ended = None
+    try:
+        with importing.meanwhile():
+            if job is not None:
+                raise job
+    except ValueError as error:
+        ended = error
+    assert ended is job
