@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.model.subset import (
 from airflow_provider_sparklineage.model.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from airflow_provider_sparklineage.event.document import Facets
     from airflow_provider_sparklineage.expectations import Source
@@ -299,7 +299,7 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
     return entry | ({"format": dimension.format} if dimension.format else {})
 
 
-def _counted(partitions: Iterable[Partition]) -> dict[str, Any]:
+def _counted(partitions: Collection[Partition]) -> dict[str, Any]:
     found = extent(partitions)
     entry: dict[str, Any] = {"summary": found.summary, "count": found.count}
     return entry | ({"first": str(found.first), "last": str(found.last)} if found.count else {})

@@ -13,6 +13,7 @@ Policy, case by case:
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -185,23 +186,31 @@ def _choices(
 
 
 def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[Source]:
-    """Find dates among the arguments that are values of the partitions that were seen."""
-    if observed is None or not observed.partitions:
+    """Find dates among the arguments that are values of the partitions that were seen.
+
+    Dates that several columns have together come before those of one column.
+    """
+    inferred = [source for e in here if e.kind is Kind.INFERRED for source in e.sources]
+    if observed is None or not inferred:
         return []
+    dates = {time for source in inferred if (time := canonical_time(source.value))}
+    together = {
+        (day, "/".join(partition.as_dict()))
+        for partition in observed.partitions
+        if (day := date_of_columns(partition.values)) in dates
+    }
     forms = {d.label: d.format for d in observed.dimensions}
-    labels: dict[str, str] = {}
-    for partition in observed.partitions:
-        if day := date_of_columns(partition.values):  # of year=/month=/day= columns
-            labels.setdefault(day, "/".join(partition.as_dict()))
-        for label, value in partition.values:
-            if time := canonical_time(value, forms.get(label, "")):
-                labels.setdefault(time, label)
+    alone = {
+        (time, label)
+        for label, value in set(chain.from_iterable(p.values for p in observed.partitions))
+        if (time := canonical_time(value, forms.get(label, ""))) in dates
+    }
+    labels: dict[str | None, str] = {}
+    for time, label in (*sorted(together), *sorted(alone)):
+        labels.setdefault(time, label)
     explaining = []
-    for expectation in here:
-        if expectation.kind is not Kind.INFERRED:
-            continue
-        for source in expectation.sources:
-            found = labels.get(canonical_time(source.value) or "")
-            if found is not None and source.dimension in ("", found):
-                explaining.append(replace(source, dimension=found))
+    for source in inferred:
+        found = labels.get(canonical_time(source.value))
+        if found is not None and source.dimension in ("", found):
+            explaining.append(replace(source, dimension=found))
     return explaining

@@ -71,16 +71,17 @@ def date_range(partitions: frozenset[Partition], format: str) -> Condition | Non
     :return: None of fewer than two partitions, if there are gaps, values of another format,
         several labels that vary, or the format is another; nor of nulls, which no compare selects
     """
-    varying = _varying_label(partitions)
+    columns = _values_by_label(partitions)
+    varying = [label for label, values in columns.items() if len(values) > 1]
     step_of = step_counter(format)
-    if varying is None or step_of is None:
+    if len(varying) != 1 or step_of is None:
         return None
-    label, fixed = varying
+    (label,) = varying
+    fixed = {field: value for field, (value, *_) in columns.items() if field != label}
     if NULL in fixed.values():
         return None
     by_step: dict[int, str] = {}
-    for partition in partitions:
-        value = partition.as_dict()[label]
+    for value in columns[label]:
         step = step_of(value)
         if step is None:
             return None
@@ -106,22 +107,12 @@ def to_text(condition: Condition) -> str:
     return truncated(_text(condition), _LONGEST)
 
 
-def _varying_label(partitions: frozenset[Partition]) -> tuple[str, dict[str, str]] | None:
-    """Give the one label whose values differ, and the values of the others."""
-    if len(partitions) < 2:
-        return None
-    fixed = next(iter(partitions)).as_dict()
-    labels = fixed.keys()
-    varying: set[str] = set()
-    for partition in partitions:
-        values = partition.as_dict()
-        if values.keys() != labels:
-            return None
-        varying.update(label for label, value in values.items() if value != fixed[label])
-    if len(varying) != 1:
-        return None
-    (label,) = varying
-    return label, {field: value for field, value in fixed.items() if field != label}
+def _values_by_label(partitions: frozenset[Partition]) -> dict[str, set[str]]:
+    """Give all values of each label; nothing if some partition has other labels."""
+    each = [partition.as_dict() for partition in partitions]
+    if not each or any(values.keys() != each[0].keys() for values in each):
+        return {}
+    return {label: {values[label] for values in each} for label in each[0]}
 
 
 def _text(condition: Condition) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.timestamps.patterns import (
@@ -82,14 +83,16 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
     """
     families: dict[str, dict[str, str]] = {}
     for label, value in values:
-        found = _COLUMN.fullmatch(label)
-        if found is None:
+        column = _column(label)
+        if column is None:
             continue
-        family = families.setdefault((found["prefix"] or "").lower(), {})
-        letter = found.lastgroup or ""
+        prefix, letter = column
+        family = families.setdefault(prefix, {})
         if letter in family:
             return None
         family[letter] = value
+    if not families:
+        return None
     full = [family for family in families.values() if {"Y", "m"} <= family.keys()]
     if len(full) != 1 or not all(map(_NUMBER.fullmatch, full[0].values())):
         return None
@@ -102,3 +105,10 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
     except ValueError:
         return None
     return written(at, pattern)
+
+
+@lru_cache(maxsize=256)  # a few columns, and hundreds of thousands of values
+def _column(label: str) -> tuple[str, str] | None:
+    """Give the prefix of a column that is a part of a date, and the letter of the part."""
+    found = _COLUMN.fullmatch(label)
+    return ((found["prefix"] or "").lower(), found.lastgroup or "") if found else None

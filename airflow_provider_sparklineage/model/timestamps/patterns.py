@@ -7,7 +7,7 @@ time, and are written again as they were, only with all their zeros.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date, datetime, time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 UNITS = "YmdHMS"
 """Directives from the largest unit to the smallest."""
+_OF_UNITS = frozenset(UNITS)
 
 _WIDTHS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2, "G": 4, "V": 2, "u": 1}
 _ISO = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
@@ -148,24 +149,27 @@ def from_digits(found: Mapping[str, str]) -> datetime:
     :return: without a zone, as the name of a folder has none
     :raise ValueError: if there is no such time
     """
-    msg = f"There is no time with {', '.join(f'%{k} {v}' for k, v in found.items())}."
     parts = {**_FIRST, **_MIDNIGHT, **found}
-    clock = "T{H}:{M}:{S}".format_map(parts)
+    year, month, day, hour, minute, second = [int(parts[unit]) for unit in UNITS]
     try:
         if "G" in found or "V" in found:
-            at = datetime.fromisoformat("{G}-W{V}-{u}".format_map(parts) + clock)
+            first = date.fromisocalendar(int(parts["G"]), int(parts["V"]), int(parts["u"]))
         elif "j" in found:
-            day = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j")  # noqa: DTZ007
-            at = datetime.fromisoformat(day.date().isoformat() + clock)
+            first = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j").date()  # noqa: DTZ007
         else:
-            at = datetime.fromisoformat("{Y}-{m}-{d}".format_map(parts) + clock)
+            first = date(year, month, day)
+        at = datetime.combine(first, time(hour, minute, second))
     except ValueError as e:
-        raise ValueError(msg) from e
+        raise _no_time(found) from e
     # A day of the year and one of the month may differ.
-    is_sure = found.keys() <= set(UNITS)
+    is_sure = found.keys() <= _OF_UNITS
     if not is_sure and any(written(at, f"%{letter}") != text for letter, text in found.items()):
-        raise ValueError(msg)
+        raise _no_time(found)
     return at
+
+
+def _no_time(found: Mapping[str, str]) -> ValueError:
+    return ValueError(f"There is no time with {', '.join(f'%{k} {v}' for k, v in found.items())}.")
 
 
 def written(at: datetime, pattern: str) -> str:

@@ -158,6 +158,17 @@ def test_a_date_explains_the_partition_that_was_seen_and_expects_nothing(seen, e
     assert [(s.dimension, s.value) for s in expectation.sources] == [(explained, "2024-05-06")]
 
 
+def test_a_date_of_several_columns_is_explained_by_all_then_by_the_first_by_name():
+    """Whatever the order in which Python keeps the partitions of a set."""
+    labels = ("year", "month", "day")
+    together = Partition.of(zip(labels, ("2024", "05", "06"), strict=True))
+    some = {day("2024-05-06", label) for label in "bcdefgha"}
+    for partitions, explained in ((some, "a"), (some | {together}, "year/month/day")):
+        dimensions = tuple(Dimension.of(label) for p in partitions for label, _ in p.values)
+        found = ask(inferred("2024-05-06"), seen=Subset(dimensions, frozenset(partitions)))
+        assert [source.dimension for source in found.sources] == [explained]
+
+
 def test_a_date_that_a_path_explains_is_not_reported_twice():
     source = Source(Kind.PATH, "application_args[0]", "t/dt={{ ds }}", "20240506", "dt")
     expectation = ask(
