@@ -29,6 +29,7 @@ RUNS = 15
 IMPORTS = 5
 GOAL = 1.05
 DECLARED = {"reads": ["s3a://lake/orders/dt={{ ds }}"], "writes": ["s3a://lake/daily/dt={{ ds }}"]}
+_LINKS = "each task names its two links to the backend's pages, without which Airflow shows none"
 WHO = {
     "stock": (SparkSubmitOperator, {}),
     "ours": (SparkLineageSubmitOperator, {}),
@@ -65,7 +66,7 @@ def measured() -> Iterator[Result]:
     for document in documents:
         _check(document)
     sizes = [len(json.dumps(document)) for document in documents]
-    yield from _compared("size of", sizes, f"{_list(sizes)} bytes")
+    yield from _compared("size of", sizes, f"{_list(sizes)} bytes", _LINKS)
     yield _importing()
 
 
@@ -89,11 +90,13 @@ def _timed(
     yield from _compared(what, seconds, f"{figures}{more and '; '}{more}")
 
 
-def _compared(what: str, of_each: Sequence[float], figures: str) -> Iterator[Result]:
+def _compared(
+    what: str, of_each: Sequence[float], figures: str, missed: str = ""
+) -> Iterator[Result]:
     """Compare with the stock operator's, which is the first."""
     stock, ours, declared = of_each
     name = f"{what} a DAG of {TASKS} tasks / the stock operator's"
-    yield Result(name, ours / stock, GOAL, figures)
+    yield Result(name, ours / stock, GOAL, figures, missed=missed)
     yield Result(f"{name}, with reads and writes", declared / stock, None, "as above")
 
 

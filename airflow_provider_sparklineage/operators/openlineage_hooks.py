@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class OpenLineageHooks:
     """The hooks of an operator whose lineage is collected while it executes."""
 
-    _try: Try | None
+    _try: Try | None = None
 
     @property
     def lineage_try(self) -> Try:

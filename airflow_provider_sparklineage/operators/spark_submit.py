@@ -74,8 +74,20 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         ``[sparklineage] relay_spark_events`` if None.
     """
 
-    reads: Sequence[Any] | None
-    writes: Sequence[Any] | None
+    lineage: bool = True
+    reads: Sequence[Any] | None = None  # an empty list would be in each serialised DAG
+    writes: Sequence[Any] | None = None
+    strict: bool | None = None
+    observe: bool | None = None
+    partition_key_dimensions: str | Sequence[str] | None = None
+    on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn"
+    check_partitions_of: str | Sequence[str] | None = None
+    on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None
+    record_asset_partitions: bool | str = False
+    column_lineage: str | None = None
+    listener_extensions: Sequence[str] | None = None
+    lineage_conn_id: str = DEFAULT_CONN_ID
+    relay_spark_events: bool | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -93,7 +105,7 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         self,
         *,
         lineage: bool = True,
-        reads: Sequence[Any] | None = None,  # not an empty list, which a serialised DAG would have
+        reads: Sequence[Any] | None = None,
         writes: Sequence[Any] | None = None,
         strict: bool | None = None,
         observe: bool | None = None,
@@ -115,24 +127,25 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             on_partition_mismatch_callback,
             record_asset_partitions,
         )
-        # At once, because Airflow follows up each assignment, of which nothing here has need.
-        vars(self).update(
-            lineage=lineage,
-            reads=reads,
-            writes=writes,
-            strict=strict,
-            observe=observe,
-            partition_key_dimensions=partition_key_dimensions,
-            on_partition_mismatch=on_partition_mismatch,
-            check_partitions_of=check_partitions_of,
-            on_partition_mismatch_callback=on_partition_mismatch_callback,
-            record_asset_partitions=record_asset_partitions,
-            column_lineage=column_lineage,
-            listener_extensions=listener_extensions,
-            lineage_conn_id=lineage_conn_id,
-            relay_spark_events=relay_spark_events,
-            _try=None,
-        )
+        values = {
+            "lineage": lineage,
+            "reads": reads,
+            "writes": writes,
+            "strict": strict,
+            "observe": observe,
+            "partition_key_dimensions": partition_key_dimensions,
+            "on_partition_mismatch": on_partition_mismatch,
+            "check_partitions_of": check_partitions_of,
+            "on_partition_mismatch_callback": on_partition_mismatch_callback,
+            "record_asset_partitions": record_asset_partitions,
+            "column_lineage": column_lineage,
+            "listener_extensions": listener_extensions,
+            "lineage_conn_id": lineage_conn_id,
+            "relay_spark_events": relay_spark_events,
+        }
+        for name, value in values.items():
+            if getattr(type(self), name) is not value:  # or it is a subclass's property
+                setattr(self, name, value)
         if reads or writes:  # which is unusual, and only then is anything imported
             self._depend_on_declared()
 

@@ -84,6 +84,29 @@ def test_airflow_finds_the_converter_of_each_attribute_at_once():
     assert searched(SparkLineageSubmitOperator) == set()
 
 
+def test_a_task_has_attributes_of_what_it_is_given_only():
+    stock = set(vars(operator(SparkSubmitOperator)))
+    assert set(vars(operator())) == stock
+    assert set(vars(operator(strict=False, writes=["/lake/a"]))) - stock == {"strict", "writes"}
+
+
+def test_a_subclass_may_have_properties_and_defaults_of_its_own():
+    class Shop(SparkLineageSubmitOperator):
+        strict = True
+
+        @property
+        def reads(self):
+            return ["/lake/rates", *self.declared]
+
+        @reads.setter
+        def reads(self, value):
+            self.declared = value or ()
+
+    assert operator(Shop).reads == ["/lake/rates"]
+    assert operator(Shop, reads=["/lake/orders"]).reads == ["/lake/rates", "/lake/orders"]
+    assert operator(Shop).strict is None  # the argument's default counts
+
+
 def converters(of):
     names = [f"_convert_{name}" for name in vars(operator(of))]
     return {name: getattr(of, name, None) for name in names}
