@@ -8,7 +8,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark.submit import transport
 from airflow_provider_sparklineage.spark.submit.submission import Submission
-from airflow_provider_sparklineage.templates import TracedText, trace_all
+from airflow_provider_sparklineage.templates import TracedText, Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,11 +41,12 @@ def traces(
     :param context: that which Airflow rendered with
     """
     traced: list[TracedText] = []
+    tracer = Tracer(environment, context)  # one, for what the fields have in common
     for name, template in templates.items():
         try:
             content = _read(template, tuple(operator.template_ext), environment)
             rendered = getattr(operator, name, None)
-            traced += trace_all(name, content, rendered, environment, context)
+            traced += tracer.trace_all(name, content, rendered)
         except Exception:
             log.debug("The templates in %s could not be traced", name, exc_info=True)
     return tuple(traced)

@@ -20,23 +20,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from jinja2 import meta
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
-from airflow_provider_sparklineage.templates.markers import render
+from airflow_provider_sparklineage.templates.again import Again, Renderer
+from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jinja2 import Environment, nodes
+    from jinja2 import Environment
 
-    from airflow_provider_sparklineage.templates.alignment import EvaluatedSpan, Rendering
+    from airflow_provider_sparklineage.templates.alignment import EvaluatedSpan
 
-__all__ = ["DATE_VARIABLES", "Span", "TracedText", "trace", "trace_all"]
+__all__ = ["DATE_VARIABLES", "Span", "TracedText", "Tracer", "trace", "trace_all"]
 
 log = logger(__name__)
 
@@ -90,23 +88,8 @@ def trace(
     environment: Environment,
     context: Mapping[str, Any],
 ) -> TracedText:
-    """Trace one rendered template; never raises.
-
-    :param rendered: the real result; one of native rendering that is no text is taken as ``str()``
-    :param environment: that which rendered it: its filters, delimiters and undefined count
-    :param context: that which it was rendered with; is not changed
-    """
-    try:
-        value = str(rendered)
-    except Exception:  # an object of the user's own, which native rendering passes on
-        return TracedText(field, template, "")
-    if value == template:  # was no template, or was not rendered: values of an expanded XCom
-        return TracedText(field, template, value)
-    traced = _render_again(template, environment, context)
-    spans = traced.spans(value)
-    if not spans and isinstance(rendered, str):
-        [(_, _, spans)] = traced.leaves(field, rendered)
-    return TracedText(field, template, value, spans, traced.dates)
+    """Trace one rendered template; never raises. See :class:`Tracer`."""
+    return Tracer(environment, context).trace(field, template, rendered)
 
 
 def trace_all(
@@ -116,50 +99,123 @@ def trace_all(
     environment: Environment,
     context: Mapping[str, Any],
 ) -> list[TracedText]:
-    """Trace all texts in nested lists, tuples, sets, dicts and dataclasses; never raises.
+    """Trace all texts in a value; never raises. See :class:`Tracer`."""
+    return Tracer(environment, context).trace_all(field, template, rendered)
 
-    Both sides are walked together. A text whose template is not known, because it was an XComArg or
-    the shapes differ, is its own template. Other leaves (numbers, None, assets) give nothing. Keys
-    of dicts are never rendered, so they name the field; elements of sets are sorted.
+
+class Tracer:
+    """Traces the templates of one task.
+
+    :param environment: that which rendered them: its filters, delimiters and undefined count
+    :param context: that which they were rendered with; is not changed
     """
-    try:
-        return list(_Walk(environment, context).pairs(field, template, rendered))
-    except Exception:  # a value of the user's own with an odd __eq__ or __getattr__, a cycle
-        log.debug("The templates in %s could not be traced", field, exc_info=True)
-        return []
 
+    def __init__(self, environment: Environment, context: Mapping[str, Any]) -> None:
+        self._renderer = Renderer(environment, context)
 
-class _Traced(NamedTuple):
-    """A template of which it is known what it uses and, if all went well, what it renders to."""
+    def trace(self, field: str, template: str, rendered: object) -> TracedText:
+        """Trace one rendered template; never raises.
 
-    dates: tuple[str, ...] = ()
-    rendering: Rendering | None = None
-
-    def spans(self, value: str) -> tuple[Span, ...]:
-        """Give the spans of the whole text; none if it is not what the template renders to."""
-        evaluated = self.rendering.align(value) if self.rendering else None
-        return tuple(_span(m, m.start, m.end) for m in evaluated or ())
-
-    def leaves(self, field: str, rendered: object) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
-        """Yield the texts in what native rendering made of the template's text: a Python literal.
-
-        They are in the literal in this order, in quotes; one with escapes in it is not found.
+        :param rendered: the real result; one of native rendering that is no text is taken as
+            ``str()``
         """
-        text = ""
-        evaluated: tuple[EvaluatedSpan, ...] = ()
-        if self.rendering and not self.rendering.unevaluated:
-            [segment] = self.rendering.segments
-            if _evaluates(segment.text, rendered):
-                text, evaluated = segment
-        end = 0
-        for name, leaf in _texts(field, rendered):
-            found = [text.find(f"{quote}{leaf}{quote}", end) + 1 for quote in "'\""]
-            start = min((position for position in found if position), default=None)
-            if start is not None:
-                end = start + len(leaf)
-            if name is not None:
-                within = _within(evaluated, start, end) if start is not None else ()
-                yield name, leaf, within
+        try:
+            value = str(rendered)
+        except Exception:  # an object of the user's own, which native rendering passes on
+            return TracedText(field, template, "")
+        if value == template:  # was no template, or was not rendered: values of an expanded XCom
+            return TracedText(field, template, value)
+        again = self._renderer.again(template)
+        spans = _spans(again, value)
+        if not spans and isinstance(rendered, str):
+            [(_, _, spans)] = _leaves(again, field, rendered)
+        return TracedText(field, template, value, spans, again.dates)
+
+    def trace_all(self, field: str, template: object, rendered: object) -> list[TracedText]:
+        """Trace all texts in nested lists, tuples, sets, dicts and dataclasses; never raises.
+
+        Both sides are walked together. A text whose template is not known, because it was an
+        XComArg or the shapes differ, is its own template. Other leaves (numbers, None, assets) give
+        nothing. Keys of dicts are never rendered, so they name the field; elements of sets are
+        sorted.
+        """
+        try:
+            return list(self._pairs(field, template, rendered))
+        except Exception:  # a value of the user's own with an odd __eq__ or __getattr__, a cycle
+            log.debug("The templates in %s could not be traced", field, exc_info=True)
+            return []
+
+    def _pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
+        """Yield what is traced of a template, or of all templates in it."""
+        if isinstance(template, str):
+            yield from self._of_text(field, template, rendered)
+        elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
+            yield from self._of_set(field, template, rendered)
+        else:
+            ours, theirs = list(_items(field, template)), list(_items(field, rendered))
+            if not _alike(template, rendered) or [n for n, _ in ours] != [n for n, _ in theirs]:
+                yield from _untraced(field, rendered)
+                return
+            for (name, value), (_, of_run) in zip(ours, theirs, strict=True):
+                yield from self._pairs(name, value, of_run)
+
+    def _of_text(self, field: str, template: str, rendered: object) -> Iterator[TracedText]:
+        if not isinstance(rendered, _CONTAINERS):
+            yield self.trace(field, template, rendered)
+            return
+        again = self._renderer.again(template)
+        for name, leaf, spans in _leaves(again, field, rendered):
+            yield TracedText(name, template, leaf, spans, again.dates)
+
+    def _of_set(
+        self, field: str, template: Set[object], rendered: Set[object]
+    ) -> Iterator[TracedText]:
+        """Pair elements by what the templates render to, as sets have no order to go by."""
+        templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
+        again = {t: self._renderer.again(t) for t in templates}
+        for name, value in _items(field, rendered):
+            if not isinstance(value, str) or value in template:
+                yield from _untraced(name, value)
+                continue
+            fit = [
+                t for t, a in again.items() if a.rendering and a.rendering.align(value) is not None
+            ]
+            if len(fit) == 1:
+                [own] = fit
+                yield TracedText(name, own, value, _spans(again[own], value), again[own].dates)
+            else:
+                dates = {date for one in again.values() for date in one.dates}
+                yield TracedText(name, value, value, (), tuple(sorted(dates)))
+
+
+def _spans(again: Again, value: str) -> tuple[Span, ...]:
+    """Give the spans of the whole text; none if it is not what the template renders to."""
+    evaluated = again.rendering.align(value) if again.rendering else None
+    return tuple(_span(m, m.start, m.end) for m in evaluated or ())
+
+
+def _leaves(
+    again: Again, field: str, rendered: object
+) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    """Yield the texts in what native rendering made of the template's text: a Python literal.
+
+    They are in the literal in this order, in quotes; one with escapes in it is not found.
+    """
+    text = ""
+    evaluated: tuple[EvaluatedSpan, ...] = ()
+    if again.rendering and not again.rendering.unevaluated:
+        [segment] = again.rendering.segments
+        if _evaluates(segment.text, rendered):
+            text, evaluated = segment
+    end = 0
+    for name, leaf in _texts(field, rendered):
+        found = [text.find(f"{quote}{leaf}{quote}", end) + 1 for quote in "'\""]
+        start = min((position for position in found if position), default=None)
+        if start is not None:
+            end = start + len(leaf)
+        if name is not None:
+            within = _within(evaluated, start, end) if start is not None else ()
+            yield name, leaf, within
 
 
 def _span(evaluated: EvaluatedSpan, start: int, end: int) -> Span:
@@ -179,84 +235,6 @@ def _evaluates(text: str, rendered: object) -> bool:
         return bool(ast.literal_eval(text) == rendered)
     except Exception:  # no literal, one that nests too deep, or an odd __eq__
         return False
-
-
-def _render_again(template: str, environment: Environment, context: Mapping[str, Any]) -> _Traced:
-    dates: tuple[str, ...] = ()
-    try:
-        tree = environment.parse(template)
-        flow = TemplateFlow(tree, environment, context)
-        dates = flow.of(tree).dates
-        if not flow.closed:
-            others = _of_others(tree, environment, context, set())
-            dates = tuple(sorted({*dates, *others}))
-        return _Traced(dates, render(tree, template, flow, context))
-    except Exception as error:  # whatever a user's template, filter or value raises
-        log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
-        return _Traced(dates)
-
-
-def _of_others(
-    tree: nodes.Template, environment: Environment, context: Mapping[str, Any], seen: set[str]
-) -> Iterator[str]:
-    """Yield the date variables of the templates that one includes, imports or extends."""
-    for name in meta.find_referenced_templates(tree):
-        if name is None or name in seen or environment.loader is None:
-            continue
-        seen.add(name)
-        other = environment.parse(environment.loader.get_source(environment, name)[0])
-        yield from TemplateFlow(other, environment, context).of(other).dates
-        yield from _of_others(other, environment, context, seen)
-
-
-class _Walk:
-    """Template and rendered value, walked together."""
-
-    def __init__(self, environment: Environment, context: Mapping[str, Any]) -> None:
-        self._environment = environment
-        self._context = context
-
-    def pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
-        """Yield what is traced of a template, or of all templates in it."""
-        if isinstance(template, str):
-            yield from self._of_text(field, template, rendered)
-        elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
-            yield from self._of_set(field, template, rendered)
-        else:
-            ours, theirs = list(_items(field, template)), list(_items(field, rendered))
-            if not _alike(template, rendered) or [n for n, _ in ours] != [n for n, _ in theirs]:
-                yield from _untraced(field, rendered)
-                return
-            for (name, value), (_, of_run) in zip(ours, theirs, strict=True):
-                yield from self.pairs(name, value, of_run)
-
-    def _of_text(self, field: str, template: str, rendered: object) -> Iterator[TracedText]:
-        if not isinstance(rendered, _CONTAINERS):
-            yield trace(field, template, rendered, self._environment, self._context)
-            return
-        traced = _render_again(template, self._environment, self._context)
-        for name, leaf, spans in traced.leaves(field, rendered):
-            yield TracedText(name, template, leaf, spans, traced.dates)
-
-    def _of_set(
-        self, field: str, template: Set[object], rendered: Set[object]
-    ) -> Iterator[TracedText]:
-        """Pair elements by what the templates render to, as sets have no order to go by."""
-        templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
-        again = {t: _render_again(t, self._environment, self._context) for t in templates}
-        for name, value in _items(field, rendered):
-            if not isinstance(value, str) or value in template:
-                yield from _untraced(name, value)
-                continue
-            fit = [
-                t for t, a in again.items() if a.rendering and a.rendering.align(value) is not None
-            ]
-            if len(fit) == 1:
-                [own] = fit
-                yield TracedText(name, own, value, again[own].spans(value), again[own].dates)
-            else:
-                dates = {date for traced in again.values() for date in traced.dates}
-                yield TracedText(name, value, value, (), tuple(sorted(dates)))
 
 
 def _untraced(field: str, rendered: object) -> Iterator[TracedText]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.templates.flow import TemplateFlow
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
-_MARKER = re.compile("([\U000f0000-\U0010ffff])")
+MARKER = re.compile("([\U000f0000-\U0010ffff])")
 # The text in these is input of something else before it is output: an unevaluated expression would
 # give that something less text than it had.
 _INDIRECT: tuple[type[nodes.Node], ...] = (
@@ -129,8 +129,8 @@ class _Marker:
         evaluated: list[EvaluatedSpan] = []
         opened: list[tuple[int, int]] = []  # number, and how many spans there were before it
         text, start = "", 0
-        for token in _MARKER.split(marked):
-            if not _MARKER.match(token):
+        for token in MARKER.split(marked):
+            if not MARKER.match(token):
                 text += token
                 continue
             closes, number = divmod(ord(token) - _OPEN, _CLOSE - _OPEN)
