@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
-from airflow_provider_sparklineage.templates import trace_all
+from airflow_provider_sparklineage.templates import Tracer
 from benchmarks.measuring import in_turns
 from benchmarks.results import Result
 
@@ -53,8 +53,10 @@ def measured() -> Iterator[Result]:
     arguments, conf = render()
 
     def trace() -> None:
-        trace_all("application_args", ARGUMENTS, arguments, environment, context)
-        trace_all("conf", CONF, conf, environment, context)
+        tracer = Tracer(environment, context)
+        traced = tracer.trace_all("application_args", ARGUMENTS, arguments)
+        traced += tracer.trace_all("conf", CONF, conf)
+        assert all(text.spans for text in traced), "what has no spans was not traced"
 
     render_s, trace_s = in_turns(render, trace, runs=200)
     figures = (

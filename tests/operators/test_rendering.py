@@ -366,7 +366,7 @@ def test_switched_off_nothing_is_traced(monkeypatch, how):
 
 
 def test_a_defect_in_tracing_costs_the_spans_and_not_the_task(monkeypatch):
-    monkeypatch.setattr(rendering, "trace_all", lambda *_: 1 / 0)
+    monkeypatch.setattr(rendering.Tracer, "trace_all", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"]))
     assert (task.application_args, task.lineage_try.traces) == ([DAY], ())
 

@@ -134,7 +134,7 @@ def _(bench):
 
 @fault("Tracing of templates has a defect")
 def _(bench):
-    bench.breaks(".operators.rendering.trace_all")
+    bench.breaks(".operators.rendering.Tracer.trace_all")
 
 
 @fault("Understanding declarations has a defect", UNUSABLE)
