@@ -1,35 +1,121 @@
-"""How composing columns grows with a chain of stagings, and what reading wide facets costs."""
+"""What wide tables cost, how composing grows with a chain of stagings, and reading wide facets."""
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.application.accesses import FULL, Access, Scope
-from airflow_provider_sparklineage.lineage.columns import compose, decode
+from airflow_provider_sparklineage.lineage.columns import Provenance, compose, decode
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from benchmarks.measuring import in_turns
-from benchmarks.results import Result
+from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
+from benchmarks import wide_tables
+from benchmarks.measuring import Growth, in_turns, peak_mb
+from benchmarks.merging import decode as decoded
+from benchmarks.results import Curve, Result
+from benchmarks.wide_tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
 STAGINGS = 200
 COLUMNS = 200
 DAYS = 4000
-RUNS = 6
+RUNS = 4
+SIZES = (25, 50, 100, 200)
+FAN = 20
 
 
-def measured() -> Iterator[Result]:
-    """Measure all of it."""
+def measured() -> Iterator[Result | Curve]:
+    """Measure all of it; memory first, see :func:`.peak_mb`."""
+    with tempfile.TemporaryDirectory() as name:
+        yield from merging(Path(name))
+    yield from composing()
     for measure in (chaining, reading, growing, looping):
         yield measure()
+
+
+# --- wide tables ----------------------------------------------------------------------------------
+
+
+def merging(folder: Path) -> Iterator[Result]:
+    """Merge an application that makes three wide tables to its event, against decoding it."""
+    wide_tables.write(folder / "peak", COLUMNS)
+    what = f"peak memory, {TABLES} tables of {COLUMNS} columns, each of all"
+    yield Result(what, peak_mb(lambda: merge(folder / "peak")), None, "merged", unit=" MB")
+    for columns, described, fan, goal in (
+        (50, False, None, None),
+        (100, False, None, 8),
+        (COLUMNS, False, None, 8),
+        (50, True, None, 20),
+        (COLUMNS, False, FAN, None),
+    ):
+        made = folder / f"{columns}-{described}-{fan}"
+        wide_tables.write(made, columns, described=described, fan=fan)
+        lineage = merge(made)
+        found = [len(edges) for edges in lineage.outputs[0].columns.fields.values()]
+        expected = [fan or columns] * columns
+        assert found == expected, found
+        merge_s, decode_s = in_turns(
+            lambda made=made: merge(made), lambda made=made: decoded(made / EVENTS), runs=RUNS
+        )
+        texts = ", with descriptions" if described else ""
+        what = f"merge {TABLES} tables, {columns} columns, each of {fan or 'all'}{texts} / decode"
+        figures = f"{merge_s:.3f} s, decoded in {decode_s:.3f} s"
+        yield Result(what, merge_s / decode_s, goal, figures)
+
+
+def merge(folder: Path) -> TaskLineage:
+    """Merge the events in a folder, to the event."""
+    bundle = CaptureBundle(folder, Manifest(application_run_id=wide_tables.RUN))
+    lineage = task_lineage(bundle)
+    merged_event(bundle, lineage)
+    return lineage
+
+
+def composing() -> Iterator[Result | Curve]:
+    """Compose three wide tables, with and without descriptions."""
+    grown = {}
+    for described in (False, True):
+        growth = Growth.of(SIZES, partial(composition, described=described))
+        texts = ", with descriptions" if described else ""
+        what = f"compose {TABLES} tables, {COLUMNS} columns, each of all{texts}"
+        goal = None if described else 0.3
+        yield Result(what, growth.seconds[-1], goal, "composition alone", unit=" s")
+        yield Result(f"exponent of it up to {COLUMNS} columns", growth.exponent, 2.1, str(growth))
+        grown["with descriptions" if described else "without descriptions"] = growth
+    title = f"Compose {TABLES} tables, each column of all"
+    yield Curve("composition", title, "columns of each table", grown)
+
+
+def composition(columns: int, *, described: bool) -> Callable[[], None]:
+    """Give the composition of three tables."""
+    lineages = wide_tables.lineages(columns, described=described)
+
+    def run() -> None:
+        known: dict[DatasetName, Provenance] = {}
+        for number, lineage in enumerate(lineages, 1):
+            composed = compose(lineage, known.get)
+            known[DatasetName("file", f"/lake/t{number}")] = Provenance(composed, internal=True)
+        origin = {column.dataset.name for edges in composed.fields.values() for column in edges}
+        assert origin == {"/lake/t0"}, origin
+        assert all(len(edges) == columns for edges in composed.fields.values())
+
+    return run
+
+
+# --- chains, loops and facets ---------------------------------------------------------------------
 
 
 def chaining() -> Result:
