@@ -15,7 +15,7 @@ import msgspec
 from airflow_provider_sparklineage.event.document import name_of, replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.event.steps.size.reductions import Reduced
@@ -112,14 +112,13 @@ class MeasuredEvent:
         """Give the event with the facets that are left."""
         return self._with(self._facets)
 
-    def _with(self, kept: dict[Place, Any]) -> Event:
-        def left(group: str, number: int, facets: str, given: Facets) -> Facets:
-            places = (Place(group, number, facets, key) for key in given)
-            return {place.key: kept[place] for place in places if place in kept}
-
+    def _with(self, kept: Mapping[Place, Any]) -> Event:
+        left: dict[tuple[str, int, str], Facets] = {}
+        for place, facet in kept.items():
+            left.setdefault(place[:3], {})[place.key] = facet
         sides = {
             group: [
-                {**d, **{of: left(group, n, of, d[of]) for of in kinds if of in d}}
+                {**d, **{of: left.get((group, n, of), {}) for of in kinds if of in d}}
                 for n, d in enumerate(self._event[group])
             ]
             for group, kinds in _OF_DATASETS.items()
@@ -127,8 +126,8 @@ class MeasuredEvent:
         return replaced(
             self._event,
             **sides,
-            run_facets=left("run", 0, "", self._event["run"]["facets"]),
-            job_facets=left("job", 0, "", self._event["job"]["facets"]),
+            run_facets=left.get(("run", 0, ""), {}),
+            job_facets=left.get(("job", 0, ""), {}),
         )
 
 
