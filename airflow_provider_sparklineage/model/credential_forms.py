@@ -51,7 +51,7 @@ def without_tokens(text: str) -> str:
         text = _BEARER.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(HIDDEN, text)
-    return _LOGIN.sub("@//", text) if "@//" in text else text
+    return _LOGIN.sub("@//", text) if "@" in text and "@//" in text else text
 
 
 # The next option is no value; in a list the value is a text of its own.
@@ -72,12 +72,10 @@ _IDENTIFIED = re.compile(r"\bIDENTIFIED BY (?=[\"'])", re.IGNORECASE)
 
 def quoted_secrets(text: str) -> Iterator[int]:
     """Yield where secrets in quotes begin that no sign binds to their key."""
-    if any(hint in text for hint in ("('", '("')):  # a search of all is the slower part
-        for found in _PAIR.finditer(text):
-            if is_secret(found[1]):
-                yield found.end()
-    lower = text.lower()
-    if any(hint in lower for hint in ("by '", 'by "')):
+    for found in _PAIR.finditer(text):
+        if is_secret(found[1]):
+            yield found.end()
+    if "ed by " in text.lower():  # a search without regard to case is the slower part
         for found in _IDENTIFIED.finditer(text):
             yield found.end()
 

@@ -116,7 +116,7 @@ def _scrub_plain_urls(text: str) -> str:
         text = _ORACLE.sub(r"\1@", _without_users(text))
     if "=" in text:
         text = _without_properties(text, _PARAMETER)
-        if "jdbc:" in text.lower():  # a search of all is the slower part
+        if "jdbc:" in text.lower():  # a search without regard to case is the slower part
             text = _JDBC.sub(lambda url: _without_properties(url[0], _PROPERTY), text)
     return text
 

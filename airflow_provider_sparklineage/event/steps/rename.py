@@ -15,6 +15,7 @@ Policy, case by case:
 from __future__ import annotations
 
 from functools import cache
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
@@ -77,15 +78,22 @@ class _Renaming:
 
     def is_needed(self, event: Event) -> bool:
         """Look whether there is a name or a text that the backend cannot hold."""
-        names = {name_of(d) for d in (*event["inputs"], *event["outputs"])}
+        names = {(d["namespace"], d["name"]) for d in (*event["inputs"], *event["outputs"])}
         texts: set[str] = set()
+        seen: set[int] = set()  # the same objects stand in many places
         for sources, columns in _edges(event):
             texts.update(columns)
+            if id(sources) in seen:
+                continue
+            seen.add(id(sources))
             for source in sources:
-                names.add(DatasetName(source["namespace"], source["name"]))
+                names.add((source["namespace"], source["name"]))
                 texts.add(source.get("field", ""))
-                texts.update(t.get("description", "") for t in source.get("transformations", ()))
-        return any(self._identity(name) != name for name in names) or any(
+                for transformation in source.get("transformations", ()):
+                    if id(transformation) not in seen:
+                        seen.add(id(transformation))
+                        texts.add(transformation.get("description", ""))
+        return any(self._identity(name) != name for name in starmap(DatasetName, names)) or any(
             self._text(text) != text for text in texts
         )
 
