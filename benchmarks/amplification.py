@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,8 @@ def run_id() -> str:
 def amplified(copies: int, lakes: int | None = None, seed: int = 1) -> Iterator[bytes]:
     """Give the lines of the recorded application, its actions repeated as runs of their own.
 
+    Each repetition begins when the one before it has ended, for a listener writes as time goes on.
+
     :param lakes: how many copies of the recorded datasets there are, from which each repetition
         takes one at random; None: each has its own
     """
@@ -31,13 +35,27 @@ def amplified(copies: int, lakes: int | None = None, seed: int = 1) -> Iterator[
     application = run_id()
     actions = [line for line in lines if json.loads(line)["run"]["runId"] != application]
     runs = sorted({json.loads(line)["run"]["runId"] for line in actions})
+    took = max(map(_time, lines)) - min(map(_time, lines))
     chance = random.Random(seed)
     yield f"{lines[0]}\n".encode()
     for copy in range(copies):
         lake = copy if lakes is None else chance.randrange(lakes)
         for line in actions:
-            text = line.replace("/lake/", f"/lake{lake}/")
+            text = _later(line, copy * took).replace("/lake/", f"/lake{lake}/")
             for number, run in enumerate(runs):
                 text = text.replace(run, f"00000000-0000-0000-{number:04x}-{copy:012x}")
             yield f"{text}\n".encode()
-    yield f"{lines[-1]}\n".encode()
+    yield f"{_later(lines[-1], copies * took)}\n".encode()
+
+
+_EVENT_TIME = re.compile(r'(?<="eventTime":")[^"]+')
+
+
+def _time(line: str) -> datetime:
+    found = _EVENT_TIME.search(line)
+    assert found, line
+    return datetime.fromisoformat(found[0])
+
+
+def _later(line: str, by: timedelta) -> str:
+    return _EVENT_TIME.sub((_time(line) + by).isoformat(), line, count=1)

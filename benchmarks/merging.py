@@ -3,74 +3,122 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
-from benchmarks.measuring import in_turns, peak_mb
-from benchmarks.results import Result
+from benchmarks.measuring import Growth, in_turns, peak_mb
+from benchmarks.results import Curve, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
 RUNS = 5
+FEW = 20
 MANY = 1000
+SIZES = (500, 1000, 2000, 4000)
 MEGABYTES = 200
 LAKES = 100
 
 
-def measured() -> Iterator[Result]:
+def measured() -> Iterator[Result | Curve]:
     """Measure all of it; memory first, see :func:`.peak_mb`."""
     yield remembering()
-    yield from merging(20)
-    yield from merging(MANY)
-    yield from merging(MANY, None)
+    yield against_decoding(FEW, LAKES, goal=None)  # the fixed costs of merging dominate
+    yield against_decoding(MANY, LAKES, goal=1.2)
+    yield against_decoding(MANY, None, goal=1.5)
+    yield against_decoding(2 * MANY, None, goal=2.5)
+    yield from growing()
 
 
-def merge(folder: Path) -> None:
+def merge(folder: Path) -> tuple[TaskLineage, Event]:
     """Merge the events in a folder, to the event."""
     bundle = CaptureBundle(folder, Manifest(application_run_id=run_id()))
-    merged_event(bundle, task_lineage(bundle))
+    lineage = task_lineage(bundle)
+    return lineage, merged_event(bundle, lineage)
 
 
-def decode(events: Path) -> list[object]:
-    """Read a file and decode all that is in its lines to plain objects, which then are all there.
+@collector.paused()
+def decode(folder: Path) -> list[object]:
+    """Read the events and decode all that is in them to plain objects, which then are all there.
 
     That is what merging is compared with. It decodes facets too, of which merging forwards most as
-    they are; it makes nothing of them.
+    they are; it makes nothing of them. With the collector of garbage it takes three times as long,
+    for all the objects that are gone through; merging pauses it by itself.
     """
-    with events.open("rb") as lines:
+    with (folder / EVENTS).open("rb") as lines:
         return [msgspec.json.decode(line) for line in lines]
 
 
-def merging(actions: int, lakes: int | None = LAKES) -> Iterator[Result]:
-    """Merge so many SQL actions of one application, and twice as many.
+@contextmanager
+def events(actions: int, lakes: int | None) -> Iterator[Path]:
+    """Give a folder with the events of so many SQL actions of one application.
 
     :param lakes: they read and write three datasets in each of these; None: each repetition of the
         recorded application has three of its own
     """
     with tempfile.TemporaryDirectory() as name:
-        once, twice = Path(name, "once"), Path(name, "twice")
-        for folder, count in ((once, actions), (twice, 2 * actions)):
-            folder.mkdir()
-            with (folder / EVENTS).open("wb") as file:
-                file.writelines(amplified(count // ACTIONS, lakes))
-        merge_s, decode_s, twice_s = in_turns(
-            lambda: merge(once), lambda: decode(once / EVENTS), lambda: merge(twice), runs=RUNS
-        )
-        size = (once / EVENTS).stat().st_size / 1e6
-    datasets = 3 * min(actions // ACTIONS, lakes or actions)
-    what = f"merge {actions} actions on {datasets} datasets"
+        folder = Path(name)
+        with (folder / EVENTS).open("wb") as file:
+            file.writelines(amplified(actions // ACTIONS, lakes))
+        lineage, _ = merge(folder)
+        found = len(lineage.application.actions) if lineage.application else 0
+        if found != actions or not lineage.outputs:
+            msg = f"of {actions} actions {found} were merged, to {len(lineage.outputs)} outputs"
+            raise AssertionError(msg)
+        yield folder
+
+
+def _datasets(actions: int, lakes: int | None) -> int:
+    return 3 * min(actions // ACTIONS, lakes or actions)
+
+
+def against_decoding(actions: int, lakes: int | None, goal: float | None) -> Result:
+    """Merge events, against decoding them."""
+    with events(actions, lakes) as folder:
+        merge_s, decode_s = in_turns(lambda: merge(folder), lambda: decode(folder), runs=RUNS)
+        size = (folder / EVENTS).stat().st_size / 1e6
+    name = f"merge {actions:,} actions on {_datasets(actions, lakes):,} datasets / decode"
     figures = f"{size:.1f} MB in {merge_s:.3f} s, decoded in {decode_s:.3f} s"
-    # With few actions the fixed costs of merging dominate; for them there is no goal.
-    goal = 3.0 if actions == MANY else None
-    yield Result(f"{what} / decode", merge_s / decode_s, goal, figures)
-    figures = f"{merge_s:.3f} s, twice as many in {twice_s:.3f} s"
-    yield Result(f"{what}, twice / once", twice_s / merge_s, 2.2, figures)
+    return Result(name, merge_s / decode_s, goal, figures)
+
+
+def growing() -> Iterator[Result | Curve]:
+    """Merge ever more actions, on the same datasets and on ever more."""
+    shared, decoding = _growth(LAKES)
+    own, _ = _growth(None)
+    for growth, what in ((shared, "the same datasets"), (own, "datasets of their own")):
+        name = f"merge ever more actions on {what}, exponent"
+        yield Result(name, growth.exponent, 1.05, str(growth))
+        once, twice = growth.seconds[1:3]
+        figures = f"{once:.3f} s, twice as many in {twice:.3f} s"
+        yield Result(f"merge twice the actions on {what} / once", twice / once, 2.05, figures)
+    lines = {
+        "on 300 datasets": shared,
+        "on datasets of their own": own,
+        "decoding the events": decoding,
+    }
+    yield Curve("merging", "Merging the actions of an application", "actions", lines)
+
+
+def _growth(lakes: int | None) -> tuple[Growth, Growth]:
+    """Measure merging and decoding at each size."""
+    with ExitStack() as kept:
+        folders = {size: kept.enter_context(events(size, lakes)) for size in SIZES}
+
+        def of(action: Callable[[Path], object]) -> Growth:
+            return Growth.of(SIZES, lambda size: lambda: action(folders[size]))
+
+        return of(merge), of(decode)
 
 
 def remembering() -> Result:
