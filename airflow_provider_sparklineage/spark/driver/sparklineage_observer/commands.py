@@ -4,7 +4,7 @@ The plan is Spark's own, as it was analysed, in one text; which relation a leaf 
 text, so the leaves are looked at. Files come with their write already, so a command of theirs is
 recorded only with a plan; of tables the target is recorded in any case.
 
-A call through py4j costs a fraction of a millisecond, and one with a large answer some forty more.
+A call through py4j costs a fraction of a millisecond, and the JSON of a plan some of them.
 """
 
 import json
@@ -113,10 +113,10 @@ class Commands:
         return everything or write.kind in _UNREPORTED or _LOST.search(text)
 
     def _too_many(self, leaves):
-        count = sum(sequence.size() for sequence in leaves)
-        if count <= self._limits.leaves:
+        count, limit = len(leaves), self._limits.leaves
+        if count <= limit:
             return ""
-        return f"a plan that reads {count} times is left out, for more than {self._limits.leaves}"
+        return f"a plan that reads {count} times is left out, for more than {limit}"
 
     def _too_long(self, text):
         """Say why the JSON of a plan is not worth its costs, from what the plan's text shows."""
@@ -141,11 +141,10 @@ class Commands:
         nodes = json.loads(text)
         nodes[0].pop("analyzedQuery", None)  # the child once more, as it was before
         relations = {}
-        for sequence in leaves:
-            for position, leaf in enumerate(texts(sequence)):
-                budget.check()
-                if leaf not in relations:
-                    relations[leaf] = relations_of(sequence, position, leaf)
+        for *place, leaf in leaves:
+            budget.check()
+            if leaf not in relations:
+                relations[leaf] = relations_of(*place, leaf)
         found = [relation for of in relations.values() for relation in of]
         if not all(relation["path"] or relation["table"] for relation in found):
             return  # of a database, which the listener names and the plan does not

@@ -110,12 +110,8 @@ class _Walk:
         self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
 
     def collect(self, plan, depth=0, is_limited=False):
-        if depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH or self._is_seen(plan):
             return
-        number = self._identity(plan)
-        if number in self._seen:
-            return
-        self._seen.add(number)
         kind = kind_of(plan)
         self._found.kind = self._found.kind or kind
         if _is_around(kind):
@@ -125,6 +121,14 @@ class _Walk:
                     self.collect(stage, depth + 1)
         else:
             self._look_at(plan, kind, depth, is_limited)
+
+    def _is_seen(self, plan):
+        if not (self._has_leaves or self._has_subqueries):
+            return False  # no plan has more than one in it
+        number = self._identity(plan)
+        is_seen = number in self._seen
+        self._seen.add(number)
+        return is_seen
 
     def _look_at(self, plan, kind, depth, is_limited):
         if kind in _COMMANDS:

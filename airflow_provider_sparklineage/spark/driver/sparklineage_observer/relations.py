@@ -5,7 +5,7 @@ A leaf is found by its text, which comes over for all leaves in one call.
 
 import re
 
-from sparklineage_observer.jvm import class_name, option, texts
+from sparklineage_observer.jvm import class_name, items, option, texts
 
 _FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
 _ID = re.compile(r"#(\d+)")
@@ -13,12 +13,11 @@ _MAX_ROOTS = 20  # of one relation
 
 
 def leaves_of(plans):
-    """Give the leaves of plans, and those of each of their subqueries."""
+    """Give the leaves of plans, and those of each of their subqueries: (Seq, position, text)."""
     found = [plan.collectLeaves() for plan in plans]
     for plan in plans:
-        subqueries = plan.subqueriesAll()
-        found += [subqueries.apply(i).collectLeaves() for i in range(subqueries.size())]
-    return found
+        found += [subquery.collectLeaves() for subquery in items(plan.subqueriesAll())]
+    return [(leaves, *leaf) for leaves in found for leaf in enumerate(texts(leaves))]
 
 
 def relations_of(leaves, position, text):

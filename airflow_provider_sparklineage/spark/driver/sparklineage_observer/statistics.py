@@ -8,7 +8,6 @@ same, and only the analysed plan names it.
 import json
 import re
 
-from sparklineage_observer.jvm import texts
 from sparklineage_observer.relations import leaves_of, relations_of
 
 _WHY = "Spark answered a query from statistics, and opened no file for it"
@@ -28,16 +27,15 @@ def reads_without_scan(parts, execution):
     if parts.scans or not any(rows.rows().size() for rows in parts.rows):
         return []
     found = {}
-    for leaves in leaves_of([execution.analyzed()]):
-        for position, text in enumerate(texts(leaves)):
-            for relation in relations_of(leaves, position, text):
-                path, table = relation["path"], relation["table"]
-                if path or table:
-                    found[path, table] = {
-                        "node": "LocalTableScanExec",
-                        "table": table,
-                        "roots": [path] if path else [],
-                        "schema": json.loads(leaves.apply(position).schema().json()),
-                        "cut": _WHY,
-                    }
+    for leaves, position, text in leaves_of([execution.analyzed()]):
+        for relation in relations_of(leaves, position, text):
+            path, table = relation["path"], relation["table"]
+            if path or table:
+                found[path, table] = {
+                    "node": "LocalTableScanExec",
+                    "table": table,
+                    "roots": [path] if path else [],
+                    "schema": json.loads(leaves.apply(position).schema().json()),
+                    "cut": _WHY,
+                }
     return list(found.values())
