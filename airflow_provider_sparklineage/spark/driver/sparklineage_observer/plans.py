@@ -109,10 +109,10 @@ class _Walk:
         # Of a write without scans nobody asks what other leaves it has.
         self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
 
-    def collect(self, plan, depth=0, is_limited=False):
+    def collect(self, plan, depth=0, is_limited=False, kind=None):
         if depth > _MAX_DEPTH or self._is_seen(plan):
             return
-        kind = kind_of(plan)
+        kind = kind or kind_of(plan)
         self._found.kind = self._found.kind or kind
         if _is_around(kind):
             self.collect(_inner(plan, kind), depth + 1, is_limited)
@@ -159,7 +159,7 @@ class _Walk:
             elif kind == "LocalTableScanExec":
                 self._found.rows.append(leaf)
             elif _is_around(kind):
-                self.collect(leaf, depth + 1, may_end_early)
+                self.collect(leaf, depth + 1, may_end_early, kind)
 
 
 # What may stand between a scan and the filter of its rows.
