@@ -100,6 +100,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             more = (link for link in LINKS if link.name not in named)
             cls.operator_extra_links = (*links, *more)  # type: ignore[attr-defined]
         converters.note(cls)
+        # A property of a subclass is no default, and so is set.
+        of_each = {name: getattr(cls, name) for name in SparkLineageMixin.__annotations__}
+        cls._defaults = of_each  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -143,8 +146,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             "lineage_conn_id": lineage_conn_id,
             "relay_spark_events": relay_spark_events,
         }
+        defaults: dict[str, object] = self._defaults  # type: ignore[attr-defined]
         for name, value in values.items():
-            if getattr(type(self), name) is not value:  # or it is a subclass's property
+            if value is not defaults[name]:
                 setattr(self, name, value)
         if reads or writes:  # which is unusual, and only then is anything imported
             self._depend_on_declared()
