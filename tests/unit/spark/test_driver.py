@@ -376,7 +376,7 @@ def test_a_file_status_may_have_semicolons_in_its_path(observer):
         " FileStatus{path=file:/lake/a=x/f; isDirectory=false; length=3; modification_time=8})"
     )
     classes = SimpleNamespace(text_of=lambda _: printed)
-    assert jvm.statuses(classes, []) == [
+    assert list(jvm.statuses(classes, [])) == [
         ("file:/lake/a=x;y", True, 0, 7),
         ("file:/lake/a=x/f", False, 3, 8),
     ]
@@ -398,18 +398,6 @@ def test_nothing_is_looked_at_once_the_file_is_full(observer, tmp_path):
     attached.finished("collect", execution, 1)
     assert not execution.executedPlan.called
     assert len(file.read_text().splitlines()) == 1
-
-
-def file_write(*, parts, static=()):
-    return {
-        "path": "file:/t",
-        "mode": "append",
-        "static": dict(static),
-        "numFiles": 1,
-        "numOutputBytes": 3,
-        "numParts": parts,
-        "layouts": [],
-    }
 
 
 @pytest.mark.parametrize(
@@ -468,94 +456,6 @@ def test_a_scan_may_end_early_below_a_limit_that_nothing_gives_all_rows(
     for kind in reversed(above):
         plan = Node(kind, plan)
     assert _above(plan, id, is_limited=False) == {id(leaf): ([], is_limited)}
-
-
-class FakeClasses:
-    """A file system of one level that counts how often its answers became texts."""
-
-    def __init__(self, *entries):
-        self.entries = entries
-        self.texts = 0
-        self.patterns = []
-
-    def path(self, pattern):
-        self.patterns.append(pattern)
-        return self
-
-    def getFileSystem(self, _conf):  # noqa: N802  (Java's name)
-        return self
-
-    def globStatus(self, _path):  # noqa: N802  (Java's name)
-        if not self.patterns[-1].endswith("/*"):
-            return [e for e in self.entries if "isDirectory=true" in e]
-        return [e for e in self.entries if "isDirectory=false" in e]
-
-    def text_of(self, entries):
-        self.texts += 1
-        return "Array({})".format(", ".join(f"FileStatus{{{e}}}" for e in entries))
-
-    def partition_folder(self, column, value):
-        return f"{column}={value}"
-
-
-FOLDER = "path=file:/t/p=1; isDirectory=true; modification_time=7; z"
-FILE = (
-    "path=file:/t/p=1/part-00000-01234567-89ab-cdef-0123-456789abcdef.c000; isDirectory=false; "
-    "length=3; x; modification_time=8; z"
-)
-
-
-def found_by(writes, write, limits=""):
-    """Look for a write below `file:/t`, which is partitioned by p."""
-    from sparklineage_observer.records import Budget, Limits
-
-    layout = {"base": "file:/t", "dimensions": [{"field": "p"}], "partitions": []}
-    write["layouts"] = [layout]
-    writes._find(write, layout, 0, Budget(Limits(limits)))
-    return layout["partitions"]
-
-
-def test_a_hive_write_of_static_values_is_exact_though_it_counts_no_partitions(observer):
-    from sparklineage_observer.file_writes import FileWrites
-
-    classes = FakeClasses(FOLDER, FILE)
-    write = file_write(parts=0, static={"p": "1"})
-    assert found_by(FileWrites(classes, None), write) == [["1"]]
-    assert write["how"] == "exact"
-    # Its folder is known, so that the others need not be listed.
-    assert classes.patterns == ["file:/t/p=1", "file:/t/p=1/*"]
-
-
-def test_a_write_of_static_values_is_known_from_the_command_alone(observer):
-    """Its partition may have a location of its own, which is not below the table's."""
-    from sparklineage_observer.file_writes import FileWrites
-
-    write = file_write(parts=1, static={"p": "1"})
-    assert found_by(FileWrites(FakeClasses(), None), write) == [["1"]]
-    assert "shared" not in write
-
-
-def test_written_folders_that_are_not_there_any_more_are_gone(observer):
-    from sparklineage_observer.file_writes import FileWrites
-    from sparklineage_observer.records import Budget, Limits
-
-    there = SimpleNamespace(exists=lambda folder: folder.name != "file:/moved")
-    classes = SimpleNamespace(
-        path=lambda name: SimpleNamespace(name=name, getFileSystem=lambda _conf: there)
-    )
-    writes = FileWrites(classes, None)
-    writes._paths = dict.fromkeys(["file:/kept", "file:/moved", "file:/beyond/the/limit"], True)
-    assert writes.gone(Budget(Limits("written=2"))) == ["file:/moved"]
-
-
-def test_more_folders_than_the_limit_are_counted_and_not_read(observer):
-    from sparklineage_observer.file_writes import FileWrites
-    from sparklineage_observer.records import OverBudgetError
-
-    classes = FakeClasses(FOLDER, FOLDER, FOLDER)
-    with pytest.raises(OverBudgetError, match="3 folders are more than the limit of 2"):
-        found_by(FileWrites(classes, None), file_write(parts=1), "directories=2")
-    assert classes.texts == 0
 
 
 def test_a_query_that_has_failed_before_it_had_a_plan_is_no_failure_of_the_observer(

@@ -14,6 +14,7 @@ names. Every error in here becomes one line ``{"error": ...}``; the job sees non
 :mod:`.streams`     the batches of streams; :mod:`.sink_log` what they wrote into files
 :mod:`.relations`   a leaf of a logical plan to the paths and tables that it reads
 :mod:`.file_writes` a write command to the partitions that it wrote, by listing and checking
+:mod:`.listing`     the files in the folders of a table, by few calls
 :mod:`.iceberg`     snapshots of this application to written and removed partitions
 :mod:`.commands`    a write command to its target and, where it is needed, its plan
 :mod:`.delta`       tagged commits to written and removed partitions

@@ -8,6 +8,7 @@ known (``listing``); without files, nothing is (``unknown``).
 """
 
 import re
+from itertools import takewhile, zip_longest
 
 from sparklineage_observer.jvm import (
     items,
@@ -15,15 +16,13 @@ from sparklineage_observer.jvm import (
     option,
     sorted_partitions,
     split_directory,
-    statuses,
     texts,
 )
+from sparklineage_observer.listing import CHUNK, Folders, escaped
 from sparklineage_observer.records import OverBudgetError
 
 _FILE = re.compile(r"part-\d+-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
-_CHUNK = 400  # folders in one listing call
 _SLACK_MS = 60000  # clocks of a file system may differ from the driver's
-_GLOB = re.compile(r"([\\{}\[\]*?,^])")
 
 
 class FileWrites:
@@ -121,17 +120,14 @@ class FileWrites:
 
     def _groups(self, write, base, columns, started_ms, budget):
         """List the files below a base by the UUID of their write, until one group fits."""
-        folders = self._folders(base, columns, _leading(write["static"], columns), budget)
         own = self._own.get(base, {})
         groups = {}
         others = {}
+        below, patterns = self._below(base, columns, _leading(write["static"], columns))
         # The folders of this write are among the newest, unless the file system keeps no times.
-        start, size = 0, min(_CHUNK, max(16, 4 * write.get("numParts", 0)))
-        while start < len(folders):
-            budget.check()
-            chunk = [folder for _, folder in folders[start : start + size]]
-            start, size = start + size, _CHUNK
-            for path, directory, length, modified in self._below(base, chunk, "*", budget):
+        first = min(CHUNK, max(16, 4 * write.get("numParts", 0)))
+        for files in Folders(self._classes, self._conf, below, budget).files(patterns, first):
+            for path, directory, length, modified in files:
                 folder, _, name = path.rpartition("/")
                 if directory or name.startswith(("_", ".")):
                     continue
@@ -147,40 +143,18 @@ class FileWrites:
                 break
         return groups, others
 
-    def _folders(self, base, columns, static, budget):
-        """Find the partition folders below a base, newest first: (-modified, relative path).
-
-        Level by level and some parents at a time: a call to the file system cannot be stopped.
-        """
-        found = [(0, "")]
-        for position, column in enumerate(columns):
-            children = f"{_escaped(column)}=*"
-            if position < len(static) and static[position] is not None:
-                children = _escaped(self._classes.partition_folder(column, static[position]))
-            parents, found = found, []
-            for start in range(0, len(parents), _CHUNK):
-                budget.check()
-                chunk = [p for _, p in parents[start : start + _CHUNK]]
-                for path, directory, _, modified in self._below(base, chunk, children, budget):
-                    if directory:
-                        folder = "/".join(path.split("/")[-position - 1 :])
-                        found.append((-modified, folder))
-                budget.require(len(found), "directories", "folders")
-        return sorted(found)
-
-    def _below(self, base, folders, pattern, budget):
-        """List what fits a pattern below some folders of a base."""
-        # With a slash inside of the braces each is a path of its own, and nothing is searched for.
-        each = ",".join(f"{_escaped(folder)}/{pattern}".lstrip("/") for folder in folders)
-        wanted = f"{_escaped(base)}/{{{each}}}" if len(folders) > 1 else f"{_escaped(base)}/{each}"
-        path = self._classes.path(wanted)
-        listed = path.getFileSystem(self._conf).globStatus(path)
-        if listed is None:
-            return []
-        # Before it becomes a text, which takes longer than the listing.
-        limit, what = ("files", "files") if pattern == "*" else ("directories", "folders")
-        budget.require(len(listed), limit, what)
-        return statuses(self._classes, listed)
+    def _below(self, base, columns, static):
+        """Give the folder that all partitions of a write are in, and patterns of theirs."""
+        names = [
+            None if value is None else self._classes.partition_folder(column, value)
+            for column, value in zip_longest(columns, static)
+        ]
+        known = list(takewhile(bool, names))
+        patterns = [
+            escaped(name) if name else f"{escaped(column)}=*"
+            for column, name in zip(columns[len(known) :], names[len(known) :])
+        ]
+        return "/".join([base, *known]), patterns
 
 
 class _Group:
@@ -227,10 +201,6 @@ def _leading(static, columns):
             break
         values.append(static[column])
     return tuple(values)
-
-
-def _escaped(text):
-    return _GLOB.sub(r"\\\1", text)
 
 
 def _insert_into_files(kind, command):

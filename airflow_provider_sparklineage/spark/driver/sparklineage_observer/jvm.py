@@ -12,9 +12,7 @@ from urllib.parse import unquote
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _STATUS = re.compile(
-    r"path=(?P<path>.+?); isDirectory=(?P<directory>true|false)"
-    r"(?:; length=(?P<length>\d+))?.*?modification_time=(?P<modified>\d+)",
-    re.DOTALL,
+    r"path=(.+?); isDirectory=(true|false)(?:; length=(\d+))?.*?modification_time=(\d+)", re.DOTALL
 )
 # As Spark prints a map of them: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
 _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
@@ -38,6 +36,26 @@ class Classes:
     @cached_property
     def path(self):
         return self._named("org.apache.hadoop.fs.Path")
+
+    @cached_property
+    def split(self):
+        """Make a String[] of a text, and of what stands between its parts."""
+        return self._named("org.apache.hadoop.util.StringUtils").getStrings
+
+    @cached_property
+    def paths(self):
+        """Make a Path[] of a String[]."""
+        return self._named("org.apache.hadoop.util.StringUtils").stringToPath
+
+    @cached_property
+    def paths_of(self):
+        """Make a Path[] of a FileStatus[]."""
+        return self._named("org.apache.hadoop.fs.FileUtil").stat2Paths
+
+    @cached_property
+    def pattern(self):
+        """Make a filter of paths by their names."""
+        return self._named("org.apache.hadoop.fs.GlobFilter")
 
     @cached_property
     def text_of(self):
@@ -110,13 +128,13 @@ def texts(sequence):
 
 
 def statuses(classes, array):
-    """Read a FileStatus[]: (path, is directory, length, modified at in ms)."""
-    if array is None:
-        return []
-    return [
-        (m["path"], m["directory"] == "true", int(m["length"] or 0), int(m["modified"]))
-        for m in _STATUS.finditer(classes.text_of(array))
-    ]
+    """Read a FileStatus[]: (path, is directory, length, modified at in ms), one after the other.
+
+    As a list they would be enough for a full collection of the job's garbage.
+    """
+    for match in _STATUS.finditer(classes.text_of(array)):
+        path, directory, length, modified = match.groups()
+        yield path, directory == "true", int(length or 0), int(modified)
 
 
 def qualified(classes, hadoop_conf, path):
