@@ -102,7 +102,7 @@ class _Declarations:
 
     def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
         """Add ``reads`` or ``writes``; return the datasets that have a name."""
-        if isinstance(entries, (list, tuple)) and not entries:
+        if entries is None or (isinstance(entries, (list, tuple)) and not entries):
             return []
         from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 

@@ -65,6 +65,7 @@ class Try:
         self.uncaptured: Degradation | None = None
         """Why a job runs of which nothing is captured, not even that it does."""
         self._at_start: Event | None = None
+        self._is_disabled: bool | None = None
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
         self._finished: tuple[Any, int] | None = None
@@ -85,10 +86,12 @@ class Try:
         """Whether lineage is on; a wrong setting switches nothing off, the event reports it."""
         if not self._is_wanted:
             return False
-        try:
-            return not resolution.value("disabled", sources.configuration("disabled"))
-        except Exception:
-            return True
+        if self._is_disabled is None:  # which is asked for a dozen times
+            self._is_disabled = False
+            with suppress(Exception):
+                source = sources.configuration("disabled")
+                self._is_disabled = bool(resolution.value("disabled", source))
+        return not self._is_disabled
 
     @property
     def is_strict(self) -> bool:

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import meta
-from jinja2.ext import Extension
-
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.templates.alignment import (
     EvaluatedSpan,
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from jinja2 import Environment, nodes
+    from jinja2.ext import Extension
 
 log = logger(__name__)
 
@@ -153,14 +151,20 @@ def _parts(template: str, environment: Environment) -> list[str | _Expression] |
 
 def _changes_texts(extension: Extension) -> bool:
     """Whether an extension may change more than which statements there are."""
-    of, known = type(extension), Extension
-    return of.preprocess is not known.preprocess or of.filter_stream is not known.filter_stream
+    from jinja2.ext import Extension  # a task waits for imports, and has it if it has an extension
+
+    of = type(extension)
+    return (
+        of.preprocess is not Extension.preprocess or of.filter_stream is not Extension.filter_stream
+    )
 
 
 def _of_others(
     tree: nodes.Template, environment: Environment, context: Mapping[str, Any], seen: set[str]
 ) -> Iterator[str]:
     """Yield the date variables of the templates that one includes, imports or extends."""
+    from jinja2 import meta  # few templates have others, and a task waits for imports
+
     for name in meta.find_referenced_templates(tree):
         if name is None or name in seen or environment.loader is None:
             continue

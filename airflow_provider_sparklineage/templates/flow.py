@@ -16,7 +16,7 @@ from collections import defaultdict
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import meta, nodes
+from jinja2 import nodes
 from jinja2.defaults import DEFAULT_NAMESPACE
 from jinja2.filters import FILTERS
 from jinja2.sandbox import safe_range
@@ -209,6 +209,8 @@ class TemplateFlow:
         return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
 
     def _resolve(self, tree: nodes.Template, sources: Mapping[str, list[nodes.Node]]) -> None:
+        from jinja2 import meta  # few templates make names, and a task waits for imports
+
         self._shared = frozenset(meta.find_undeclared_variables(tree)) | (
             sources.keys() & self._environment.globals.keys()
         )

@@ -55,7 +55,7 @@ class JobListener(NamedTuple):
 
 
 # Connectors whose classes the listener looks into; a JDBC driver, for one, it does not.
-_CONNECTOR = re.compile(
+_CONNECTOR = (
     r"(?:^|[/_:-])(delta-(?:core|spark|iceberg|hudi)|iceberg-spark|hudi-spark|paimon-spark|"
     r"spark(?:-\d[\d.]*)?-bigquery|spark-snowflake|spark-mssql|spark-redshift|spark-cassandra|"
     r"azure-cosmos-spark|kafka-clients|spark-sql-kafka)"
@@ -72,8 +72,9 @@ def listeners(submission: Submission, distribution: SparkDistribution) -> tuple[
     for package in submission.listed_packages():
         if (identity := listener.of_coordinate(package)) is not None:
             found.append(JobListener(ListenerSource.PACKAGES, package, identity))
-    for jar in distribution.own_jars:
-        if (identity := listener.of_name(jar.name)) is not None:
+    for name in distribution.own_jars:
+        if distribution.home and (identity := listener.of_name(name)) is not None:
+            jar = distribution.home / "jars" / name
             found.append(JobListener(ListenerSource.SPARK, str(jar), identity, jar))
     return tuple({entry.name: entry for entry in reversed(found)}.values())
 
@@ -200,7 +201,7 @@ def _url_problem(name: str) -> tuple[str, str] | None:
 
 def _connectors(submission: Submission) -> list[str]:
     given = (*submission.listed_jars(), *submission.listed_packages())
-    return [name for name in given if _CONNECTOR.search(name)]
+    return [name for name in given if re.search(_CONNECTOR, name)]
 
 
 def _in_files(source: ListenerSource, names: Iterable[str]) -> Iterable[JobListener]:

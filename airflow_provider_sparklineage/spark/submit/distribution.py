@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,12 +41,9 @@ class SparkDistribution(Frozen, frozen=True):
     scala: str
 
     @property
-    def own_jars(self) -> tuple[Path, ...]:
-        """Jars that every application of this Spark has on its class path."""
-        if self.home is None:
-            return ()
-        jars = (self.home / "jars").glob("*.jar")
-        return tuple(sorted(jars, key=lambda jar: jar.name))  # paths compare ten times as slowly
+    def own_jars(self) -> tuple[str, ...]:
+        """Names of the jars that every application of this Spark has on its class path."""
+        return tuple(sorted(_jar_names(self.home))) if self.home is not None else ()
 
     def defaults(self, env: Mapping[str, str]) -> dict[str, str]:
         """Properties of ``spark-defaults.conf``, see :func:`defaults`."""
@@ -92,18 +90,27 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
 
 def _at(home: Path) -> SparkDistribution | None:
     """Read version and Scala off the core's jar, else off ``RELEASE`` and Scala's own jar."""
-    for jar in home.glob("jars/spark-core_*.jar"):
-        if match := _CORE_JAR.fullmatch(jar.name):
+    names = _jar_names(home)
+    for name in names:
+        if match := _CORE_JAR.fullmatch(name):
             return SparkDistribution(home, match["spark"], match["scala"])
     release = home / "RELEASE"
     try:
         versions = _RELEASE.match(release.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    for jar in home.glob("jars/scala-library-*.jar"):
-        if versions and (match := _SCALA_JAR.fullmatch(jar.name)):
+    for name in names:
+        if versions and (match := _SCALA_JAR.fullmatch(name)):
             return SparkDistribution(home, versions["spark"], match["scala"])
     return None
+
+
+def _jar_names(home: Path) -> list[str]:
+    """Name the jars of a distribution."""
+    with suppress(OSError), os.scandir(home / "jars") as entries:
+        # There may be 300 of them, which pathlib would make a path of each.
+        return [entry.name for entry in entries if entry.name.endswith(".jar")]
+    return []
 
 
 def declared(text: str) -> tuple[str, str]:

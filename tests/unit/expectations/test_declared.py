@@ -1,5 +1,7 @@
 """What is known of a task's datasets before its job runs, without Airflow."""
 
+import sys
+
 import pytest
 
 from airflow_provider_sparklineage.expectations import DatasetSubset, Kind, Side
@@ -38,6 +40,16 @@ def test_reads_and_inlets_are_inputs_once():
         (Side.READ, RATES, "", None),
         (Side.READ, None, "analytics.revenue", None),
     ]
+
+
+@pytest.mark.parametrize("nothing", [None, (), []])
+def test_what_is_declared_is_imported_where_something_is(monkeypatch, nothing):
+    """Each START waits for imports, and few tasks declare anything."""
+    module = "airflow_provider_sparklineage.expectations.declarations"
+    monkeypatch.setitem(sys.modules, module, None)  # then importing it fails
+    assert known(TaskFields(inlets=[ORDERS], reads=nothing, writes=nothing)).inputs == (ORDERS,)
+    with pytest.raises(ImportError):
+        known(TaskFields(reads="/lake/orders"))
 
 
 def test_paths_of_declarations_are_no_arguments():
