@@ -31,33 +31,32 @@ Statuses, in the order in which they are asked:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from itertools import chain
+from itertools import compress, product
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.model import globs
+from airflow_provider_sparklineage.lineage.partitions.canonical_forms import (
+    CanonicalForms,
+    Labels,
+    Row,
+    Rows,
+    by_labels,
+)
+from airflow_provider_sparklineage.model import globs, predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING
-from airflow_provider_sparklineage.model.timestamps import (
-    PRECISION,
-    canonical_time,
-    date_of_columns,
-    has_zone,
-)
-from airflow_provider_sparklineage.model.values import (
-    ValueKind,
-    canonical_value,
-    folder_values,
-    kind_of,
-)
+from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
+from airflow_provider_sparklineage.model.timestamps import canonical_time, date_of_columns
+from airflow_provider_sparklineage.model.values import folder_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
 
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 
@@ -174,17 +173,23 @@ def _compared(
     expected: Expected, seen: Seen, budget: Budget
 ) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
     """Give what is missing and what is unexpected; None if the two cannot be compared."""
-    forms = _CanonicalForms(seen.dimensions, expected.dimensions)
-    if expected.partitions is None or not forms.knows(expected.partitions):
+    if expected.partitions is None:
         return None
-    wanted = {forms.expected(partition): partition for partition in expected.partitions}
-    found = {partition: forms.seen(partition) for partition in seen.partitions}
-    if not forms.is_comparable(wanted, found.values()):
+    forms = CanonicalForms(seen.dimensions, expected.dimensions, budget)
+    asked = by_labels(expected.partitions)
+    if not forms.know(asked):
+        return None
+    wanted = {
+        labels: dict(zip(rows.values, rows.partitions, strict=True))
+        for labels, rows in forms.expected(asked).items()
+    }
+    found = forms.seen(by_labels(seen.partitions))
+    if not forms.are_comparable():
         return None
     covers = _globbed if expected.is_glob else _covering
-    covered, accessed = covers(wanted, found, forms, budget)
-    missing = frozenset(p for key, p in wanted.items() if key not in accessed)
-    return missing, frozenset(found) - covered
+    covered, met = covers(wanted, found, forms, budget)
+    missing = frozenset().union(*(rows.values() for rows in wanted.values())) - met
+    return missing, seen.partitions - covered
 
 
 def _is_empty(expected: Expected) -> bool:
@@ -213,131 +218,75 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
     return (date_of_columns(partition.values) or "") if label == "/".join(values) else ""
 
 
-# --- canonical form -------------------------------------------------------------------------------
-
-# Label, and value in canonical form.
-_Key = tuple[tuple[str, str], ...]
-_Values = dict[str, str]
-
-
-class _CanonicalForms:
-    """Partitions in canonical form: labels as observed, values as in :mod:`.model.values`.
-
-    :ivar texts: labels of the dimensions that are columns of texts
-    """
-
-    def __init__(self, seen: Iterable[Dimension], expected: Iterable[Dimension]) -> None:
-        self._seen = {d.label: d for d in seen}
-        self._formats = {d.label: d.format for d in expected}
-        self.texts = {d.label for d in self._seen.values() if kind_of(d) is ValueKind.TEXT}
-        self._labels: dict[str, str] = {}
-        for dimension in self._seen.values():
-            self._labels.setdefault(dimension.label.casefold(), dimension.label)
-        for dimension in self._seen.values():
-            # An author writes ts= of a table that is partitioned by day(ts).
-            for name in dimension.fields if dimension.transform in PRECISION else ():
-                self._labels.setdefault(name.casefold(), dimension.label)
-
-    def knows(self, partitions: Iterable[Partition]) -> bool:
-        """Whether all labels are dimensions that were seen; nothing seen contradicts no label."""
-        labels = {label for p in partitions for label, _ in p.values}
-        return not self._seen or all(label.casefold() in self._labels for label in labels)
-
-    def expected(self, partition: Partition) -> _Key:
-        """Give the canonical form of an expected partition, by the observed dimensions."""
-        key = []
-        for label, value in partition.values:
-            name = self._labels.get(label.casefold(), label)
-            dimension = self._seen.get(name)
-            form = self._formats.get(label, "") or (dimension.format if dimension else "")
-            key.append((name, canonical_value(value, form, dimension)))
-        return tuple(sorted(key))
-
-    def seen(self, partition: Partition) -> _Values:
-        """Give the canonical form of an observed partition."""
-        return {
-            label: canonical_value(value, self._seen[label].format, self._seen[label])
-            if label in self._seen
-            else canonical_value(value, "", None)
-            for label, value in partition.values
-        }
-
-    def is_comparable(self, wanted: Iterable[_Key], found: Iterable[_Values]) -> bool:
-        """Whether times have zones on both sides, or on neither; of texts that is no matter."""
-        with_zone: dict[str, set[bool]] = {}
-        for side in (chain.from_iterable(wanted), chain.from_iterable(v.items() for v in found)):
-            for label, value in side:
-                if len(value) > PRECISION["day"] and label not in self.texts and value != NULL:
-                    with_zone.setdefault(label, set()).add(has_zone(value))
-        return all(len(kinds) == 1 for kinds in with_zone.values())
-
-    def shortened_to(self, label: str, value: str) -> int | None:
-        """Give how many characters of a dimension's values an expected value has; None: all."""
-        dimension = self._seen.get(label)
-        kept = PRECISION.get(dimension.transform) if dimension else None
-        return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
-
-
 # --- who covers whom ------------------------------------------------------------------------------
+
+_Wanted = Mapping[Labels, Mapping[Row, Partition]]
+_Covered = tuple[set[Partition], set[Partition]]
+"""Accessed partitions that are expected, and expected ones that were accessed."""
 
 
 def _covering(
-    wanted: Iterable[_Key],
-    found: Mapping[Partition, _Values],
-    forms: _CanonicalForms,
-    budget: Budget,
-) -> tuple[frozenset[Partition], set[_Key]]:
+    wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
+) -> _Covered:
     """Find the accessed partitions that are expected, and the expectations that were met."""
-    shapes: dict[tuple[tuple[str, int | None], ...], set[_Key]] = {}
-    for key in wanted:
-        shape = tuple((label, forms.shortened_to(label, value)) for label, value in key)
-        shapes.setdefault(shape, set()).add(key)
-    covered, met = set(), set()
-    for partition, values in found.items():
-        budget.work(len(shapes))
-        full = tuple(sorted(values.items()))
-        for shape, keys in shapes.items():
-            key = full
-            if key not in keys:  # all values are given in most expectations
-                key = tuple((label, values.get(label, "")[:length]) for label, length in shape)
-            if key in keys:
-                covered.add(partition)
-                met.add(key)
-    return frozenset(covered), met
+    covered: set[Partition] = set()
+    met: set[Partition] = set()
+    for labels, every in wanted.items():
+        shapes = forms.shapes(labels, every)
+        for (shape, of_shape), (accessed, rows) in product(shapes.items(), found.items()):
+            budget.work(len(rows.values))
+            # All values are given in most expectations.
+            is_full = accessed == labels and not any(shape)
+            keys = rows.values if is_full else _shortened(rows.values, accessed, labels, shape)
+            by_row = list(map(of_shape.get, keys))
+            covered.update(compress(rows.partitions, by_row))
+            met.update(partition for partition in by_row if partition)
+    return covered, met
+
+
+def _shortened(
+    rows: Iterable[Row], accessed: Labels, labels: Labels, shape: Iterable[int | None]
+) -> Iterator[Row]:
+    """Give of each row the values of some labels, empty without the label, to some lengths."""
+    places = {label: place for place, label in enumerate(accessed)}
+    parts = [(places.get(label), length) for label, length in zip(labels, shape, strict=True)]
+    for row in rows:
+        yield tuple(["" if place is None else row[place][:length] for place, length in parts])
 
 
 def _globbed(
-    wanted: Iterable[_Key],
-    found: Mapping[Partition, _Values],
-    forms: _CanonicalForms,
-    budget: Budget,
-) -> tuple[frozenset[Partition], set[_Key]]:
+    wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
+) -> _Covered:
     """Do the same where some values are patterns."""
-    patterns = [
-        (key, [(label, globs.compiled(value), value) for label, value in key])
-        for key in wanted
-        if any(globs.is_glob(value) for _, value in key)
-    ]
-    covered, met = _covering(
-        set(wanted).difference(key for key, _ in patterns), found, forms, budget
-    )
-    also = set()
-    for partition, values in found.items() if patterns else ():
-        budget.work(len(patterns))
-        seen = partition.as_dict()
-        texts = {
-            label: folder_values(seen[label], value, is_text=label in forms.texts)
-            for label, value in values.items()
-        }
-        for key, parts in patterns:
-            if all(
-                any(map(pattern.fullmatch, texts.get(label, ())))
-                or values.get(label, "")[: forms.shortened_to(label, value)] == value
-                for label, pattern, value in parts
-            ):
-                also.add(partition)
-                met.add(key)
-    return covered | also, met
+    patterns = []
+    plain: dict[Labels, dict[Row, Partition]] = {}
+    for labels, every in wanted.items():
+        for row, partition in every.items():
+            if any(map(globs.is_glob, row)):
+                parts = [*zip(labels, map(globs.compiled, row), row, strict=True)]
+                patterns.append((partition, parts))
+            else:
+                plain.setdefault(labels, {})[row] = partition
+    covered, met = _covering(plain, found, forms, budget)
+    if not patterns:
+        return covered, met
+    for labels, rows in found.items():
+        for partition, row in zip(*rows, strict=True):
+            budget.work(len(patterns))
+            seen, values = partition.as_dict(), dict(zip(labels, row, strict=True))
+            texts = {
+                label: folder_values(seen[label], value, is_text=label in forms.texts)
+                for label, value in values.items()
+            }
+            for of, parts in patterns:
+                if all(
+                    any(map(pattern.fullmatch, texts.get(label, ())))
+                    or values.get(label, "")[: forms.shortened_to(label, value)] == value
+                    for label, pattern, value in parts
+                ):
+                    covered.add(partition)
+                    met.add(of)
+    return covered, met
 
 
 # --- predicates -----------------------------------------------------------------------------------
@@ -345,10 +294,6 @@ def _globbed(
 
 def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
     """Compare where at least one of the statements has a predicate."""
-    # Few declare one, and each START waits for imports.
-    from airflow_provider_sparklineage.model import predicates
-    from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
-
     evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
     missing: set[Partition] = set()

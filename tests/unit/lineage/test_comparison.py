@@ -337,6 +337,61 @@ def test_representation_does_not_change_the_status(wanted, found, rng: random.Ra
     assert plain.status == truth
 
 
+DAY = Dimension.of("ts", "day", "day")
+HOUR = Dimension.of("ts", "hour", "hour")
+REGION = Dimension.of("region", type="string")
+# Values of each label, with what they are in canonical form.
+FORMS = {
+    "day": {"2024-05-06": "2024-05-06", "20240507": "2024-05-07", "19849": "2024-05-06"},
+    "hour": {"2024-05-06T03": "2024-05-06T03", "476380": "2024-05-06T04", NULL: NULL},
+    "region": {"eu": "eu", "05": "05", "5": "5", NULL: NULL},
+}
+
+
+def rows(labels, *, shuffled=False, days_of_hours=False):
+    """Make partitions with some of the labels each, and as many as not the same labels."""
+
+    def values(label):
+        return st.sampled_from([*FORMS[label], *(["2024-05-06"] if days_of_hours else ())])
+
+    def row(some):
+        return st.tuples(*(st.tuples(st.just(label), values(label)) for label in some))
+
+    some = st.permutations(labels) if shuffled else st.just(labels)
+    parts = some.flatmap(lambda order: st.integers(0, len(order)).map(lambda n: order[:n]))
+    return st.frozensets(parts.flatmap(row).map(Partition), max_size=6)
+
+
+def covers(wanted, found):
+    """Whether each value that is wanted is the one that was found, or begins it."""
+    accessed = found.as_dict()
+    for label, value in wanted.values:
+        canonical = FORMS[label].get(value, value)
+        seen = FORMS[label].get(accessed[label]) if label in accessed else None
+        is_of = seen is not None and label == "hour" and seen[: len(canonical)] == canonical
+        if seen != canonical and not is_of:
+            return False
+    return True
+
+
+@given(
+    rows(("day", "region"), shuffled=True) | rows(("hour", "region"), days_of_hours=True),
+    rows(("day", "region", "hour")) | rows(("hour", "day"), shuffled=True),
+)
+def test_a_partition_is_compared_with_each_other_one(wanted, found):
+    check = reconcile(
+        Expected(Kind.DECLARED, wanted, (DAY, HOUR, REGION)), Seen((DAY, HOUR, REGION), found)
+    )
+    alike = {p: {(k, FORMS[k].get(v, v)) for k, v in p.values} for p in wanted}
+    missing = {p for p in wanted if not any(covers(p, f) for f in found)}
+    # Of those that say the same, one is named.
+    assert check.missing <= missing
+    assert {*map(frozenset, map(alike.get, check.missing))} == {
+        *map(frozenset, map(alike.get, missing))
+    }
+    assert check.unexpected == {f for f in found if not any(covers(p, f) for p in wanted)}
+
+
 def test_the_worst_status_sums_up():
     assert worst([]) == PartitionStatus.UNDECLARED
     assert worst([PartitionStatus.MATCHED, PartitionStatus.UNDECLARED]) == PartitionStatus.MATCHED
