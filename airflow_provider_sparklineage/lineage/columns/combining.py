@@ -81,34 +81,35 @@ class Way(NamedTuple):
 Variant = Transformation | Way
 
 
-class Upstream(NamedTuple):
+class Upstream:
     """The transformations by which some sources make a column that is read again.
 
     :param via: the column, as :func:`combine` takes it
-    :param plain: without the texts that matter only where they are put into others
     """
 
-    transformations: Transformations
-    via: str
-    plain: Transformations
-
-    @classmethod
-    def of(cls, transformations: Transformations, via: str) -> Upstream:
-        """Make it of transformations between the same columns."""
-        plain = (t if t.type == INDIRECT else without_text(t) for t in transformations)
-        return cls(transformations, via, tuple(dict.fromkeys(plain)))
+    def __init__(self, transformations: Transformations, via: str) -> None:
+        self.transformations = transformations
+        self._via = via
+        self._plain: Transformations | None = None
 
     def variants(self, these: Transformations) -> tuple[Variant, ...]:
         """Combine what is done with the column with what made it."""
-        found: dict[Variant, None] = {}
-        for this in these:
-            if this[:2] == _IDENTITY:
-                found |= dict.fromkeys(combine(this, t) for t in self.transformations)
-            elif self.via and self.via in this.description:
-                found |= dict.fromkeys(_variant(this, t, self.via) for t in self.transformations)
-            else:
-                found |= dict.fromkeys(combine(this, t) for t in self.plain)
-        return tuple(found)
+        found = [variant for this in these for variant in self._variants(this)]
+        return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
+
+    def _variants(self, this: Transformation) -> list[Variant]:
+        if this[:2] == _IDENTITY:
+            return [combine(this, t) for t in self.transformations]
+        if self._via and self._via in this.description:
+            return [_variant(this, t, self._via) for t in self.transformations]
+        return [combine(this, t) for t in self._without_texts()]
+
+    def _without_texts(self) -> Transformations:
+        """Leave out the texts that would have to be put into others, but are not."""
+        if self._plain is None:
+            plain = (t if t.type == INDIRECT else without_text(t) for t in self.transformations)
+            self._plain = tuple(dict.fromkeys(plain))
+        return self._plain
 
 
 _IDENTITY = (DIRECT, "IDENTITY")

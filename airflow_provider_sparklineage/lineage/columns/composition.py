@@ -22,10 +22,10 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     mapped,
 )
 from airflow_provider_sparklineage.lineage.columns.room import ColumnRoom
-from airflow_provider_sparklineage.lineage.columns.variants import ColumnSets, Variants, settled
+from airflow_provider_sparklineage.lineage.columns.variants import ColumnSets, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.columns.combining import Variant
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -83,7 +83,7 @@ class _Read(NamedTuple):
     """
 
     itself: int
-    upstream: tuple[tuple[Upstream, int], ...]
+    upstream: list[tuple[Upstream, int]]
 
 
 class _Composing:
@@ -105,6 +105,7 @@ class _Composing:
         self._folded: dict[DatasetName, dict[str, str]] = {}
         self._sets = ColumnSets()
         self._reads: dict[Column, _Read] = {}
+        self._upstreams: dict[tuple[Transformations, str], Upstream] = {}
         self._variants: dict[tuple[Transformations, Upstream], tuple[Variant, ...]] = {}
 
     def edges(self, edges: Edges, *others: Edges) -> Edges:
@@ -112,18 +113,18 @@ class _Composing:
 
         :param others: more edges that it has, composed already
         """
-        found: Variants[Variant] = Variants()
+        parts: list[tuple[Sequence[Variant], int]] = []
         for column, transformations in edges.items():
             read = self._reads.get(column)
             if read is None:
                 read = self._reads[column] = self._read(column)
             if read.itself:
-                found.add(transformations, read.itself)
+                parts.append((transformations, read.itself))
             for upstream, sources in read.upstream:
-                found.add(self._combined(transformations, upstream), sources)
+                parts.append((self._combined(transformations, upstream), sources))
         for column, transformations in chain.from_iterable(e.items() for e in others):
-            found.add(transformations, self._sets.of(column))
-        composed = self._sets.edges(settled(found, self._room.budget))
+            parts.append((transformations, self._sets.of(column)))
+        composed = self._sets.edges(settled(parts, self._room.budget))
         self._made += count(composed)
         self._room.require(self._made)
         return composed
@@ -138,8 +139,17 @@ class _Composing:
         is_source = provenance is None or not provenance.internal or not made_of
         return _Read(
             self._sets.of(column) if is_source else 0,
-            tuple((Upstream.of(ts, via), sources) for ts, sources in sets.items()),
+            [(self._upstream(ts, via), sources) for ts, sources in sets.items()],
         )
+
+    def _upstream(self, transformations: Transformations, via: str) -> Upstream:
+        # Without texts, what was made of any column is the same.
+        has_text = transformations[0].description or any(t.description for t in transformations)
+        key = transformations, via if has_text else ""
+        found = self._upstreams.get(key)
+        if found is None:
+            found = self._upstreams[key] = Upstream(*key)
+        return found
 
     def _combined(self, these: Transformations, upstream: Upstream) -> tuple[Variant, ...]:
         self._room.budget.work()

@@ -6,12 +6,12 @@ Where each of 200 columns is made of 200 that are made of 200, there are 8 milli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_sparklineage.lineage.columns.combining import with_text, without_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.columns.combining import Variant
     from airflow_provider_sparklineage.lineage.columns.edges import (
@@ -27,52 +27,50 @@ MAX_VARIANTS = 32
 """Between two columns; where composing makes more, none of them keeps its description."""
 
 
-class Variants(Generic[V]):
-    """The variants of one column's edges, each with the set of sources that it is of.
-
-    :ivar added: in the order in which each source came by them
-    """
-
-    def __init__(self) -> None:
-        self.added: list[tuple[V, int]] = []
-        self._sources: dict[V, int] = {}
-
-    def add(self, variants: Iterable[V], sources: int) -> None:
-        """Add variants of each of some sources."""
-        for variant in variants:
-            known = self._sources.get(variant, 0)
-            if new := sources & ~known:
-                self._sources[variant] = known | new
-                self.added.append((variant, new))
-
-    def of_more_than(self, limit: int) -> int:
-        """Find the sources that have more than so many variants."""
-        if len(self.added) <= limit:
-            return 0
-        return _in_more_than(limit, self._sources.values())
-
-
-def settled(variants: Variants[Variant], budget: Budget) -> Variants[Transformation]:
+def settled(
+    parts: Sequence[tuple[Sequence[Variant], int]], budget: Budget
+) -> list[tuple[Transformation, int]]:
     """Put texts into each other, but of sources that have too many variants.
 
     How many there are is found out before. It does not depend on what came first, and texts that
     nobody will see are not made.
 
+    :param parts: variants, and a set of sources that have all of them
+    :return: transformations with their sources, in the order in which each source has them
     :raise SpentError: if there is no time left
     """
-    many = variants.of_more_than(MAX_VARIANTS)
-    found: Variants[Transformation] = Variants()  # some may be the same by then
-    for variant, sources in variants.added:
-        budget.work()
+    if len(parts) == 1 and len(parts[0][0]) == 1:  # most columns are made of one
+        [((variant,), sources)] = parts
+        return [(with_text(variant), sources)]
+    variants = each_once(parts)
+    budget.work(len(variants))
+    many = in_more_than(MAX_VARIANTS, [sources for _, sources in variants])
+    made: list[tuple[tuple[Transformation], int]] = []
+    for variant, sources in variants:
         if few := sources & ~many:
-            found.add((with_text(variant),), few)
+            made.append(((with_text(variant),), few))
         if sources & many:
-            found.add((without_text(variant),), sources & many)
+            made.append(((without_text(variant),), sources & many))
+    return each_once(made)  # some are the same by now
+
+
+def each_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V, int]]:
+    """Give each variant with the sources that have not had it yet."""
+    known: dict[V, int] = {}
+    found = []
+    for variants, sources in parts:
+        for variant in variants:
+            before = known.get(variant, 0)
+            if new := sources & ~before:
+                known[variant] = before | new
+                found.append((variant, new))
     return found
 
 
-def _in_more_than(limit: int, sets: Iterable[int]) -> int:
+def in_more_than(limit: int, sets: Sequence[int]) -> int:
     """Find the members that more than so many sets have: the sets are added up, digit by digit."""
+    if len(sets) <= limit:
+        return 0
     digits: list[int] = []  # of all sums at once, the lowest first; each is a set
     for members in sets:
         carried = members
@@ -111,16 +109,16 @@ class ColumnSets:
             self._columns.append(column)
         return bit
 
-    def edges(self, found: Variants[Transformation]) -> Edges:
-        """Make edges; equal ones are one object."""
-        key = tuple(found.added)
+    def edges(self, added: Sequence[tuple[Transformation, int]]) -> Edges:
+        """Make edges of what :func:`settled` gives; equal ones are one object."""
+        key = tuple(added)
         edges = self._edges.get(key)
         if edges is None:
             edges = self._edges[key] = self._made(key)
         return edges
 
     def _made(self, added: Sequence[tuple[Transformation, int]]) -> Edges:
-        if len({sources for _, sources in added}) == 1:
+        if len(added) == 1 or len({sources for _, sources in added}) == 1:
             return dict.fromkeys(self._listed(added[0][1]), tuple(t for t, _ in added))
         lists: dict[Column, list[Transformation]] = {}
         for transformation, sources in added:
