@@ -110,9 +110,7 @@ _LAST_RUN = {
 
 def measured() -> Iterator[Result]:
     """Run our operator and the stock one in turns, each in processes of its own."""
-    listener_selection.fetch_for(listener_selection.spark_of("spark-submit"), "spark-submit")
-    # As pip leaves an installed package.
-    compileall.compile_dir(Path(airflow_provider_sparklineage.__path__[0]), quiet=2)
+    make_ready()
     with tempfile.TemporaryDirectory() as folder:
         for count, goal in GOALS_MS.items():
             turns = [[_phases(name, count, Path(folder)) for name in NAMES] for _ in range(RUNS)]
@@ -133,9 +131,31 @@ def _described(phases: list[float]) -> str:
 
 def _phases(name: str, count: int, folder: Path) -> list[float]:
     """Give the milliseconds for which each phase keeps a core busy."""
+    done = subprocess.run(
+        [sys.executable, "-c", TASK, name, str(count), json.dumps(_LAST_RUN)],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout.splitlines()[-1])
+    assert printed["injected"] is (name == "ours"), "nothing was injected, so nothing was measured"
+    assert printed["traced"] == (count if name == "ours" else 0), "what has no spans is not traced"
+    return [after - before for before, after in pairwise(printed["ended"])]
+
+
+def make_ready() -> None:
+    """Fetch the listener, and compile this package, before anything is measured."""
+    listener_selection.fetch_for(listener_selection.spark_of("spark-submit"), "spark-submit")
+    # As pip leaves an installed package.
+    compileall.compile_dir(Path(airflow_provider_sparklineage.__path__[0]), quiet=2)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Give the environment of a task's process: an Airflow that sends lineage, below a folder."""
     transport = {"type": "http", "url": "http://127.0.0.1:9"}  # to which nothing is sent here
     extra = {"transport": transport, "web_url": "http://127.0.0.1:9"}
-    environment = {
+    return {
         **os.environ,
         "AIRFLOW_HOME": str(folder / "airflow"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -147,14 +167,3 @@ def _phases(name: str, count: int, folder: Path) -> list[float]:
         ),
         "XDG_CACHE_HOME": str(fetching.cache_folder().parent),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", TASK, name, str(count), json.dumps(_LAST_RUN)],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout.splitlines()[-1])
-    assert printed["injected"] is (name == "ours"), "nothing was injected, so nothing was measured"
-    assert printed["traced"] == (count if name == "ours" else 0), "what has no spans is not traced"
-    return [after - before for before, after in pairwise(printed["ended"])]
