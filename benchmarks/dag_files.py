@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TASKS = 200
 SIZES = (50, 100, 200, 400)
-RUNS = 15
+RUNS = 30
 IMPORTS = 5
 GOAL = 1.05
 DECLARED = {"reads": ["s3a://lake/orders/dt={{ ds }}"], "writes": ["s3a://lake/daily/dt={{ ds }}"]}
