@@ -52,16 +52,16 @@ def capture_facet(
         malformedLines=report.malformed_lines,
         degradations=[],
     )
-    datasets = [
-        _accessed(dataset, side)
+    seen = [
+        (dataset, side)
         for side, of_side in ((Side.WRITE, outputs), (Side.READ, inputs))
         for dataset in of_side
         if dataset.witness is not None
     ]
-    if datasets:
-        bare["datasets"] = datasets[:MAX_DATASETS]
-    if len(datasets) > MAX_DATASETS:
-        bare["datasetCounts"] = dict(sorted(Counter(entry["side"] for entry in datasets).items()))
+    if seen:
+        bare["datasets"] = [_accessed(*each) for each in seen[:MAX_DATASETS]]
+    if len(seen) > MAX_DATASETS:
+        bare["datasetCounts"] = dict(sorted(Counter(str(side) for _, side in seen).items()))
     return with_degradations(bare, lineage.degradations)
 
 
@@ -109,12 +109,12 @@ def with_degradations(
         return capture
     known: list[dict[str, Any]] = capture["degradations"]
     counts = Counter(capture.get("degradationCounts") or (d["code"] for d in known))
-    counts += Counter(str(d.code) for d in more)
+    counts += Counter(d.code for d in more)
     new = [_entry(d) for d in more[:MAX_DEGRADATIONS]]
     entries = ([*new, *known] if in_front else [*known, *new])[:MAX_DEGRADATIONS]
     made = {**capture, "degradations": entries}
     if len(entries) < counts.total():
-        made["degradationCounts"] = dict(sorted(counts.items()))
+        made["degradationCounts"] = {str(code): counts[code] for code in sorted(counts)}
     return made
 
 

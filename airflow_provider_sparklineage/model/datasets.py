@@ -77,12 +77,14 @@ class Naming(Frozen, frozen=True):
         time or not), year-month directories and ``yyyy/MM[/dd]`` families go, as far as their
         trimmers are not disabled; at least one segment stays.
         """
-        # The listener asks whether its list, as one text, contains a class's name.
-        trimmers = [f for cls, f in _TRIMMERS.items() if cls not in self.disabled_trimmers]
+        trimmers = _trimmers(self.disabled_trimmers)
         segments = name.split("/")
-        while count := max((f([s for s in segments[-4:] if s]) for f in trimmers), default=0):
+        while True:
+            last = [segment for segment in segments[-4:] if segment]
+            count = max([trimmed(last) for trimmed in trimmers], default=0)
+            if not count:
+                return "/".join(segments)
             del segments[-count:]
-        return "/".join(segments)
 
     def without_removed(self, name: str) -> str:
         """Take out of a trimmed name what the group ``remove`` of the user's pattern matches."""
@@ -190,6 +192,12 @@ _TRIMMERS: dict[str, Callable[[list[str]], int]] = {
     f"{_PACKAGE}.MultiDirDateTrimmer": _date_family,
     f"{_PACKAGE}.YearMonthTrimmer": _year_month,
 }
+
+
+@lru_cache(maxsize=64)  # a task disables the same ones for each name
+def _trimmers(disabled: str) -> tuple[Callable[[list[str]], int], ...]:
+    # The listener asks whether its list, as one text, contains a class's name.
+    return tuple(trimmer for cls, trimmer in _TRIMMERS.items() if cls not in disabled)
 
 
 def _is_family(segments: list[str]) -> bool:
