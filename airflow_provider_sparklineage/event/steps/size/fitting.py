@@ -10,12 +10,12 @@ from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.steps.size.declaration import of_dropped, too_large
 from airflow_provider_sparklineage.event.steps.size.measured_event import MeasuredEvent, size_of
 from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
-from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.event.steps.size.measured_event import Place
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.model.degradations import Degradation
 
@@ -35,6 +35,10 @@ class Fitting:
         self._option = option
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
         self._drops: Iterator[bool] | None = None
+        self._gone: list[Place] = []
+        """Facets that went in the last step."""
+        self._sentence = 0
+        """Where the one on them stands."""
         self._budget = budget
 
     def within(self, max_bytes: int) -> Event:
@@ -65,6 +69,8 @@ class Fitting:
         return self._measured.bytes + declared <= max_bytes
 
     def _declare(self) -> None:
+        if self._gone:
+            self.dropped[self._sentence] = self._without_facets()
         if self._known is not None:
             self._capture = with_degradations(self._known, self.dropped, in_front=True)
 
@@ -102,11 +108,21 @@ class Fitting:
             yield
 
     def _facets(self) -> Iterator[None]:
-        before, named = len(self.dropped), list[str]()
+        """There can be thousands of them: their one sentence is made when it is declared."""
         for place in self._measured.largest_first(self._measured.places()):
             self._measured.reduce(place, everything)
-            name = self._measured.dataset(place)
-            named.append(f"{place.key} of {name}" if name else place.key)
-            what = f"Facets were left out ({some(named, _NAMED)}): they are more"
-            self.dropped[before:] = [too_large(what, self._option)]
+            self._gone.append(place)
+            if len(self._gone) == 1:
+                self._sentence = len(self.dropped)
+                self.dropped.append(self._without_facets())
             yield
+
+    def _without_facets(self) -> Degradation:
+        named = ", ".join(map(self._called, self._gone[:_NAMED]))
+        more = len(self._gone) - _NAMED
+        listed = f"{named} and {more} more" if more > 0 else named
+        return too_large(f"Facets were left out ({listed}): they are more", self._option)
+
+    def _called(self, place: Place) -> str:
+        name = self._measured.dataset(place)
+        return f"{place.key} of {name}" if name else place.key

@@ -117,7 +117,9 @@ _NOTHING: list[Json] = []
 
 
 def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
-    return {k: v for k, v in value.items() if k != key}
+    kept = value.copy()
+    kept.pop(key, None)
+    return kept
 
 
 def _without_comments(facet: Facet) -> Reduced:
