@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.lineage.application.stream_batches import wit
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.locations import RememberingLocator
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def observed(
     :param application: as the listener reported it
     """
     report = ObservationReport()
+    locator = RememberingLocator.of(locator)  # each layout is looked at seven times
     try:
         records = _bounded(bundle.observations(report, budget.is_spent), report)
         if not records and not report.malformed_lines:

@@ -22,6 +22,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from msgspec import field
+
 from airflow_provider_sparklineage.model.datasets import (
     DEFAULT_NAMING,
     DatasetName,
@@ -120,6 +122,25 @@ class Locator(Frozen, frozen=True):
             return place
         is_partition = self.naming.trim(above) != above
         return DatasetName(place.namespace, above) if is_partition else place
+
+
+class RememberingLocator(Locator, frozen=True):
+    """A locator for paths that are asked for many times; it keeps them as long as it lives."""
+
+    known: dict[str, Location | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, locator: Locator) -> RememberingLocator:
+        """Make one that locates as another one does."""
+        return cls(locator.naming, locator.rules)
+
+    def locate(self, path: str, *, may_be_file: bool = False) -> Location | None:
+        """Locate a URI or absolute path; as :meth:`Locator.locate`."""
+        if may_be_file:
+            return super().locate(path, may_be_file=True)
+        if path not in self.known:
+            self.known[path] = super().locate(path)
+        return self.known[path]
 
 
 DEFAULT_LOCATOR = Locator()

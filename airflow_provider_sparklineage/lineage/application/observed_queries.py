@@ -10,7 +10,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.lineage.application.datasets import united_locations
 from airflow_provider_sparklineage.lineage.application.observed_folders import at_roots
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.capture.observations import timestamp
@@ -143,7 +142,7 @@ class ObservedQueries:
         )
 
     def _reads(self, record: ObservationRecord) -> dict[DatasetName, Locations]:
-        found: dict[DatasetName, Locations] = {}
+        found: dict[DatasetName, set[str] | None] = {}
         for read in record.reads:
             for path in self._paths(read):
                 name, here = self._place(path, read.table)
@@ -151,8 +150,12 @@ class ObservedQueries:
                     continue
                 if read.schema is not None:
                     self.schemas.setdefault(name, read.schema)
-                found[name] = united_locations(found[name], here) if name in found else here
-        return found
+                known = found.setdefault(name, set())
+                if here is None:
+                    found[name] = None
+                elif known is not None:
+                    known |= here
+        return {name: known if known is None else frozenset(known) for name, known in found.items()}
 
     def _paths(self, read: ReadRecord) -> Iterable[str]:
         if read.inference:

@@ -5,7 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
-from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
+from airflow_provider_sparklineage.model.locations import (
+    DEFAULT_LOCATOR,
+    Locator,
+    RememberingLocator,
+)
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
 from airflow_provider_sparklineage.model.rules import NO_RULES, load
 
@@ -233,3 +237,24 @@ def test_a_partition_is_read_back_from_its_own_path(values):
     partition = Partition.of(values.items())
     found = DEFAULT_LOCATOR.locate(f"s3://b/t/{partition}")
     assert (found.dataset, found.partition) == (DatasetName("s3://b", "t"), partition)
+
+
+def test_a_path_that_is_asked_for_again_is_located_once(monkeypatch):
+    located = []
+
+    def locate_once(self, *place, **how):
+        located.append(place)
+        return once(self, *place, **how)
+
+    once = Locator._located
+    monkeypatch.setattr(Locator, "_located", locate_once)
+    remembering = RememberingLocator.of(DEFAULT_LOCATOR)
+    paths = ["file:/lake/t/dt=1", "/lake/t/dt=1", "s3a://b/t/2024/05/06", "no path"]
+    first = [remembering.locate(path) for path in paths]
+    assert [remembering.locate(path) for path in paths] == first
+    assert len(located) == 3
+    assert first == [DEFAULT_LOCATOR.locate(path) for path in paths]
+    file = "file:/lake/t/dt=1/part-0.csv"
+    remembering.locate(file)
+    as_file = remembering.locate(file, may_be_file=True)
+    assert as_file == DEFAULT_LOCATOR.locate(file, may_be_file=True) != remembering.locate(file)
