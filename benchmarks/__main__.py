@@ -24,6 +24,7 @@ MODULES = {
     "publishing": "After the job",
     "dag_files": "DAG files",
     "observer": "In the driver",
+    "draining": "At the end of the driver",
     "page": "The page",
 }
 """Titles of what the modules of this package measure."""
