@@ -162,6 +162,18 @@ def test_the_metrics_of_a_plan_are_read_in_one_call(plans):
     assert found == {"numFiles": 3, "filesSize": 0, "unknown": -1}
 
 
+def test_the_columns_of_partitions_are_described_in_two_calls(plans):
+    from sparklineage_observer.jvm import attributes
+
+    texts = ("a b#1", "p,q:r#22L", "tricky#5#3", "d#4")
+    struct = "struct<a b:int,p,q:r:bigint,tricky#5:decimal(10,2),d:string collate UNICODE>"
+    classes = SimpleNamespace(struct_of=lambda _: answers(catalogString=struct))
+    found = [(d["field"], d["type"]) for d in attributes(classes, Sequence(*texts))]
+    types = ["int", "bigint", "decimal(10,2)", "string collate UNICODE"]
+    assert found == list(zip(["a b", "p,q:r", "tricky#5", "d"], types, strict=True))
+    assert attributes(None, Sequence()) == []
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -11,10 +11,9 @@ import json
 import re
 
 from sparklineage_observer.delta import path_of
-from sparklineage_observer.jvm import class_name, option, texts
+from sparklineage_observer.jvm import class_name, names_of, option, texts
 from sparklineage_observer.relations import leaves_of, name_of, place_of, relations_of
 
-_NAME = re.compile(r"#\d+L?(?:-T\S+)?\Z")
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
 _JVM = re.compile(r',"jvmId":"[^"]*"')
 _BYTES = 400  # of an attribute in the plan's JSON, roughly
@@ -220,7 +219,7 @@ class _Write:
         if self.kind in (_FILES, _HIVE):
             return texts(self.plan.outputColumnNames())
         query = self.plan.target() if self.kind in _DELTA else self.query
-        return [_NAME.sub("", attribute) for attribute in texts(query.output())]
+        return names_of(query.output())
 
     def schema(self, columns):
         """Give the target's columns with their types."""

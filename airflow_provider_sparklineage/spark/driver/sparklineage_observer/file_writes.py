@@ -11,6 +11,7 @@ import re
 from itertools import takewhile, zip_longest
 
 from sparklineage_observer.jvm import (
+    attributes,
     items,
     metrics,
     option,
@@ -38,7 +39,7 @@ class FileWrites:
     def observe(self, kind, command, started_ms, budget):
         """Describe a write command; None for commands that do not write files themselves."""
         if kind == "InsertIntoHadoopFsRelationCommand":
-            write, path = _insert_into_files(kind, command)
+            write, path = _insert_into_files(kind, command, self._classes)
         elif kind == "InsertIntoHiveTable":
             write, path = _insert_into_hive(kind, command)
         else:
@@ -203,9 +204,8 @@ def _leading(static, columns):
     return tuple(values)
 
 
-def _insert_into_files(kind, command):
+def _insert_into_files(kind, command, classes):
     table = option(command.catalogTable())
-    columns = items(command.partitionColumns())
     static = {}
     for pair in items(command.staticPartitions().toSeq()):
         static[pair._1()] = pair._2()
@@ -223,10 +223,7 @@ def _insert_into_files(kind, command):
         "table": table.identifier().unquotedString() if table is not None else None,
         "mode": mode,
         "static": static,
-        "dimensions": [
-            {"field": c.name(), "transform": "identity", "type": c.dataType().simpleString()}
-            for c in columns
-        ],
+        "dimensions": attributes(classes, command.partitionColumns()),
     }
     return write, command.outputPath().toString().rstrip("/")
 

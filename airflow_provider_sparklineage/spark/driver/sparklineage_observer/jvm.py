@@ -14,6 +14,7 @@ _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _STATUS = re.compile(
     r"path=(.+?); isDirectory=(true|false)(?:; length=(\d+))?.*?modification_time=(\d+)", re.DOTALL
 )
+_NUMBER = re.compile(r"#\d+L?(?:-T\S+)?\Z")  # of an attribute, behind its name
 # As Spark prints a map of them: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
 _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
 
@@ -61,6 +62,11 @@ class Classes:
     def text_of(self):
         """Print any Java array, in one call; py4j cannot pass ``Foo[]`` as ``Object[]``."""
         return self._named("scala.runtime.ScalaRunTime").stringOf
+
+    @cached_property
+    def struct_of(self):
+        """Make a StructType of a Seq of attributes."""
+        return self._named("org.apache.spark.sql.catalyst.types.DataTypeUtils").fromAttributes
 
     @cached_property
     def identity(self):
@@ -168,6 +174,25 @@ def dimensions(struct):
             "type": f["type"] if isinstance(f["type"], str) else json.dumps(f["type"]),
         }
         for f in fields
+    ]
+
+
+def names_of(sequence):
+    """Give the names of attributes, in one call."""
+    return [_NUMBER.sub("", text) for text in texts(sequence)]
+
+
+def attributes(classes, sequence):
+    """Give the attributes of partitions as identity dimensions, in some calls for all of them."""
+    names = names_of(sequence)
+    if not names:
+        return []
+    # As ``struct<dt:date,region:string>``; no type of a partition's column has columns in it.
+    struct = ",".join(f"{re.escape(name)}:(.+?)" for name in names)
+    types = re.fullmatch(f"struct<{struct}>", classes.struct_of(sequence).catalogString())
+    return [
+        {"field": name, "transform": "identity", "type": kind}
+        for name, kind in zip(names, types.groups())
     ]
 
 
