@@ -1,6 +1,6 @@
 """Listener jars as files: whether one is complete, which listener it is, and what it is named.
 
-A submission waits for this, 100 ms at most for all of lineage, so a jar is not opened with
+A submission waits for this, 30 ms at most for all of lineage, so a jar is not opened with
 ``zipfile``: that lists its 11,000 entries first, which takes 70 ms. To find three of them in the
 bytes of the directory takes half a millisecond.
 """
