@@ -50,3 +50,4 @@ def _import() -> None:
             partition_check,
             publishing,
         )
+        from airflow_provider_sparklineage.spark.capture import events  # noqa: F401
