@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.application.accesses import FULL, Access, Scope
 from airflow_provider_sparklineage.lineage.columns import Provenance, compose, decode
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from benchmarks import wide_tables
 from benchmarks.measuring import Growth, in_turns, peak_mb
 from benchmarks.merging import decode as decoded
@@ -68,7 +68,7 @@ def merging(folder: Path) -> Iterator[Result]:
         expected = [fan or columns] * columns
         assert found == expected, found
         merge_s, decode_s = in_turns(
-            lambda made=made: merge(made), lambda made=made: decoded(made / EVENTS), runs=RUNS
+            lambda made=made: merge(made), lambda made=made: decoded(made), runs=RUNS
         )
         texts = ", with descriptions" if described else ""
         what = f"merge {TABLES} tables, {columns} columns, each of {fan or 'all'}{texts} / decode"
