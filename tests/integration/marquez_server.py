@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask, path_of
+from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
 from tests.marquez_model import Job, Page
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -55,7 +55,8 @@ class MarquezServer:
     def get(self, *path: str, query: str = "") -> Any:
         """Ask for what is at a path of names."""
         endpoint = Endpoint(f"{self._url}/api/v1", timeout=_TIMEOUT_S)
-        answer = ask(endpoint, "GET", path_of(*path) + query)
+        names = "".join(f"/{quote(name, safe='')}" for name in path)
+        answer = ask(endpoint, "GET", names + query)
         assert not isinstance(answer, Problem), answer
         if answer.status >= 400:
             raise RefusedError(answer.status)
