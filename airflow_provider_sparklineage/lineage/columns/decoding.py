@@ -21,6 +21,7 @@ IDENTITY of a JDBC column, no text      DIRECT, and how is unknown: it may be an
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -247,6 +248,9 @@ def metadata_columns_removed(
 
     :param has_column: whether a dataset has a column, by the column's name or its first part
     """
+    used = set(chain.from_iterable(each_once(lineage)))
+    if all(lineage.fields.values()) and not any(c.field[:1] == "_" for c in used):
+        return lineage
 
     def real(edges: Edges) -> Edges:
         if not any(c.field.startswith("_") for c in edges):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentE
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
@@ -27,11 +27,27 @@ class UnreadableColumnsError(Exception):
     """Raised when a facet of column lineage cannot be decoded; the message is a sentence."""
 
 
+MAX_REMEMBERED_BYTES = 4 * 1024 * 1024
+"""Of facets whose column lineage is remembered."""
+
+
+class _Decoded(NamedTuple):
+    """The column lineage of a facet.
+
+    :param names: the datasets that the names in it were taken for
+    """
+
+    lineage: ColumnLineage
+    names: Mapping[DatasetName, DatasetName]
+
+
 class ReportedColumns:
     """Decodes the column lineage of writes; knows the schemas of all datasets so far."""
 
     def __init__(self) -> None:
         self._schemas: dict[DatasetName, tuple[str, ...]] = {}
+        self._decoded: dict[bytes, _Decoded] = {}
+        self._room = MAX_REMEMBERED_BYTES
 
     def learn(self, action: Action) -> None:
         """Remember the columns of the datasets of an action."""
@@ -63,7 +79,7 @@ class ReportedColumns:
         try:
             reported = ColumnLineage()
             if facet:
-                reported = columns.decode(facet, input_names(action), budget)
+                reported = self._read(bytes(facet), input_names(action), budget)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             msg = (
                 f"The column lineage that the listener reported for {output.name} cannot be read: "
@@ -73,6 +89,29 @@ class ReportedColumns:
         found = corrected(reported, planned) if planned else reported
         real = columns.metadata_columns_removed(found, self._has_column)
         return columns.unsure_identities(real, is_database)
+
+    def _read(
+        self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName], budget: Budget
+    ) -> ColumnLineage:
+        """Decode a facet, or remember it: a loop writes the same again and again."""
+        known = self._decoded.get(facet)
+        if known and all(stands_for(name) == found for name, found in known.names.items()):
+            return known.lineage
+        names: dict[DatasetName, DatasetName] = {}
+
+        def noted(name: DatasetName) -> DatasetName:
+            found = names[name] = stands_for(name)
+            return found
+
+        lineage = columns.decode(facet, noted, budget)
+        size = 0 if known else len(facet)
+        if size > self._room:
+            self._decoded.clear()
+            self._room = MAX_REMEMBERED_BYTES
+        if size <= self._room:
+            self._room -= size
+            self._decoded[facet] = _Decoded(lineage, names)
+        return lineage
 
     def _has_column(self, column: Column) -> bool:
         schema = self._schemas.get(column.dataset)
