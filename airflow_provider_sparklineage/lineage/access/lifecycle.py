@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.lineage.application.repairs import (
     replaces_v2_table,
     wraps_a_write,
 )
-from airflow_provider_sparklineage.lineage.columns import each_once, lists
+from airflow_provider_sparklineage.lineage.columns import each_once
 from airflow_provider_sparklineage.model.datasets import is_database
 
 if TYPE_CHECKING:
@@ -49,12 +50,15 @@ def overwrites_everything(action: Action, output: ActionDataset, reported: Colum
         and not _PARTITION_CLAUSE.search(action.sql)
         and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
         and not _writes_unsorted(action)
-        and not any(
-            t.subtype == "SORT" for edges in each_once(reported) for ts in lists(edges) for t in ts
-        )
+        and not _sorts(reported)
         and bool(output.column_names)
-        and all(name in reported.fields for name in output.column_names)
+        and reported.fields.keys() >= set(output.column_names)
     )
+
+
+def _sorts(reported: ColumnLineage) -> bool:
+    every = {id(ts): ts for edges in each_once(reported) for ts in edges.values()}
+    return any(t.subtype == "SORT" for t in chain.from_iterable(every.values()))
 
 
 def _writes_unsorted(action: Action) -> bool:

@@ -150,10 +150,6 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
 # --- one run --------------------------------------------------------------------------------------
 
 
-def _rank(event: SparkEvent) -> Rank:
-    return event.event_time, ORDER.get(event.event_type or "OTHER", 1)
-
-
 class _Run:
     """The events of one action so far, joined."""
 
@@ -161,7 +157,6 @@ class _Run:
         self.run_id = run_id
         self._room = room
         self.events = 0
-        self.last: datetime | None = None
         self._first: Rank | None = None
         self._job: tuple[Rank, str] | None = None
         self._job_type = ""
@@ -175,12 +170,13 @@ class _Run:
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1
-        rank = _rank(event)
-        self._first = min(self._first or rank, rank)
-        self.last = max(self.last or event.event_time, event.event_time)
+        rank = event.event_time, ORDER.get(event.event_type or "OTHER", 1)
+        if self._first is None or rank < self._first:
+            self._first = rank
         # The job's name gets its output suffix once the output is known: the latest is fullest.
-        job = (rank, event.job.name)
-        self._job = max(self._job or job, job)
+        job = rank, event.job.name
+        if self._job is None or job > self._job:
+            self._job = job
         self._job_type = max(self._job_type, event.job_type)
         if event.event_type in ("COMPLETE", "FAIL", "ABORT"):
             self._ended = max(self._ended or event.event_time, event.event_time)
@@ -196,6 +192,11 @@ class _Run:
                 self._properties.setdefault(key, set()).add(str(value))
         self._inputs.add(event.inputs, rank)
         self._outputs.add(event.outputs, rank)
+
+    @property
+    def last(self) -> datetime | None:
+        """When its latest event was."""
+        return self._job[0][0] if self._job else None
 
     def action(self) -> Action:
         first, job = self._first, self._job

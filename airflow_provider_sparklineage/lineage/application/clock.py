@@ -48,14 +48,16 @@ class Clock:
             if self._run_id not in (event.run.run_id, event.parent_run_id):
                 yield event
                 continue
-            at = event.event_time + self.put_back
-            line = hash((event.run.run_id, event.event_type, event.event_time))
-            lag = timedelta() if latest is None or line in seen else latest - at
+            at = event.event_time
+            line = hash((event.run.run_id, event.event_type, at))
+            if self.put_back:
+                at += self.put_back
+            if latest is None or at > latest:
+                latest = at
+            elif latest - at > TOLERANCE and line not in seen:
+                self.put_back += latest - at
+                at = latest
             seen.add(line)
-            if lag > TOLERANCE:
-                self.put_back += lag
-                at += lag
-            latest = max(latest or at, at)
             yield replace(event, event_time=at) if self.put_back else event
 
     def degradations(self) -> Iterator[Degradation]:

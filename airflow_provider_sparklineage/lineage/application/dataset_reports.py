@@ -51,15 +51,13 @@ class KeptReports:
         self.is_input = is_input
         self._latest: dict[DatasetName, list[_Kept]] = {}
 
-    def kept(self, name: DatasetName, entry: EventDataset) -> _Kept:
-        """Give what is kept of an entry that is the same, or keep this one."""
-        facets = entry.facets or {}
-        sides = (entry.input_facets if self.is_input else entry.output_facets) or {}
+    def kept(self, name: DatasetName, facets: RawFacets, sides: RawFacets) -> _Kept:
+        """Give what is kept of facets that are the same, or keep these."""
         latest = self._latest.get(name)
         if latest is None:
             latest = self._latest[name] = []
         for known in latest:
-            if known.is_of(facets, sides):
+            if known.facets == facets and known.sides == sides:
                 return known
         new = _Kept(name, facets, sides, self.room)
         latest.insert(0, new)
@@ -84,10 +82,6 @@ class _Kept:
         every = (*self.facets.values(), *self.sides.values())
         self.lost = sum(value is LEFT_OUT for value in every)
         self._alone: ActionDataset | None = None
-
-    def is_of(self, facets: RawFacets, sides: RawFacets) -> bool:
-        """Whether it is what is kept of these facets."""
-        return self.facets == facets and self.sides == sides
 
     def alone(self) -> ActionDataset:
         """Give what is known where nothing else is reported of the dataset."""
@@ -139,19 +133,23 @@ class DatasetReports:
 
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
         """Note what one event reports."""
+        is_input = self._all.is_input
         for entry in datasets or ():
             name = DatasetName(entry.namespace, entry.name)
+            facets = entry.facets or {}
+            sides = (entry.input_facets if is_input else entry.output_facets) or {}
             reports = self._of.get(name)
             if reports is None:
                 if not self._all.room.dataset():
                     continue
                 reports = self._of[name] = {}
-            kept = self._all.kept(name, entry)
-            when = reports.get(kept)
-            if when is None:
-                reports[kept] = _When(rank)
+            for kept, when in reports.items():
+                if kept.facets == facets and kept.sides == sides:
+                    when.add(rank)
+                    break
             else:
-                when.add(rank)
+                kept = self._all.kept(name, facets, sides)
+                reports[kept] = _When(rank)
             if kept.lost:
                 self._all.room.count_lost(kept.lost)
 
