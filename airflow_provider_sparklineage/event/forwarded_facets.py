@@ -8,6 +8,7 @@ specification does not know are passed on if they are facets at all.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -100,32 +101,41 @@ _SHAPES: dict[str, type[Facet]] = {
 }
 
 
-def forwarded(
-    facets: Mapping[str, msgspec.Raw], dataset: DatasetName, lost: list[Degradation]
-) -> Facets:
-    """Decode the facets of one side of a dataset.
+class Forwarding:
+    """Decodes the facets of an event's datasets; many have the same, which are one object then.
 
     :param lost: what has to be left out is added to it
     """
-    kept: Facets = {}
-    for name in sorted(facets):
-        try:
-            kept[name] = _decoded(name, facets[name])
-        except (ValueError, RecursionError) as error:  # among them all that msgspec raises
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-            message = (
-                f"The facet {name} that the listener reported of {dataset} is not as it should be "
-                f"and was left out: {reason}."
-            )
-            lost.append(Degradation(DegradationCode.MALFORMED_EVENTS, message, dataset))
-    return kept
+
+    def __init__(self, lost: list[Degradation]) -> None:
+        self._lost = lost
+        self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)
+
+    def of(self, facets: Mapping[str, msgspec.Raw], dataset: DatasetName) -> Facets:
+        """Decode the facets of one side of a dataset."""
+        kept: Facets = {}
+        for name in sorted(facets):
+            try:
+                kept[name] = self._decoded(name, bytes(facets[name]))
+            except (ValueError, RecursionError) as error:  # among them all that msgspec raises
+                reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+                message = (
+                    f"The facet {name} that the listener reported of {dataset} is not as it should "
+                    f"be and was left out: {reason}."
+                )
+                degradation = Degradation(DegradationCode.MALFORMED_EVENTS, message, dataset)
+                self._lost.append(degradation)
+        return kept
+
+
+_REMEMBERED = 512
+"""Facets; what the datasets of a job share is among the last ones that were met."""
 
 
 _ABSENT = re.compile(rb"null|\{\s*\}")
 
 
-def _decoded(name: str, raw: msgspec.Raw) -> dict[str, Any]:
-    text = bytes(raw)
+def _decoded(name: str, text: bytes) -> dict[str, Any]:
     facet: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
     if is_too_deep(text, facet):
         raise RecursionError

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.event.capture_facet import (
     declared,
 )
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, empty, replaced
-from airflow_provider_sparklineage.event.forwarded_facets import forwarded
+from airflow_provider_sparklineage.event.forwarded_facets import Forwarding
 from airflow_provider_sparklineage.event.partition_facets import (
     CHECK_KEY,
     check_facet,
@@ -59,11 +59,12 @@ def made(
 
         lineage = without_literals(lineage, budget.part(_FOR_LITERALS))
     lost: list[Degradation] = []
+    forwarding = Forwarding(lost)
     bare = representation.bare_partitions
     room = _Room(budget)
     # One by one: what there is time and room for is asked while facets are made.
-    outputs = [(d, _output(d, lost, bare)) for d in map(room.bounded, lineage.outputs)]
-    inputs = [(d, _input(d, lost)) for d in map(room.bounded, lineage.inputs)]
+    outputs = [(d, _output(d, forwarding, bare)) for d in map(room.bounded, lineage.outputs)]
+    inputs = [(d, _input(d, forwarding)) for d in map(room.bounded, lineage.inputs)]
     read, written = ([dataset for dataset, _ in side] for side in (inputs, outputs))
     run_facets: Facets = {}
     job_facets: Facets = {}
@@ -119,17 +120,17 @@ class _Room:
             )
 
 
-def _input(dataset: LineageDataset, lost: list[Degradation]) -> dict[str, Any]:
+def _input(dataset: LineageDataset, forwarding: Forwarding) -> dict[str, Any]:
     return {
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
-        "facets": forwarded(dataset.facets, dataset.name, lost),
-        "inputFacets": forwarded(dataset.side_facets, dataset.name, lost) | input_facets(dataset),
+        "facets": forwarding.of(dataset.facets, dataset.name),
+        "inputFacets": forwarding.of(dataset.side_facets, dataset.name) | input_facets(dataset),
     }
 
 
-def _output(dataset: LineageDataset, lost: list[Degradation], bare: bool) -> dict[str, Any]:
-    facets = forwarded(dataset.facets, dataset.name, lost)
+def _output(dataset: LineageDataset, forwarding: Forwarding, bare: bool) -> dict[str, Any]:
+    facets = forwarding.of(dataset.facets, dataset.name)
     if dataset.columns:
         from airflow_provider_sparklineage.event.column_lineage_facet import column_lineage_facet
 
@@ -138,5 +139,5 @@ def _output(dataset: LineageDataset, lost: list[Degradation], bare: bool) -> dic
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
         "facets": facets | partitioning_facets(dataset, bare=bare),
-        "outputFacets": forwarded(dataset.side_facets, dataset.name, lost) | output_facets(dataset),
+        "outputFacets": forwarding.of(dataset.side_facets, dataset.name) | output_facets(dataset),
     }

@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.event import walk
 from airflow_provider_sparklineage.event.literals import hidden
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.credentials import without_credentials
@@ -31,6 +32,7 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.model.subset import Description, Locations, Partitions
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from tests.unit.model.test_credentials import IN_URLS, IN_WORDS
 
 SECRET = "hunter2secret"
 ORDERS = DatasetName("s3a://AKIA:shh@lake", "/orders")
@@ -176,6 +178,27 @@ def test_what_has_nothing_to_hide_is_given_back_as_it_is():
     assert without_credentials(given) is given
     assert masked(given, str) is given
     assert masked(given, str.strip) is given
+
+
+@pytest.mark.parametrize("at_once", [2, 200_000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [pytest.param(*row, id=name) for name, row in (IN_URLS | IN_WORDS).items()],
+)
+def test_a_credential_is_found_among_other_texts(monkeypatch, text, expected, at_once):
+    monkeypatch.setattr(walk, "_AT_ONCE", at_once)
+    given = [{"description": around} for around in ("before", text, "and after", "before")]
+    assert [entry["description"] for entry in without_credentials(given)] == [
+        "before",
+        expected,
+        "and after",
+        "before",
+    ]
+
+
+def test_a_text_that_is_one_entry_of_yaml_has_a_credential():
+    given = {"description": "password: hunter2", "name": "x"}
+    assert without_credentials(given)["description"] == "password: ***"
 
 
 def test_of_a_long_template_only_what_stands_around_the_expression_is_reported():
