@@ -9,7 +9,7 @@ partitions go on without them: a write then has no columns, and neither has what
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage import columns
@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
@@ -100,6 +100,33 @@ def accumulated(
 _FOR_COLUMNS = 0.75
 
 
+class _Composed(NamedTuple):
+    """The columns of the last write of a dataset, and of what they were composed.
+
+    :param made_of: the provenance of each dataset that they name
+    """
+
+    reported: ColumnLineage
+    made_of: Provenances
+    composed: ColumnLineage
+
+    def is_of(
+        self,
+        reported: ColumnLineage,
+        provenance_of: Callable[[DatasetName], Provenance | None],
+    ) -> bool:
+        """Whether the same objects would be composed: a loop writes them again and again."""
+        return reported is self.reported and all(
+            _is_same(provenance_of(name), known) for name, known in self.made_of.items()
+        )
+
+
+def _is_same(one: Provenance | None, other: Provenance | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.columns is other.columns and one.internal == other.internal
+
+
 class _Accumulation:
     """Accumulates action by action; :meth:`result` is what is given on."""
 
@@ -115,7 +142,7 @@ class _Accumulation:
         self._statements = Statements()
         self._columns = ReportedColumns()
         self._room = ColumnRoom(budget)
-        self._last_columns: dict[DatasetName, tuple[ColumnLineage, ColumnLineage]] = {}
+        self._last_columns: dict[DatasetName, _Composed] = {}
         self._cut: dict[DatasetName, str] = {}
 
     def result(self) -> Accumulated:
@@ -200,13 +227,22 @@ class _Accumulation:
         composed: ColumnLineage | None = ColumnLineage()
         try:
             budget.check()
-            known = self._last_columns.get(output.name, (None, None))
+            last = self._last_columns.get(output.name)
             planned = self._planned(output.name, ledger.plans(action))
             reported = self._columns.of_write(action, output, planned, budget)
-            reported = self._room.kept(reported, known[0])
-            composed = columns.compose(reported, provenance_of, self._room)
-            composed = self._room.kept(composed, reported, known[1])
-            self._last_columns[output.name] = reported, composed
+            reported = self._room.kept(reported, last and last.reported)
+            if last and last.is_of(reported, provenance_of):
+                composed = last.composed
+            else:
+                made_of: dict[DatasetName, Provenance | None] = {}
+
+                def noted(name: DatasetName) -> Provenance | None:
+                    found = made_of[name] = provenance_of(name)
+                    return found
+
+                composed = columns.compose(reported, noted, self._room)
+                composed = self._room.kept(composed, reported, last and last.composed)
+                self._last_columns[output.name] = _Composed(reported, made_of, composed)
         except UnreadableColumnsError as error:
             code = DegradationCode.COLUMN_LINEAGE_MISSING
             self.degradations.append(Degradation(code, str(error), output.name))

@@ -46,6 +46,8 @@ class Contents:
         self._united: dict[str, dict[Column, Transformations]] = {}
         """Those of several writes; others are a write's own, and stay as they are."""
         self._dataset: dict[Column, Transformations] = {}
+        self._only: ColumnLineage | None = None
+        """The columns of the only write of which something is left."""
         self.sources: frozenset[DatasetName] = frozenset()
         self.is_cut = False
         """Whether the columns of some write are not known; then none are."""
@@ -61,8 +63,13 @@ class Contents:
 
     @property
     def columns(self) -> ColumnLineage:
-        """What the columns are made of: a view, which a later write changes."""
-        return ColumnLineage() if self.is_cut else ColumnLineage(self._fields, self._dataset)
+        """What the columns are made of: a view, which a later write changes.
+
+        What a single write has put there is the column lineage of that write, the same object.
+        """
+        if self.is_cut:
+            return ColumnLineage()
+        return self._only or ColumnLineage(self._fields, self._dataset)
 
     def add(self, write: Write) -> None:
         """Have the contents after one more write, in time of the length of its lineage."""
@@ -70,10 +77,12 @@ class Contents:
         if access.owned.full or self.empty:
             self._fields, self._united = {}, {}
             self._dataset, self.sources = {}, frozenset()
+            self._only = write.columns
             self.is_cut = False
             self.size = self.size_alone = access.size
             self._replaced = set(replaced) if replaced else None
         else:
+            self._only = None
             # Else it is not known how much of what was there is left.
             adds = access.appends or self._is_remote(replaced)
             self.size = _sum(self.size, access.size) if adds else None
