@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ WRITES = st.lists(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=100)
 @given(WRITES, WRITES)
 def test_a_loop_has_the_columns_that_it_has_if_nothing_is_remembered(loop, other):
     writes = [*loop, *loop, *other, *loop, *other]
@@ -89,9 +90,15 @@ def test_a_loop_composes_its_columns_until_nothing_changes_any_more():
     assert source.dataset.name == "/a"
 
 
-def test_an_intermediate_that_another_write_makes_is_composed_anew():
+@pytest.mark.parametrize(
+    ("overwrites", "sources"),
+    [
+        pytest.param(True, {"/d"}, id="overwrites it"),
+        pytest.param(False, {"/a", "/d"}, id="appends to it"),
+    ],
+)
+def test_an_intermediate_that_another_write_changes_is_composed_anew(overwrites, sources):
     again = ("b", "x", "c", True)
-    lineage = merged([("a", "x", "b", True), again, ("d", "x", "b", True), again])
+    lineage = merged([("a", "x", "b", True), again, ("d", "x", "b", overwrites), again])
     [output] = [d for d in lineage.outputs if d.name.name == "/c"]
-    [source] = output.columns.fields["x"]
-    assert source.dataset.name == "/d"
+    assert {column.dataset.name for column in output.columns.fields["x"]} == sources
