@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     reconcile,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
+from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import date_range
@@ -177,8 +178,9 @@ def merge(bundle: CaptureBundle) -> None:
     merged_event(bundle, task_lineage(bundle))
 
 
+@collector.paused()
 def decode(bundle: CaptureBundle) -> list[object]:
-    """Decode what was observed to plain objects, which then are all there."""
+    """Decode what was observed to plain objects, which then are all there; as :mod:`.merging`."""
     assert bundle.observations_path
     with bundle.observations_path.open("rb") as lines:
         return [msgspec.json.decode(line) for line in lines]
