@@ -46,12 +46,11 @@ from airflow_provider_sparklineage.lineage.partitions.canonical_forms import (
     Rows,
     by_labels,
 )
-from airflow_provider_sparklineage.model import globs, predicates
+from airflow_provider_sparklineage.model import globs
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING
-from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
 from airflow_provider_sparklineage.model.timestamps import canonical_time, date_of_columns
 from airflow_provider_sparklineage.model.values import folder_values
 
@@ -294,6 +293,10 @@ def _globbed(
 
 def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
     """Compare where at least one of the statements has a predicate."""
+    # Few declare one, and each START waits for imports.
+    from airflow_provider_sparklineage.model import predicates
+    from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
+
     evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
     missing: set[Partition] = set()
