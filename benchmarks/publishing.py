@@ -108,6 +108,8 @@ print(json.dumps({"spent": spent, "imported": imported, "outputs": outputs,
                   "xcom": len(json.dumps(pushed["sparklineage"]))}))
 """
 
+_MISSED = "merging is half of it, and fitting the event into the XCom a fifth"
+
 
 def measured() -> Iterator[Result]:
     """Measure a task of wide writes, what of it grows, and XCom and archive alone."""
@@ -139,7 +141,9 @@ def waiting() -> Result:
         f"imported after the job; an event of {size:.1f} MB, an XCom of "
         f"{runs[0]['xcom'] / 1000:.0f} KB"
     )
-    return Result(f"wait after {WRITES} writes of {COLUMNS} columns", cpu, GOAL_MS, figures, " ms")
+    return Result(
+        f"wait after {WRITES} writes of {COLUMNS} columns", cpu, GOAL_MS, figures, " ms", _MISSED
+    )
 
 
 def _run(folder: Path, environment: dict[str, str]) -> dict[str, Any]:

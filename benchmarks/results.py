@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -77,3 +78,12 @@ class Curve(NamedTuple):
     def __str__(self) -> str:
         """List the points."""
         return "\n".join(f"       {self.title}, {name}: {g}" for name, g in self.lines.items())
+
+
+def printed(name: str) -> list[Result | Curve]:
+    """Measure all that a module of this package measures, and print each as it comes."""
+    found = []
+    for item in importlib.import_module(f"benchmarks.{name}").measured():
+        print(item, flush=True)
+        found.append(item)
+    return found

@@ -107,6 +107,8 @@ _LAST_RUN = {
     "outputs": [{"namespace": "s3://lake", "name": "/lake/revenue", "facets": {"schema": _SCHEMA}}],
 }
 
+_MISSED = "imports are more than half of what is left"
+
 
 def measured() -> Iterator[Result]:
     """Run our operator and the stock one in turns, each in processes of its own."""
@@ -121,7 +123,7 @@ def measured() -> Iterator[Result]:
             )
             figures = f"ours {_described(ours)}, stock {_described(stock)}, of CPU"
             name = f"wait before a submission with {count} templated arguments, beyond stock"
-            yield Result(name, sum(ours) - sum(stock), goal, figures, " ms")
+            yield Result(name, sum(ours) - sum(stock), goal, figures, " ms", _MISSED)
 
 
 def _described(phases: list[float]) -> str:
