@@ -92,14 +92,17 @@ def plot(curve: Curve) -> str:
         y_title="seconds",
         logarithmic=True,
         legend_at_bottom=True,
+        legend_at_bottom_columns=1,
+        truncate_legend=-1,
         style=CleanStyle,
         js=[],
         no_prefix=True,
         width=720,
-        height=420,
+        height=460,
     )
     for name, growth in curve.lines.items():
         points = list(zip(growth.sizes, growth.seconds, strict=True))
         chart.add(f"{name}: exponent {growth.exponent:.2f}", points)
-    # Its comments have the day, so that no two drawings would be equal.
-    return re.sub(r"<!--.*?-->", "", chart.render(is_unicode=True)) + "\n"
+    # Its comments have the day, so that no two drawings would be equal; a picture runs no script.
+    drawn = chart.render(is_unicode=True)
+    return re.sub(r"<!--.*?-->|<script.*?</script>", "", drawn, flags=re.DOTALL) + "\n"
