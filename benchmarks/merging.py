@@ -57,14 +57,14 @@ def merge(folder: Path) -> tuple[TaskLineage, Event]:
 
 
 @collector.paused()
-def decode(folder: Path) -> list[object]:
-    """Read the events and decode all that is in them to plain objects, which then are all there.
+def decode(folder: Path, file: str = EVENTS) -> list[object]:
+    """Read a file of a bundle and decode its lines to plain objects, which then are all there.
 
     That is what merging is compared with. It decodes facets too, of which merging forwards most as
     they are; it makes nothing of them. With the collector of garbage it takes three times as long,
     for all the objects that are gone through; merging pauses it by itself.
     """
-    with (folder / EVENTS).open("rb") as lines:
+    with (folder / file).open("rb") as lines:
         return [msgspec.json.decode(line) for line in lines]
 
 

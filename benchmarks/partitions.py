@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
@@ -19,7 +17,6 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     reconcile,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
-from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import date_range
@@ -31,6 +28,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import (
 )
 from benchmarks.amplification import amplified, run_id
 from benchmarks.measuring import Growth, in_turns, peak_mb
+from benchmarks.merging import decode
 from benchmarks.results import Curve, Result
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ def observing(
     """
     actions: list[Callable[[], object]] = []
     for made in bundles.values():
-        actions += (partial(merge, made), partial(decode, made))
+        actions += (partial(merge, made), partial(decode, made.path, OBSERVATIONS))
     seconds = in_turns(*actions, runs=RUNS)
     merging, decoding = Growth(SIZES, tuple(seconds[::2])), Growth(SIZES, tuple(seconds[1::2]))
     for size, merge_s, decode_s in zip(SIZES, merging.seconds, decoding.seconds, strict=True):
@@ -176,14 +174,6 @@ def query(number: int, lists: dict[str, list[list[str]]]) -> dict[str, Any]:
 def merge(bundle: CaptureBundle) -> None:
     """Merge a bundle, to the event."""
     merged_event(bundle, task_lineage(bundle))
-
-
-@collector.paused()
-def decode(bundle: CaptureBundle) -> list[object]:
-    """Decode what was observed to plain objects, which then are all there; as :mod:`.merging`."""
-    assert bundle.observations_path
-    with bundle.observations_path.open("rb") as lines:
-        return [msgspec.json.decode(line) for line in lines]
 
 
 # --- parts of it ----------------------------------------------------------------------------------
