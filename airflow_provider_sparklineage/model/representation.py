@@ -39,3 +39,18 @@ class Representation(Frozen, frozen=True):
 
 
 DEFAULT_REPRESENTATION = Representation()
+
+DEFAULT_MAX_COLUMNS = 2000
+"""Of schemas and of column lineage, in one event for Marquez, which pays for each of them."""
+
+
+class Leaving(Frozen, frozen=True):
+    """What is done for a backend with an event when it leaves; what Airflow keeps is without it.
+
+    :param describe_datasets: outputs and their columns get descriptions where they have none
+    :param max_columns: that one event may have, if the backend pays for each
+    """
+
+    backend: str = "generic"
+    describe_datasets: bool = True
+    max_columns: int = DEFAULT_MAX_COLUMNS

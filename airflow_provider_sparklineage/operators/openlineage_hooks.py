@@ -54,7 +54,7 @@ class OpenLineageHooks:
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting
 
-        return reporting.operator_lineage(self.lineage_try.at_start(self))
+        return reporting.operator_lineage(self.lineage_try.at_start(self), self.lineage_try.leaving)
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting
@@ -62,7 +62,7 @@ class OpenLineageHooks:
         collected = self.lineage_try.collected
         if collected is None:  # execute() did not get as far as submitting
             collected = self.lineage_try.expected(self, has_ended=True)
-        return reporting.operator_lineage(collected)
+        return reporting.operator_lineage(collected, self.lineage_try.leaving)
 
     def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting

@@ -13,6 +13,7 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import openlineage
+from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.expectations.declared import Declared
+    from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 log = logger(__name__)
@@ -109,9 +111,9 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
     return event_of(lineage, ReadReport(), resolved.representation, masked)
 
 
-def operator_lineage(event: Event) -> OperatorLineage[Any, Any]:
+def operator_lineage(event: Event, how: Leaving) -> OperatorLineage[Any, Any]:
     """Hand an event to Airflow's OpenLineage provider, which makes its header itself."""
-    return OperatorLineage(**openlineage.parts(event)._asdict())
+    return OperatorLineage(**openlineage.parts(leaving(event, how))._asdict())
 
 
 _ENDED = frozenset({"success", "failed", "skipped", "removed"})

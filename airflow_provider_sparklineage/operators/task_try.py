@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.outcome import Outcome
+    from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.operators.reporting import Prepared
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
@@ -117,6 +118,12 @@ class Try:
         with suppress(SettingsError):  # execute() reports it
             self._asked = self._ask_airflow()
         self.prepared = reporting.prepared(self.settings, context)
+
+    @property
+    def leaving(self) -> Leaving:
+        """What is done for the backend with this try's events when they leave."""
+        resolved = self.prepared.settings if self.prepared else resolution.resolve()
+        return resolved.leaving
 
     def prepare_start(self, operator: Any) -> None:
         """Make what START is going to give, if Airflow sends it.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_MAX_COLUMNS,
     DEFAULT_MAX_EVENT_BYTES,
     DEFAULT_MAX_XCOM_BYTES,
 )
@@ -168,6 +169,24 @@ OPTIONS = (
         "descriptions of column lineage first, and a degradation lists them.",
     ),
     Option(
+        "max_columns",
+        kinds.COUNT,
+        str(DEFAULT_MAX_COLUMNS),
+        "10000",
+        "Columns of schemas that one event for Marquez may have, which takes some milliseconds for "
+        "each of them. Of a larger event columns are left out, and a degradation says so. What "
+        "Airflow keeps has them all.",
+    ),
+    Option(
+        "describe_datasets",
+        kinds.BOOLEAN,
+        "True",
+        "False",
+        "Describe outputs and their columns in events for Marquez, whose pages show that first: "
+        "which partitions were written, and what a column is made of. Tables and columns that have "
+        "descriptions of their own keep them.",
+    ),
+    Option(
         "redact_literals",
         kinds.BOOLEAN,
         "False",
@@ -244,6 +263,15 @@ OPTIONS = (
         "s3://aws_default@lineage/tasks",
         "Where the event of every try is kept in full, one JSON file each: a URL that Airflow's "
         "ObjectStoragePath takes, with a connection's id before the @. Empty: nowhere.",
+        in_connection=False,
+    ),
+    Option(
+        "archive_retention",
+        kinds.DAYS,
+        "90",
+        "365",
+        "Days after which an event is deleted from the archive that is made if `archive_url` is "
+        "empty. In an archive of your own nothing is ever deleted.",
         in_connection=False,
     ),
     Option(

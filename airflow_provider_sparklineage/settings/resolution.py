@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.model.credential_forms import HIDDEN
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.representation import Limits, Representation
+from airflow_provider_sparklineage.model.representation import Leaving, Limits, Representation
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class Settings(Frozen, frozen=True):
     max_partitions: int
     max_locations: int
     max_event_bytes: int
+    max_columns: int
+    describe_datasets: bool
     redact_literals: bool
     partitioning: PartitionRules
     emit_bare_partitions_facet: bool
@@ -130,6 +132,7 @@ class Settings(Frozen, frozen=True):
     relay_spark_events: bool
     xcom_max_bytes: int
     archive_url: str
+    archive_retention: timedelta
     keep_captures: KeepCaptures
     capture_retention: timedelta
     collect_timeout: timedelta
@@ -149,6 +152,11 @@ class Settings(Frozen, frozen=True):
             self.redact_literals,
             self.backend,
         )
+
+    @property
+    def leaving(self) -> Leaving:
+        """What is done for the backend with an event when it leaves."""
+        return Leaving(self.backend, self.describe_datasets, self.max_columns)
 
     def described(self) -> dict[str, str]:
         """Every setting that is no secret as text, for the manifest."""

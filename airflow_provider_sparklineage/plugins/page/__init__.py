@@ -3,7 +3,9 @@
 It is plain ES modules and one style sheet, served and shipped as they are::
 
     tab.js, file.js   the two ways to show it
-    view.js           datasets in, task, datasets out; partitions; what is missing
+    view.js           all of the page; what is missing
+    flow.js           datasets in, task, datasets out
+    partitions.js     partitions, expected and observed
     columns.js        columns, and what is highlighted when one is chosen
     model.js          an event to what is drawn: pure
     dom.js            elements of text: no name becomes markup
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SHARED = ("model.js", "dom.js", "columns.js", "view.js")
+_SHARED = ("model.js", "dom.js", "columns.js", "partitions.js", "flow.js", "view.js")
 """Modules in the order in which they need each other."""
 FILES = {
     **dict.fromkeys((*_SHARED, "tab.js"), "text/javascript"),

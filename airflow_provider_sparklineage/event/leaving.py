@@ -1,0 +1,29 @@
+"""The event that is kept to the event that is sent: what only one backend needs, when it leaves.
+
+What Airflow keeps of a try (XCom, archive) has all that is known, and is what the tab, the commands
+and the next run read. A backend may need more to show it, or take less. So this is done last, when
+an event is handed to Airflow's OpenLineage provider or is sent again: a pure function of the kept
+event.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.event.document import Event, Step
+    from airflow_provider_sparklineage.model.representation import Leaving
+
+
+def leaving(event: Event, how: Leaving) -> Event:
+    """Give what is sent of an event.
+
+    :param event: as it is kept, or as START has it: without a header
+    :return: the same object if there is nothing to do
+    """
+    return reduce(lambda this, step: step(this), _steps(how), event)
+
+
+def _steps(how: Leaving) -> tuple[Step, ...]:  # noqa: ARG001
+    return ()
