@@ -8,7 +8,10 @@ const FOLD = 24;
 const SVG = "http://www.w3.org/2000/svg";
 
 export class Flow {
-  constructor(model, pages) {
+  // pages: dataset's key -> URL of its page in the lineage backend.
+  // extras: dataset -> an element that its card ends with, or "".
+  constructor(model, pages, extras = () => "") {
+    this.extras = extras;
     this.cards = new Map();
     this.lines = document.createElementNS(SVG, "svg");
     this.lines.setAttribute("aria-hidden", "true");
@@ -53,7 +56,8 @@ export class Flow {
       make("div.full", {}, name(`${dataset.namespace} ${dataset.name}`)),
       dataset.part ? make("div.part", {}, name(dataset.part)) : "",
       make("div.facts", {}, facts.join(" · ")),
-      ...dataset.checks.map((check) => badge(check.status))
+      ...dataset.checks.map((check) => badge(check.status)),
+      this.extras(dataset)
     );
     this.cards.set(`${dataset.side} ${dataset.key}`, { card, dataset });
     return card;
