@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_provider_sparklineage.cli import events, listener, schemas, settings
+from airflow_provider_sparklineage.cli import events, examples, listener, schemas, settings
 from airflow_provider_sparklineage.cli.doctor import command as doctor
 from airflow_provider_sparklineage.cli.explain import command as explain
 from airflow_provider_sparklineage.cli.output import note
@@ -41,6 +41,7 @@ COMMANDS = (
     explain.OF_TEMPLATES,
     schemas.COMMAND,
     listener.COMMAND,
+    examples.COMMAND,
     doctor.OF_MACHINE,
 )
 """Commands of ``sparklineage``."""
@@ -51,6 +52,7 @@ AIRFLOW_COMMANDS = (
     settings.COMMAND,
     schemas.COMMAND,
     listener.COMMAND,
+    examples.COMMAND,
     doctor.OF_AIRFLOW,
 )
 """Commands of ``airflow sparklineage``."""
