@@ -13,6 +13,7 @@ The jobs need Java, ``spark-submit`` on the worker's PATH, and the lake of the o
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +24,11 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 
 JOBS = Path(__file__).parent / "spark_jobs"
 
+# Short, as Marquez shows fifteen characters of a name; another one if another user has that.
+LAKE = Path("/tmp/nyc")  # noqa: S108 — an example's tables
+if LAKE.exists() and LAKE.stat().st_uid != os.getuid():
+    LAKE = Path(f"/tmp/nyc-{os.getuid()}")  # noqa: S108
+
 with DAG(
     dag_id="example_catch_wrong_partition",
     description="A job that is off by one day, caught",
@@ -32,7 +38,7 @@ with DAG(
     catchup=False,
     params={
         "lake": Param(
-            f"{Path.home()}/flights_lake",
+            str(LAKE),
             type="string",
             minLength=1,
             title="Lake",

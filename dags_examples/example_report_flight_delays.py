@@ -18,6 +18,7 @@ which has the data.
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +27,11 @@ from airflow.sdk import DAG, Param
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 JOBS = Path(__file__).parent / "spark_jobs"
+
+# Short, as Marquez shows fifteen characters of a name; another one if another user has that.
+LAKE = Path("/tmp/nyc")  # noqa: S108 — an example's tables
+if LAKE.exists() and LAKE.stat().st_uid != os.getuid():
+    LAKE = Path(f"/tmp/nyc-{os.getuid()}")  # noqa: S108
 
 with DAG(
     dag_id="example_report_flight_delays",
@@ -40,7 +46,7 @@ with DAG(
     max_active_runs=1,
     params={
         "lake": Param(
-            f"{Path.home()}/flights_lake",
+            str(LAKE),
             type="string",
             minLength=1,
             title="Lake",

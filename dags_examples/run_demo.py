@@ -23,12 +23,12 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import FrameType
 
     from airflow.sdk import DAG, Context
@@ -111,6 +111,8 @@ def main() -> int:
             f"  what Spark reported    {short(CAPTURES)}\n"
             f"  the tables             {short(LAKE)}\n"
             f"  the log                {short(LOG)}\n"
+            f"Next: open {short(PAGE)} in a browser. README.md, First steps, has the same for your "
+            "own Airflow.\n"
         )
     return shown
 
@@ -252,14 +254,37 @@ def stop_children() -> None:
 
 
 def show(terminal: TextIO) -> int:
-    """Print the lineage of each task's last run, and write it as a page; return the exit code."""
+    """Print the lineage of each task's last run that did something, and write it as a page.
+
+    :return: the exit code
+    """
+    with EVENTS.open() as lines:
+        shown, idle = worth_showing(map(json.loads, lines))
     terminal.write("\n")
     terminal.flush()
-    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", str(EVENTS)]
-    subprocess.run([*command, "--html", str(PAGE)], check=True)  # noqa: S603 — our own command
-    return subprocess.run(  # noqa: S603 — our own command
-        command, stdout=terminal, stderr=terminal, check=False
-    ).returncode
+    documents = "\n".join(map(json.dumps, shown))
+    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", "-"]
+    subprocess.run([*command, "--html", str(PAGE)], input=documents, text=True, check=True)  # noqa: S603 — our own command
+    done = subprocess.run(  # noqa: S603 — our own command
+        command, input=documents, text=True, stdout=terminal, stderr=terminal, check=False
+    )
+    for job in idle:
+        terminal.write(f"{job} read and wrote nothing: {short(LAKE)} has its tables.\n")
+    return done.returncode
+
+
+def worth_showing(events: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Part the ends of tasks that read or wrote anything from tasks of which no run did.
+
+    :return: those events, and the names of those tasks
+    """
+    ended = ("COMPLETE", "FAIL")
+    # A Dag's own event has no capture.
+    tasks = [e for e in events if "sparkLineage_capture" in e["run"]["facets"]]
+    ends = [e for e in tasks if e["eventType"] in ended]
+    shown = [e for e in ends if e["inputs"] or e["outputs"]]
+    did_something = {e["job"]["name"] for e in shown}
+    return shown, sorted({e["job"]["name"] for e in ends} - did_something)
 
 
 def log_tail() -> str:

