@@ -23,6 +23,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.api import Api
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.dag_runs import RESULT, SHOWN_DAG
@@ -91,6 +92,20 @@ def new_page(chromium):
     for page, complaints in opened:
         page.close()
         assert complaints == []
+
+
+@pytest.fixture
+def show(new_page, tmp_path):
+    """Open events as one file."""
+
+    def open_file(*events):
+        file = tmp_path / "lineage.html"
+        file.write_text(page_files.self_contained(events), encoding="utf-8")
+        page = new_page()
+        page.goto(file.as_uri())
+        return page
+
+    return open_file
 
 
 class Server(Api):

@@ -51,3 +51,61 @@ def edge(
     transformation = {"type": kind, "subtype": subtype, "description": "a + b", "masking": masking}
     names = {"namespace": source["namespace"], "name": source["name"]}
     return {**names, "field": f"column_{column}", "transformations": [transformation]}
+
+
+def partitioned_event(
+    reads: dict[str, dict[str, Any]], writes: dict[str, dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Make an event of datasets with partitions.
+
+    :param reads: by the dataset's name: ``named``, the partitions that the event names, each a dict
+        of values; and entries of the partition check
+    """
+    inputs = [partitioned("input", name, **entry) for name, entry in reads.items()]
+    outputs = [partitioned("output", name, **entry) for name, entry in (writes or {}).items()]
+    check = {"reads": [e for _, e in inputs], "writes": [e for _, e in outputs]}
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": "2024-05-06T00:00:00Z",
+        "job": {"namespace": "tests", "name": "shop.partitioned"},
+        "run": {"facets": {"sparkLineage_partitionCheck": {"status": "matched", **check}}},
+        "inputs": [d for d, _ in inputs],
+        "outputs": [d for d, _ in outputs],
+    }
+
+
+def partitioned(
+    side: str, name: str, named: list[dict[str, str]] | None = None, **check: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make a dataset, and its entry of the partition check."""
+    identity = {"namespace": "s3://lake", "name": name}
+    facets = {}
+    if named:
+        partitions = [{"dimensions": p, "identifier": identifier(p)} for p in named]
+        condition = {"type": "partition", "partitions": partitions}
+        facets = {"subset": {f"{side}Condition": condition}}
+        check = {"observed": counted(named), **check}
+    return {**identity, "facets": {}, f"{side}Facets": facets}, {
+        "dataset": identity,
+        "status": "matched",
+        **check,
+    }
+
+
+def identifier(partition: dict[str, str]) -> str:
+    """Name a partition."""
+    return "/".join(f"{label}={value}" for label, value in partition.items())
+
+
+def counted(partitions: list[dict[str, str]], count: int | None = None) -> dict[str, Any]:
+    """Describe partitions as the check does."""
+    names = [identifier(partition) for partition in partitions]
+    summary = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+    number = len(names) if count is None else count
+    return {"summary": summary, "count": number, "first": names[0], "last": names[-1]}
+
+
+def source(value: str, kind: str = "declared", dimension: str = "dt") -> dict[str, Any]:
+    """Say where an expected value comes from."""
+    made = {"field": "application_args[1]", "template": "{{ ds }}", "expressions": ["ds"]}
+    return {"dimension": dimension, "value": value, "kind": kind, **made}

@@ -33,20 +33,6 @@ def nested(key, depth):
     return value
 
 
-@pytest.fixture
-def show(new_page, tmp_path):
-    """Open events as one file."""
-
-    def open_file(*events):
-        file = tmp_path / "lineage.html"
-        file.write_text(page_files.self_contained(events), encoding="utf-8")
-        page = new_page()
-        page.goto(file.as_uri())
-        return page
-
-    return open_file
-
-
 @pytest.fixture(scope="module")
 def staging():
     return Recorded("staging_chain").event

@@ -5,6 +5,7 @@ It is plain ES modules and one style sheet, served and shipped as they are::
     tab.js, file.js   the two ways to show it
     view.js           all of the page; what is missing
     flow.js           datasets in, task, datasets out
+    strip.js          the last dates of a dataset as squares; squares.js: which, calendar.js: dates
     partitions.js     partitions, expected and observed
     columns.js        columns, and what is highlighted when one is chosen
     model.js          an event to what is drawn: pure
@@ -23,7 +24,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SHARED = ("model.js", "dom.js", "columns.js", "partitions.js", "flow.js", "view.js")
+_SHARED = (
+    *("calendar.js", "squares.js", "model.js", "dom.js", "columns.js", "partitions.js"),
+    *("flow.js", "strip.js", "view.js"),
+)
 """Modules in the order in which they need each other."""
 FILES = {
     **dict.fromkeys((*_SHARED, "tab.js"), "text/javascript"),

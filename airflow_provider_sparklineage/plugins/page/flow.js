@@ -5,7 +5,7 @@ import { badge } from "./partitions.js";
 
 // Datasets of one side that are drawn at once.
 const FOLD = 24;
-const SVG = "http://www.w3.org/2000/svg";
+export const SVG = "http://www.w3.org/2000/svg";
 
 export class Flow {
   // pages: dataset's key -> URL of its page in the lineage backend.

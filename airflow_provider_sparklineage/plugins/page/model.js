@@ -99,6 +99,7 @@ function datasetOf(dataset, side, checks, accesses) {
     side,
     columns: fieldsOf(list(record(facets.schema).fields), ""),
     part: partOf(facets, sides) || accessed,
+    partitions: partitionsOf(record(sides.subset)),
     facts: [...factsOf(facets, sides), ...marks],
     checks: checks.filter((c) => keyOf(record(record(c).dataset)) === key).map(checkOf),
   };
@@ -122,6 +123,16 @@ function partOf(facets, sides) {
   const described = text(record(sides.sparkLineage_subsetDescription).description);
   return conditionOf(condition, written) || written || described;
 }
+
+// The partitions that an event names, by dimension.
+function partitionsOf(subset) {
+  const condition = record(subset.inputCondition ?? subset.outputCondition);
+  if (condition.type !== "partition") return [];
+  return list(condition.partitions).map((partition) => valuesOf(record(record(partition).dimensions)));
+}
+
+const valuesOf = (dimensions) =>
+  Object.fromEntries(Object.entries(dimensions).map(([label, value]) => [label, text(value)]));
 
 function conditionOf(condition, summary, depth = 0) {
   if (depth > DEEPEST) return "…";
@@ -167,24 +178,61 @@ function factsOf(facets, sides) {
 
 function checkOf(entry) {
   const summary = (name) => text(record(entry[name]).summary);
+  const from = list(entry.from).map(record).map(sourceOf);
+  const expected = summary("expected");
+  // Dates among the arguments that were met say what was expected, and nothing else does.
+  const inferred = expected || entry.status !== "matched" ? "" : inferredOf(from);
   return {
     status: text(entry.status),
-    expected: summary("expected"),
+    expected: expected || inferred,
+    isInferred: inferred !== "",
+    extents: new Map(
+      ["expected", "observed", "missing", "unexpected"].map((name) => [name, extentOfAll(entry[name])])
+    ),
     observed: summary("observed"),
     planned: summary("planned"),
     failed: entry.failed === true,
     unreported: text(entry.unreported),
     missing: summary("missing"),
     unexpected: summary("unexpected"),
-    from: list(entry.from).map(record).map((source) => ({
-      dimension: text(source.dimension),
-      value: text(source.value),
-      kind: text(source.kind),
-      field: text(source.field),
-      template: text(source.template),
-      expressions: list(source.expressions).map(text),
-    })),
+    from,
   };
+}
+
+const sourceOf = (source) => ({
+  dimension: text(source.dimension),
+  value: text(source.value),
+  kind: text(source.kind),
+  field: text(source.field),
+  template: text(source.template),
+  expressions: list(source.expressions).map(text),
+});
+
+export const valueOf = ({ dimension, value }) => (dimension ? `${dimension}=${value}` : value);
+
+function inferredOf(from) {
+  const values = [...new Set(from.filter(({ kind }) => kind === "inferred").map(valueOf))];
+  const more = values.length - SHOWN_PARTITIONS;
+  return values.slice(0, SHOWN_PARTITIONS).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+// How many partitions there are, with the first and the last by dimension.
+function extentOfAll(counted) {
+  const { count, first, last } = record(counted);
+  return { count: Number(count) || 0, first: namedBy(text(first)), last: namedBy(text(last)) };
+}
+
+// What a partition's name says: "dt=2024-05-06/region=eu".
+function namedBy(identifier) {
+  const plain = (part) =>
+    part.replace(/%([0-9A-Fa-f]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
+  const folders = identifier.split("/").filter((folder) => folder.includes("="));
+  return Object.fromEntries(
+    folders.map((folder) => {
+      const at = folder.indexOf("=");
+      return [plain(folder.slice(0, at)), plain(folder.slice(at + 1))];
+    })
+  );
 }
 
 // --- columns -------------------------------------------------------------------------------------
@@ -242,7 +290,7 @@ function withSources(inputs, edges) {
     if (!known.has(edge.dataset)) {
       const { namespace, name } = edge;
       known.set(edge.dataset, {
-        key: edge.dataset, namespace, name, side: "", columns: [], part: "", facts: [], checks: [],
+        key: edge.dataset, namespace, name, side: "", columns: [], part: "", partitions: [], facts: [], checks: [],
       });
     }
     const names = needed.get(edge.dataset) ?? needed.set(edge.dataset, new Set()).get(edge.dataset);

@@ -1,6 +1,7 @@
 // Partitions: expected, observed, and where an expected value comes from.
 
 import { make, name } from "./dom.js";
+import { valueOf } from "./model.js";
 
 // Sources of expected values of one dataset that are named.
 const SOURCES = 24;
@@ -28,7 +29,7 @@ export function partitions(model) {
           make("td", {}, name(dataset.label)),
           make("td", {}, how(check, dataset.side)),
           make("td", {}, badge(check.status)),
-          make("td", {}, name(check.expected)),
+          make("td", {}, name(check.expected), check.isInferred ? make("span.facts", {}, " inferred") : ""),
           make("td", {}, observed(check, dataset.part)),
           make("td", {}, ...origins(check.from))
         )
@@ -69,12 +70,11 @@ function origins(sources) {
 }
 
 function origin(source) {
-  const what = source.dimension ? `${source.dimension}=${source.value}` : source.value;
   const made = source.expressions.map((e) => `{{ ${e} }}`).join(" ") || "literal";
   return make(
     "div.origin",
     { title: source.template },
-    name(what),
+    name(valueOf(source)),
     " ← ",
     make("code", {}, name(made)),
     make("span.facts", {}, ` ${source.field}, ${source.kind}`)

@@ -6,23 +6,27 @@ import { link, make, name } from "./dom.js";
 import { Flow } from "./flow.js";
 import { modelOf } from "./model.js";
 import { partitions } from "./partitions.js";
+import { Strips } from "./strip.js";
 
 // Draw an event into an element, instead of what is in it.
 // links: { backend, job: url, datasets: [{ namespace, name, url }] }, where the lineage backend
 // shows them.
 // state: of an earlier view of the same task, which this one goes on from.
-// Gives the view: its `state` is what was chosen, searched and scrolled to.
+// Gives the view: its `state` is what was chosen, searched and scrolled to; `strips` are its partition
+// strips, or null without any.
 export function draw(root, event, links = {}, state = null) {
   performance.mark("sparklineage:draw");
   const model = modelOf(event);
   const pages = new Map(
     (links.datasets ?? []).map((d) => [JSON.stringify([d.namespace, d.name]), d.url])
   );
-  const flow = new Flow(model, pages);
+  const strips = new Strips(model);
+  const flow = new Flow(model, pages, (dataset) => strips.of(dataset));
   const columns = new ColumnView(model, (keys) => flow.highlight(keys));
   root.replaceChildren(
     header(model, links),
     flow.element,
+    strips.legend,
     partitions(model),
     columns.count ? columns.element : "",
     missing(model)
@@ -30,7 +34,7 @@ export function draw(root, event, links = {}, state = null) {
   flow.connect();
   if (state) columns.restore(state);
   performance.measure("sparklineage:draw", "sparklineage:draw");
-  return columns;
+  return { strips: strips.isNeeded ? strips : null, get state() { return columns.state; } };
 }
 
 // One sentence, where there is nothing to draw.

@@ -70,3 +70,15 @@ def test_nothing_is_put_in_as_markup():
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", page.content(file)
         )
+
+
+def test_modules_have_no_name_in_common():
+    """In one file they are one module."""
+    declared = re.compile(r"^(?:export )?(?:const|let|function|class) (\w+)", re.M)
+    names = [
+        name
+        for file in (*page.FILES, "file.js")
+        if file.endswith(".js") and file != "tab.js"
+        for name in declared.findall(page.content(file))
+    ]
+    assert sorted(names) == sorted(set(names))

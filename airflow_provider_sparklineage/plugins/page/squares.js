@@ -1,0 +1,121 @@
+// Which squares a dataset's partition strip has: the last dates on the calendar of its unit, and what
+// this run, and others, did with each. Pure.
+
+import { stepOf, textOf } from "./calendar.js";
+
+export const SQUARES = 30;
+// So many later dates are drawn, where other runs had later ones.
+const LATER = 10;
+// Steps of an extent that are looked at.
+const MOST = 1000;
+
+// The strip of a dataset: its unit, the first and the last square, and the sets of steps of each kind;
+// { text } where the event does not name what was accessed; null without dates.
+// others: partitions that other runs of the task accessed.
+export function stripOf(dataset, others = []) {
+  const { extents = new Map(), from = [] } = dataset.checks[0] ?? {};
+  const extent = (name) => extents.get(name) ?? { count: 0, first: {}, last: {} };
+  const [observed, missing, unexpected] = ["observed", "missing", "unexpected"].map(extent);
+  const axis = axisOf([...dataset.partitions, observed.last, missing.last, extent("expected").last]);
+  if (!axis) return null;
+  const counts = countsOf(axis, dataset.partitions);
+  if (!dataset.partitions.length && observed.count) {
+    const filled = filledBy(axis, observed);
+    if (!filled) return { text: unnamed(axis, observed) };
+    filled.forEach((step) => counts.set(step, 1));
+  }
+  const declared = from.filter(({ kind }) => kind !== "inferred");
+  const expected = new Set([
+    ...axis.steps(declared.map(({ dimension, value }) => ({ [dimension]: value }))),
+    ...(filledBy(axis, extent("expected")) ?? []),
+  ]);
+  const lacks = [...expected].filter((step) => !counts.has(step));
+  const partial = new Set(); // kinds of which the event does not name all
+  const steps = (kind, extent, candidates) => {
+    const found = within(axis, extent, candidates);
+    if (!found) partial.add(kind);
+    return new Set(found ?? axis.steps([extent.first, extent.last]));
+  };
+  const sets = {
+    own: new Set(counts.keys()),
+    unexpected: steps("unexpected", unexpected, extra(axis, unexpected, dataset.partitions, expected)),
+    missing: steps("missing", missing, lacks),
+    other: new Set(axis.steps(others)),
+  };
+  const latest = latestOf([...sets.own, ...sets.missing, ...sets.unexpected]);
+  if (latest === -Infinity) return null;
+  const last = Math.min(latestOf([latest, ...sets.other]), latest + LATER);
+  return { ...axis, first: last - SQUARES + 1, last, sets, counts, partial };
+}
+
+const latestOf = (steps) => steps.reduce((one, other) => Math.max(one, other), -Infinity);
+
+// The unit of the first partition that has a date, and how steps of that unit are found.
+function axisOf(partitions) {
+  const found = partitions.map(stepOf).filter(Boolean);
+  if (!found.length) return null;
+  const [{ unit, labels }] = found;
+  // Midnights are days: of a column that is a timestamp.
+  const areDays = found.every(({ isTime, step }) => isTime && step % 24 === 0);
+  const size = areDays ? 24 : 1;
+  const on = (partition) => {
+    const at = stepOf(partition);
+    return at?.unit === unit && at.step % size === 0 ? at.step / size : null;
+  };
+  const steps = (several) => several.map(on).filter((step) => step !== null);
+  return { unit: areDays ? "day" : unit, labels, on, steps };
+}
+
+function countsOf(axis, partitions) {
+  const counts = new Map();
+  axis.steps(partitions).forEach((step) => counts.set(step, (counts.get(step) ?? 0) + 1));
+  return counts;
+}
+
+// The last steps of an extent, if it has no gap: as many partitions as steps, which differ in nothing
+// else.
+function filledBy(axis, { count, first, last }) {
+  const [from, to] = [axis.on(first), axis.on(last)];
+  const rest = (partition) =>
+    JSON.stringify(Object.entries(partition).filter(([label]) => !axis.labels.includes(label)));
+  if (!count || from === null || to === null || rest(first) !== rest(last)) return null;
+  if (to - from + 1 !== count) return null;
+  return Array.from({ length: Math.min(count, MOST) }, (_, n) => to - n);
+}
+
+// The steps of an extent: its ends, candidates if they are as many, those between its ends without a
+// gap; null if it is not known which.
+function within(axis, extent, candidates) {
+  if (extent.count <= 2) return axis.steps(extent.count ? [extent.first, extent.last] : []);
+  return candidates.length === extent.count ? candidates : filledBy(axis, extent);
+}
+
+// The steps of partitions that may be the unexpected ones.
+function extra(axis, { count, first, last }, partitions, expected) {
+  const outside = axis.steps(partitions).filter((step) => !expected.has(step));
+  if (outside.length === count) return outside;
+  const names = partitions.map((partition) => JSON.stringify(partition));
+  const [from, to] = [first, last].map((end) => names.indexOf(JSON.stringify(end)));
+  const between = from < 0 ? [] : axis.steps(partitions.slice(from, to + 1));
+  return between.length === count ? between : [];
+}
+
+function unnamed(axis, { count, first, last }) {
+  const many = `${count.toLocaleString("en")} partitions`;
+  const [from, to] = [first, last].map(axis.on);
+  // The first by name is the earliest only where names begin with the date.
+  const isInOrder = axis.labels.length === 1 && Object.keys(first)[0] === axis.labels[0];
+  const ends = [from, to].map((step) => (step === null ? "" : textOf(axis.unit, step)));
+  const span = isInOrder && ends.every(Boolean) ? ` from ${ends[0]} to ${ends[1]}` : "";
+  return `${many}${span}, more than the event names`;
+}
+
+// What a square is: the kinds that are drawn in it.
+export function marksOf({ sets }, step) {
+  const kinds = [];
+  if (sets.unexpected.has(step)) kinds.push("unexpected");
+  else if (sets.own.has(step)) kinds.push("own");
+  if (sets.missing.has(step)) kinds.push("missing");
+  if (!kinds.length) kinds.push(sets.other.has(step) ? "other" : "none");
+  return kinds;
+}
