@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 def _settings(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.hooks import sources
-    from airflow_provider_sparklineage.settings.connection import source_of
     from airflow_provider_sparklineage.settings.resolution import given
 
     connection = sources.connection(args.conn_id)
-    found = given(source_of(connection), sources.configuration())
+    found = given(*sources.of(connection))
     rows = [_row(one) for one in found]
     if args.json:
         say_json(rows)

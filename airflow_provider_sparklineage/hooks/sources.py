@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.log import mask_secret
 
+from airflow_provider_sparklineage.hooks.executor import default_archive
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
 from airflow_provider_sparklineage.settings.connection import (
@@ -15,6 +17,7 @@ from airflow_provider_sparklineage.settings.connection import (
     DEFAULT_CONN_ID,
     LineageConnection,
     read,
+    source_of,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Source
@@ -36,6 +39,15 @@ def configuration(*names: str) -> Source:
     found = {option.name: _configured(option) for option in asked}
     values = {o.name: found[o.name] for o in asked if found[o.name] != o.default}
     return Source(Origin.CONFIGURATION, values)
+
+
+def of(connection: LineageConnection | None) -> tuple[Source, ...]:
+    """Give all sources of settings but the operator's arguments.
+
+    :param connection: the task's, if it has one
+    :raise SettingsError: if Airflow cannot read a value
+    """
+    return source_of(connection), configuration(), default_archive()
 
 
 def _configured(option: Option) -> str | None:
@@ -142,6 +154,18 @@ def ready_client() -> None:
             adapter.get_or_create_openlineage_client()
     except Exception:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
+
+
+def is_unset() -> bool:
+    """Whether nobody has set up Airflow's OpenLineage provider, and nobody switched it off."""
+    from airflow.providers.openlineage import conf
+
+    try:
+        is_switched_off = airflow_conf.getboolean("openlineage", "disabled", fallback=False)
+        legacy = os.environ.get("OPENLINEAGE_DISABLED", "").lower() in ("true", "1", "t")
+        return conf.is_disabled() and not is_switched_off and not legacy
+    except Exception:  # it is set up, and cannot be read
+        return False
 
 
 def why_not_sent() -> SettingsError | None:

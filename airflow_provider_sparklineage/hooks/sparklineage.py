@@ -62,7 +62,7 @@ class SparkLineageHook(BaseHook):
         """
         from airflow_provider_sparklineage.event.backends import checks
 
-        resolved = resolution.resolve(self.connection.source, sources.configuration())
+        resolved = resolution.resolve(*sources.of(self.connection))
         endpoint = checks.endpoint_of(self.connection, resolved.web_url)
         if endpoint is None:
             return []

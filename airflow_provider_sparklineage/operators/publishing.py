@@ -7,16 +7,19 @@ Airflow) nothing is in it.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.event import xcom
-from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import ArchiveError
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -64,7 +67,11 @@ def _push(written: Written, settings: Settings, context: Context) -> None:
 
 
 def _archive(written: Written, capture: TryCapture, *, is_killed: bool) -> None:
-    url, task = capture.settings.archive_url, capture.bundle.manifest.task
-    if url and task:
-        timeout_s = _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S
-        Archive(url, timeout_s).write(task, written)
+    settings, task = capture.settings, capture.bundle.manifest.task
+    archive = archive_of(settings, _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S)
+    if archive is None or task is None:
+        return
+    archive.write(task, written)
+    if not is_killed:  # else the next try has the time for it
+        with suppress(ArchiveError):  # the next try sweeps
+            archive.sweep_at_times(older_than=settings.archive_retention, now=datetime.now(UTC))

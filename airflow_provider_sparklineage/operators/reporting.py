@@ -61,7 +61,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         resolved = settings.resolve()
     sources.ready_client()
     ti = context.get("ti")
-    archive = _archive(resolved.archive_url)
+    archive = _archive(resolved)
     is_dated = context.get("logical_date") is not None
     known = NO_LAST_RUN
     if ti is not None:
@@ -69,12 +69,12 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     return Prepared(resolved, known)
 
 
-def _archive(url: str) -> Archive | None:
-    if not url:
+def _archive(resolved: Settings) -> Archive | None:
+    if not resolved.archive_url:
         return None
-    from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.event.archive import archive_of
 
-    return Archive(url)
+    return archive_of(resolved)
 
 
 class TryEndedError(BaseException):

@@ -20,7 +20,6 @@ from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.settings import resolution
-from airflow_provider_sparklineage.settings.connection import source_of
 from airflow_provider_sparklineage.settings.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Try:
 
     def __init__(self, operator: Any) -> None:
         self.take_arguments(operator)
-        self._asked: tuple[resolution.Source, resolution.Source] | None = None
+        self._asked: tuple[resolution.Source, ...] | None = None
         self.prepared: Prepared | None = None
         """What was asked of Airflow during rendering; None before."""
         self.traces: tuple[TracedText, ...] | None = None
@@ -108,8 +107,8 @@ class Try:
         arguments = resolution.Source(resolution.Origin.ARGUMENT, self._arguments)
         return resolution.resolve(arguments, *asked)
 
-    def _ask_airflow(self) -> tuple[resolution.Source, resolution.Source]:
-        return source_of(sources.connection(self._conn_id)), sources.configuration()
+    def _ask_airflow(self) -> tuple[resolution.Source, ...]:
+        return sources.of(sources.connection(self._conn_id))
 
     def prepare(self, context: Mapping[str, Any]) -> None:
         """Ask Airflow, over a wire and once for a try, for settings and for the last run."""
@@ -143,7 +142,8 @@ class Try:
     def is_sent(self) -> bool:
         """Whether lineage goes anywhere: to where Airflow sends it, or to the archive.
 
-        If not, warn, once for each try. An XCom alone is not worth a listener in every job.
+        If not, warn, once for each try. An XCom alone is not worth a listener in every job. Nor is
+        the default archive, where somebody has switched OpenLineage off or the task is strict.
 
         :raise SettingsError: if it goes nowhere and the task is strict
         """
@@ -153,7 +153,11 @@ class Try:
         try:
             resolved = self.settings()
             strict = resolved.strict
-            if resolved.archive_url:
+            if resolved.archive_is_default:
+                if not strict and sources.is_unset():
+                    log.info("The lineage of this try is kept in Airflow and not sent: %s", reason)
+                    return True
+            elif resolved.archive_url:
                 return True
         except Exception:
             strict = self.is_strict

@@ -13,7 +13,7 @@ from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.event import reading, xcom
-from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
@@ -25,11 +25,12 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.settings import resolution
-from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, source_of
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.backends.base import Backend
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -119,8 +120,8 @@ def of(wanted: TaskIdentity, session: Session) -> Answer | None:
     is_whole = found.event is not None and not _misses_detail(found.event)
     tries: list[int] = []
     # A store that is slow or away keeps nobody waiting who does not need it.
-    if resolved.archive_url and (latest > 1 or not is_whole):
-        archive = Archive(resolved.archive_url, ARCHIVE_TIMEOUT_S)
+    archive = archive_of(resolved, ARCHIVE_TIMEOUT_S)
+    if archive is not None and (latest > 1 or not is_whole):
         tries, complaint = _tries(archive, wanted)
         notes += complaint
         if number in tries and not is_whole:
@@ -144,8 +145,8 @@ def of(wanted: TaskIdentity, session: Session) -> Answer | None:
 def _settings() -> tuple[Settings, list[str]]:
     """Resolve the settings as a task without arguments would; a wrong one is a note."""
     try:
-        source = source_of(sources.connection(DEFAULT_CONN_ID))
-        return resolution.resolve(source, sources.configuration()), []
+        connection = sources.connection(DEFAULT_CONN_ID)
+        return resolution.resolve(*sources.of(connection)), []
     except SparkLineageError as error:
         return resolution.resolve(), [str(error)]
 

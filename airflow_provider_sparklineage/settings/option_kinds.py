@@ -141,6 +141,8 @@ def _url(value: object) -> str | None:
 
 def _store(value: object) -> str:
     text = _text(value)
+    if text.lower() == "none":  # empty is no value, which leaves it to Airflow's executor
+        return ""
     if text and not re.match(r"[a-z][a-z0-9+.-]*://.", text):
         raise ValueError
     return text.rstrip("/")
@@ -182,7 +184,7 @@ SECONDS = Kind(
 PATH = Kind("string", _path, "a path")
 URL = Kind("string", _url, "a URL that begins with http:// or https://")
 ABSOLUTE_PATH = Kind("string", _location, "an absolute path on the worker")
-STORE = Kind("string", _store, "a URL such as s3://bucket/lineage or file:///mnt/lineage")
+STORE = Kind("string", _store, "none, or a URL such as s3://bucket/lineage or file:///mnt/lineage")
 PATHS = Kind("string", _paths, "paths with commas between, or a list of them")
 SPARK_VERSION = Kind(
     "string", _spark_version, "a version of Spark, such as 4.0.1 or 3.5.6-scala2.13"

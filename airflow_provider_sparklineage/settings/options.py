@@ -262,7 +262,9 @@ OPTIONS = (
         "",
         "s3://aws_default@lineage/tasks",
         "Where the event of every try is kept in full, one JSON file each: a URL that Airflow's "
-        "ObjectStoragePath takes, with a connection's id before the @. Empty: nowhere.",
+        "ObjectStoragePath takes, with a connection's id before the @. Empty: with LocalExecutor, "
+        "in $AIRFLOW_HOME/sparklineage/archive, a folder that only its user can read; with other "
+        "executors, nowhere. `none`: nowhere.",
         in_connection=False,
     ),
     Option(
@@ -270,8 +272,8 @@ OPTIONS = (
         kinds.DAYS,
         "90",
         "365",
-        "Days after which an event is deleted from the archive that is made if `archive_url` is "
-        "empty. In an archive of your own nothing is ever deleted.",
+        "Days after which an event is deleted from the archive in AIRFLOW_HOME, which is used if "
+        "`archive_url` is empty. In an archive of your own nothing is ever deleted.",
         in_connection=False,
     ),
     Option(

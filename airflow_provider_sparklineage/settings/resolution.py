@@ -39,6 +39,7 @@ class Origin(StrEnum):
     ARGUMENT = "argument"
     CONNECTION = "connection"
     CONFIGURATION = "configuration"
+    EXECUTOR = "default: a folder in AIRFLOW_HOME, as the executor is local"
     DEFAULT = "default"
 
 
@@ -104,7 +105,7 @@ _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPT
 
 
 class Settings(Frozen, frozen=True):
-    """All settings of one try, one field for each option; times are spans, paths absolute."""
+    """All settings of one try, a field for each option; times are spans, paths absolute."""
 
     disabled: bool
     strict: bool
@@ -136,6 +137,8 @@ class Settings(Frozen, frozen=True):
     keep_captures: KeepCaptures
     capture_retention: timedelta
     collect_timeout: timedelta
+    archive_is_default: bool = False
+    """Whether ``archive_url`` is the folder that is used if none is configured."""
 
     @property
     def limits(self) -> Limits:
@@ -193,4 +196,7 @@ def resolve(*sources: Source) -> Settings:
 
     :raise SettingsError: if a value is impossible; names where it stands and what it may be
     """
-    return Settings(**{found.option.name: found.read() for found in given(*sources)})
+    found = {one.option.name: one for one in given(*sources)}
+    values = {name: one.read() for name, one in found.items()}
+    is_default = found["archive_url"].source.origin is Origin.EXECUTOR
+    return Settings(**values, archive_is_default=is_default)

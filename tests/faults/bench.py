@@ -58,7 +58,8 @@ class Bench:
         monkeypatch.setattr(tempfile, "tempdir", str(self.tmp))
         self._default_captures = default_capture_location()
         monkeypatch.chdir(self.cwd)
-        for name, value in (("TMPDIR", self.tmp), ("HOME", self.home)):
+        airflow = self._made("airflow")
+        for name, value in (("TMPDIR", self.tmp), ("HOME", self.home), ("AIRFLOW_HOME", airflow)):
             monkeypatch.setenv(name, str(value))
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
         self.events = golden(CASE).read_bytes()

@@ -7,6 +7,13 @@ import pytest
 from tests import spark_submit_double
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """Give a test an AIRFLOW_HOME of its own for what tries keep there; Airflow itself has its."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    return tmp_path / "airflow"
+
+
 @pytest.fixture
 def spark_submit(tmp_path, monkeypatch):
     fake = spark_submit_double.FakeSparkSubmit(tmp_path)

@@ -104,9 +104,10 @@ def test_a_wrong_connection_costs_the_lineage_and_not_the_job(
         execute(operator(lineage_conn_id="other", strict=True))
 
 
-def test_without_a_transport_the_job_is_the_stock_one_and_one_warning_is_logged(
-    spark_submit, execute, without_transport, caplog
+def test_without_transport_and_archive_the_job_is_the_stock_one_and_one_warning_is_logged(
+    spark_submit, execute, without_transport, caplog, monkeypatch
 ):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "none")
     execute(operator())
     given = spark_submit.given
     assert "--jars" not in given.argv
@@ -228,7 +229,7 @@ def settings_command(capsys, *argv):
     return code, *capsys.readouterr()
 
 
-def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys):
+def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys, home):
     connection({"max_partitions": 7, "observe": False}, password="k3y")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_LOCATIONS", "3")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__OBSERVE", "True")
@@ -242,6 +243,10 @@ def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys):
     assert lines["keep_captures"] == "degraded  (default)"
     assert lines["listener_jar"] == "-  (default)"
     assert lines["capture_location"] == f"{default_capture_location()}  (default)"
+    assert lines["archive_url"] == (
+        f"file://{home}/sparklineage/archive  "
+        "(default: a folder in AIRFLOW_HOME, as the executor is local)"
+    )
     assert list(lines) == [option.name for option in resolution.OPTIONS]
     assert "k3y" not in out
 

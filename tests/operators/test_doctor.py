@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.doctor import airflow
+from airflow_provider_sparklineage.cli.doctor import airflow, archive
 from airflow_provider_sparklineage.cli.doctor.airflow import (
     CONNECTION,
     POLICY,
@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.cli.doctor.airflow import (
     SPARK_CONNECTION,
     TIME,
 )
+from airflow_provider_sparklineage.cli.doctor.archive import ARCHIVE
 from airflow_provider_sparklineage.settings.checks import Status
 from tests.loopback import Handler, serving
 
@@ -215,6 +216,49 @@ def test_a_driver_in_the_cluster_that_shares_the_captures_is_well(connection, fo
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
     connection("spark_far", "spark", host="yarn", extra={"deploy-mode": "cluster"})
     assert found(spark_conn_id="spark_far")[SPARK_CONNECTION].status is Status.OK
+
+
+# --- the archive ----------------------------------------------------------------------------------
+
+
+def test_the_archive_of_a_local_executor_is_well(found, home):
+    check = found()[ARCHIVE]
+    assert check.status is Status.OK
+    assert f"file://{home}/sparklineage/archive, for this user only" in check.message
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "executor", "status", "message"),
+    [
+        ("", "CeleryExecutor", Status.WARNING, "because CeleryExecutor runs tasks on other"),
+        ("none", "CeleryExecutor", Status.OK, "Events are kept nowhere"),
+        ("none", "LocalExecutor", Status.OK, "Events are kept nowhere"),
+        ("s3://bucket/x", "CeleryExecutor", Status.OK, "Events are kept in s3://bucket/x."),
+    ],
+)
+def test_what_is_not_kept_is_reported(found, monkeypatch, url, executor, status, message):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    check = found()[ARCHIVE]
+    assert check.status is status
+    assert message in check.message
+    assert ("ARCHIVE_URL" in check.fix) is (status is Status.WARNING)
+
+
+def test_an_archive_that_cannot_be_written_to_is_a_warning(found, home, monkeypatch):
+    monkeypatch.setattr(archive.os, "access", lambda *_: False)  # which root always has
+    check = found()[ARCHIVE]
+    assert check.status is Status.WARNING
+    assert f"{home.parent} is not writable" in check.message
+
+
+def test_an_archive_of_another_user_is_a_warning(found, home):
+    (home / "sparklineage").mkdir(parents=True)
+    (home / "sparklineage" / "archive").touch()
+    check = found()[ARCHIVE]
+    assert check.status is Status.WARNING
+    assert "no folder of this user" in check.message
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import uuid
 
 import pytest
@@ -11,8 +12,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from openlineage.client.event_v2 import Job, Run, RunEvent
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.event import archive as archives
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.operators import partition_check, publishing
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -177,10 +181,10 @@ def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archi
     given = []
 
     class Noting(Archive):
-        def write(self, *_):
+        def write(self, *_, **__):
             given.append(self.timeout_s)
 
-    monkeypatch.setattr(publishing, "Archive", Noting)
+    monkeypatch.setattr(archives, "Archive", Noting)
     task = operator()
     execute(task)
 
@@ -193,15 +197,97 @@ def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archi
     assert given == [publishing.ARCHIVE_TIMEOUT_S, 1.0]
 
 
+@pytest.fixture
+def without_transport(monkeypatch):
+    monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: True)
+
+
+def of_home(home):
+    return Archive(f"file://{home}/sparklineage/archive", is_default=True)
+
+
 @pytest.mark.parametrize("archived", [True, False])
 def test_lineage_is_collected_for_the_archive_alone_but_not_for_the_xcom(
-    spark_submit, execute, context, tmp_path, monkeypatch, archived
+    spark_submit, execute, context, tmp_path, without_transport, monkeypatch, archived
 ):
-    monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: True)
     url = f"file://{tmp_path}/archive"
-    if archived:
-        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url if archived else "none")
     spark_submit.does(events="staging_chain")
     execute(operator())
     assert Archive(url).tries(TASK) == ([1] if archived else [])
     assert ("sparklineage" in context["ti"].xcoms) is archived
+
+
+# --- the archive in AIRFLOW_HOME ------------------------------------------------------------------
+
+
+def test_with_a_local_executor_every_try_is_kept_with_nothing_set_up(
+    spark_submit, execute, pushed, home
+):
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    assert of_home(home).read(TASK) == pushed()
+    folder = home / "sparklineage" / "archive"
+    assert (folder.stat().st_mode & 0o777, folder.owner()) == (0o700, home.owner())
+
+
+def test_with_a_remote_executor_nothing_is_kept(spark_submit, execute, home, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    execute(operator())
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("setting", ["none", "file"])
+def test_a_setting_takes_the_place_of_the_default(
+    spark_submit, execute, home, tmp_path, monkeypatch, setting
+):
+    url = f"file://{tmp_path}/archive" if setting == "file" else setting
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    execute(operator())
+    assert not home.exists()
+
+
+def test_it_is_swept_by_the_tries(spark_submit, execute, home, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_RETENTION", "30")
+    old = TaskIdentity("shop", "revenue", "old", 1)
+    of_home(home).write(old, Written({"job": {}}))
+    [file] = home.rglob("*.json")
+    os.utime(file, (0, 0))
+    execute(operator())
+    assert of_home(home).tries(old) == []
+    assert of_home(home).tries(TASK) == [1]
+
+
+def test_a_folder_that_is_not_its_users_is_one_warning(
+    spark_submit, execute, home, pushed, complaints
+):
+    home.mkdir()
+    (home / "sparklineage").touch()
+    execute(operator())
+    assert pushed()
+    [complaint] = complaints()
+    assert "[sparklineage] archive_url to another one, or to none" in complaint
+
+
+def test_where_nobody_set_up_openlineage_it_is_reason_enough(
+    spark_submit, execute, context, home, without_transport
+):
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    assert of_home(home).tries(TASK) == [1]
+    assert "sparklineage" in context["ti"].xcoms
+
+
+def test_where_openlineage_is_switched_off_it_is_no_reason(
+    spark_submit, execute, context, home, without_transport, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
+    execute(operator())
+    assert not home.exists()
+    assert context["ti"].xcoms == {}
+
+
+def test_of_a_strict_task_lineage_has_to_be_sent(spark_submit, execute, home, without_transport):
+    with pytest.raises(SettingsError, match="no transport"):
+        execute(operator(strict=True))
+    assert not spark_submit.ran

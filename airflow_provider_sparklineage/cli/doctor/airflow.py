@@ -11,6 +11,7 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.cli.doctor import archive
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
@@ -29,7 +30,6 @@ from airflow_provider_sparklineage.settings.connection import (
     api_key_of,
     api_url,
     http_transports,
-    source_of,
 )
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 from airflow_provider_sparklineage.spark.submit import deploy_mode
@@ -68,12 +68,13 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     """
     checks, connection = _connection(conn_id)
     try:
-        resolved = settings.resolve(source_of(connection), sources.configuration())
+        resolved = settings.resolve(*sources.of(connection))
     except SparkLineageError as error:
         resolved = settings.resolve()
         checks.append(failed(SETTINGS, error))
     else:
         checks.append(_settings(resolved))
+    checks += archive.check(resolved)
     checks += _transport(connection, resolved)
     spark, spark_binary = _spark_connection(spark_conn_id, resolved)
     return Found([*checks, spark], resolved, spark_binary)

@@ -81,12 +81,12 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 
 def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Sweep, unless another try of this user has done so within the hour."""
-    if _is_due(location / f"{_SWEPT}-{os.getuid()}", min(_INTERVAL, older_than), now):
+    if is_due(location / f"{_SWEPT}-{os.getuid()}", min(_INTERVAL, older_than), now):
         return sweep(location, older_than=older_than, now=now)
     return 0
 
 
-def _is_due(last: Path, interval: timedelta, now: datetime) -> bool:
+def is_due(last: Path, interval: timedelta, now: datetime) -> bool:
     """Whether the last sweep is an interval ago; notes this one in a file if it can.
 
     A clock that was ahead does not keep anybody from sweeping. What others have put in the place

@@ -68,6 +68,7 @@ def _(bench):
 @fault("Airflow's OpenLineage provider is disabled", NONE, warns=WITHOUT)
 def _(bench):
     bench.patch(f"{OPENLINEAGE}.conf.is_disabled", lambda: True)
+    bench.monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
 
 
 @fault("Airflow's OpenLineage provider has a transport that is no JSON", NONE, warns=WITHOUT)

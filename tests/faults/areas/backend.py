@@ -110,5 +110,5 @@ def _(bench):
 )
 def _(bench):
     bench.patch(".operators.publishing.ARCHIVE_TIMEOUT_S", 0.3)
-    bench.patch(".event.archive.Archive._folder", bench.hang)
+    bench.patch(".event.archive.Archive._store", bench.hang)
     bench.set("archive_url", f"file://{bench.home}/archive")

@@ -49,7 +49,37 @@ def test_nothing_set_gives_the_defaults():
 
 
 def test_there_is_a_field_for_each_option():
-    assert list(Settings.__struct_fields__) == [option.name for option in OPTIONS]
+    fields = [name for name in Settings.__struct_fields__ if name != "archive_is_default"]
+    assert fields == [option.name for option in OPTIONS]
+
+
+def of_executor(url="file:///home/airflow/sparklineage/archive"):
+    return Source(Origin.EXECUTOR, {"archive_url": url})
+
+
+def test_an_archive_of_the_executors_is_used_where_none_is_configured():
+    settings = resolve(configuration(archive_url=""), of_executor())
+    assert settings.archive_url == "file:///home/airflow/sparklineage/archive"
+    assert settings.archive_is_default
+
+
+@pytest.mark.parametrize(
+    ("configured", "url"),
+    [
+        ("none", ""),
+        ("None", ""),
+        ("s3://bucket/x", "s3://bucket/x"),
+        ("file:///home/airflow/sparklineage/archive", "file:///home/airflow/sparklineage/archive"),
+    ],
+)
+def test_what_is_configured_is_the_users_own_archive(configured, url):
+    settings = resolve(configuration(archive_url=configured), of_executor())
+    assert (settings.archive_url, settings.archive_is_default) == (url, False)
+
+
+def test_without_an_executor_that_is_local_there_is_no_archive():
+    settings = resolve(Source(Origin.EXECUTOR))
+    assert (settings.archive_url, settings.archive_is_default) == ("", False)
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)

@@ -1,0 +1,272 @@
+"""The archive: every try's merged event in full, one JSON file each.
+
+::
+
+    <archive_url>/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>.json
+    <archive_url>/=unsent/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>
+
+Each name is percent-encoded, so that a path leads to one try and no name out of the archive. A file
+appears complete or not at all: it is written next to its place and moved there. Below ``=unsent``
+are marks, empty files: an event that has one is known not to have been sent.
+
+A file is the event, and one key more: ``sending``, which has what Airflow adds to an event that it
+sends (:mod:`~airflow_provider_sparklineage.event.resending`). Who reads an event does not get it.
+
+The store can be slow or away. Whatever is asked of it ends within :attr:`Archive.timeout_s`, as an
+:exc:`ArchiveError`; what is still under way then is left to itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.event.archive.folder import OwnFolder
+from airflow_provider_sparklineage.event.archive.objects import Objects
+from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.event.validation import stored
+from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.truncation import truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
+    from airflow_provider_sparklineage.event.document import Event, Written
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+
+T = TypeVar("T")
+
+SENDING_KEY = "sending"
+
+_SUFFIX = ".json"
+_UNSENT = "=unsent"  # no name of a DAG has an "=" here: it is encoded
+_PARTS = 5
+# File systems end at 255 bytes, and a run id may have 250 characters of up to 12 bytes each.
+_MAX_NAME = 200
+_KEPT = 160
+_LONGEST_REASON = 500
+_SWEEP_S = 1.0  # once an hour
+
+
+class Entry(NamedTuple):
+    """An event that is kept.
+
+    :param name: of its file, without the suffix
+    :param written: when; None if the store does not know
+    """
+
+    name: str
+    written: datetime | None = None
+
+
+class Kept(NamedTuple):
+    """What is kept of a try.
+
+    :param sending: what Airflow adds; None if the event is not for sending
+    """
+
+    event: Event
+    sending: dict[str, Any] | None
+
+
+class Archive(Frozen, frozen=True):
+    """An archive below a URL that Airflow's ``ObjectStoragePath`` takes.
+
+    :param url: e.g. ``s3://aws_default@lineage/tasks``, ``file:///mnt/lineage``
+    :param timeout_s: how long the store may take over each call
+    :param is_default: whether it is the folder that is used if none is configured
+    """
+
+    url: str
+    timeout_s: float = 10.0
+    is_default: bool = False
+
+    def write(
+        self,
+        task: TaskIdentity,
+        written: Written,
+        sending: dict[str, Any] | None = None,
+        *,
+        is_unsent: bool = False,
+    ) -> None:
+        """Keep the event of a try, in place of what was kept of it before.
+
+        :param sending: what Airflow adds when it sends the event; None if it is not for sending
+        :param is_unsent: whether to mark it as not sent, until :meth:`sent` is called
+        :raise ArchiveError: if the store did not take it in time
+        """
+        name, content = _name(task), written.text
+        if sending is not None:  # the JSON of the event is not made anew
+            prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
+            content = b"%b, %b" % (prefix, content[1:])
+
+        def write() -> None:
+            store = self._store()
+            if is_unsent:
+                store.write(f"{_UNSENT}/{name}", b"")
+            store.write(f"{name}{_SUFFIX}", content)
+
+        self._bounded(write, "written to")
+
+    def read(self, task: TaskIdentity) -> dict[str, Any]:
+        """Give the event of a try.
+
+        :raise ArchiveError: if there is none, or the store did not give it in time
+        :raise DocumentError: if what is there cannot be read
+        """
+        return self.kept(_name(task)).event
+
+    def kept(self, name: str) -> Kept:
+        """Give what is kept under a name; raises as :meth:`read` does."""
+        content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
+        event = stored(content)
+        sending = event.pop(SENDING_KEY, None)
+        return Kept(event, sending if isinstance(sending, dict) else None)
+
+    def tries(self, task: TaskIdentity) -> list[int]:
+        """List the tries of a task instance that have an event, the earliest first.
+
+        :raise ArchiveError: if the store did not say so in time
+        """
+        folder = _name(task).rpartition("/")[0]
+        ends = self._bounded(lambda: self._store().names(folder), "read from")
+        stems = (end.removesuffix(_SUFFIX) for end in ends if end.endswith(_SUFFIX))
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def entries(self, dag_id: str = "", task_id: str = "", run_id: str = "") -> list[Entry]:
+        """List what is kept, of one DAG, task or run of it if they are given.
+
+        :raise ArchiveError: if the store did not say so in time
+        """
+        wanted = [encoded(part) if part else "" for part in (dag_id, run_id, task_id)]
+        folder = "/".join(wanted[:2]) if run_id else wanted[0]
+
+        def entries() -> list[Entry]:
+            found = []
+            for path, written in self._store().walk(folder):
+                name = path.removesuffix(_SUFFIX)
+                parts = name.split("/")
+                if name != path and _is_try(parts) and _fits(parts, wanted):
+                    found.append(Entry(name, written))
+            return found
+
+        return self._bounded(entries, "read from")
+
+    # --- marks ------------------------------------------------------------------------------------
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether it is noted here what was not sent.
+
+        Marks are removed in the process that Airflow forks to send an event. The clients of object
+        stores do not survive the fork, and would need a connection there that nobody gives them.
+        """
+        return self.url.startswith(("file://", "local://"))
+
+    def unsent(self) -> list[Entry]:
+        """List the events that are known not to have been sent.
+
+        :raise ArchiveError: if the store did not say so in time
+        """
+        if not self.has_marks:
+            return []
+
+        def entries() -> list[Entry]:
+            found = self._store().walk(_UNSENT)
+            marks = ((path.removeprefix(f"{_UNSENT}/"), written) for path, written in found)
+            return [Entry(name, at) for name, at in marks if _is_try(name.split("/"))]
+
+        return self._bounded(entries, "read from")
+
+    def sent(self, task: TaskIdentity) -> None:
+        """Note that the event of a try was sent.
+
+        :raise ArchiveError: if the store did not take it in time
+        """
+        self.unmark(_name(task))
+
+    def unmark(self, name: str) -> None:
+        """Remove the mark of an event; raises as :meth:`sent` does."""
+        if self.has_marks:
+            self._bounded(lambda: self._store().remove(f"{_UNSENT}/{name}"), "written to")
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def sweep_at_times(self, *, older_than: timedelta, now: datetime) -> int:
+        """Delete old events, now and then and only in the default archive; return how many files.
+
+        :raise ArchiveError: if that took longer than the store may take
+        """
+        store = self._store()
+        if not isinstance(store, OwnFolder):
+            return 0
+
+        def sweep() -> int:
+            return store.sweep_at_times(older_than=older_than, now=now, seconds=_SWEEP_S)
+
+        return self._bounded(sweep, "swept")
+
+    def within(self, timeout_s: float) -> Archive:
+        """Give the same archive, asked for at most so long."""
+        return replace(self, timeout_s=min(self.timeout_s, timeout_s))
+
+    def _store(self) -> OwnFolder | Objects:
+        if self.is_default:
+            return OwnFolder(Path(self.url.removeprefix("file://")))
+        return Objects(self.url)
+
+    def _bounded(self, action: Callable[[], T], what: str) -> T:
+        cause = None
+        try:
+            return within(self.timeout_s, action, "sparklineage-archive")
+        except OutOfTimeError:
+            why = f"no answer within {self.timeout_s:g} s"
+        except Exception as error:  # whatever the store's library raises
+            # It may have all that a server answered; half a secret would not be recognised.
+            text = scrub(f"{type(error).__name__}: {error}")
+            cause, why = error, truncated(text, _LONGEST_REASON)
+        problem = f"The archive {self.url} could not be {what} ({why})."
+        fix = "See [sparklineage] archive_url."
+        if self.is_default:
+            fix = "Set [sparklineage] archive_url to another one, or to none."
+        raise ArchiveError(problem, fix) from cause
+
+
+def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
+    """Give the archive that is in force, if there is one."""
+    if not settings.archive_url:
+        return None
+    return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
+
+
+def _name(task: TaskIdentity) -> str:
+    parts = (task.dag_id, task.run_id, task.task_id, str(task.map_index))
+    return "/".join((*map(encoded, parts), str(task.try_number)))
+
+
+def _is_try(parts: list[str]) -> bool:
+    return len(parts) == _PARTS and parts[0] != _UNSENT and parts[-1].isdecimal()
+
+
+def _fits(parts: list[str], wanted: list[str]) -> bool:
+    return all(not one or part == one for part, one in zip(parts, wanted, strict=False))
+
+
+def encoded(name: str) -> str:
+    """Make a name of a path out of any text; of a very long one, its start and a checksum."""
+    text = quote(name.encode("utf-8", "surrogatepass"), safe="")
+    if not text.strip("."):  # which would be the folder itself, or the one above
+        text = text.replace(".", "%2E") or "%"
+    if len(text) > _MAX_NAME:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        text = f"{text[:_KEPT]}~{digest}"
+    return text
