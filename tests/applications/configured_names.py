@@ -31,4 +31,8 @@ copy(spark.read.parquet(f"{lake}/snapshots/v7/dt=1"), "snapshot")
 doubled = udf(lambda price: 2 * price, "long")
 copy(spark.read.parquet(f"{lake}/v7/orders/dt=1").select(doubled("price").alias("p")), "python")
 
+# By the listener's own logger: what it has to say of a connector that extends it.
+logger = "io.openlineage.spark.agent.lifecycle.SparkOpenLineageExtensionVisitorWrapper"
+spark._jvm.org.slf4j.LoggerFactory.getLogger(logger).warn("No 'apply' method found")
+
 spark.stop()

@@ -17,6 +17,14 @@ pytestmark = pytest.mark.spark
 
 CONF = "spark.openlineage.dataset"
 TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
+OWN_LOG = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = OWN %p %c{1}: %m%n
+"""
 
 
 @pytest.fixture(
@@ -28,13 +36,30 @@ TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
         pytest.param({f"{CONF}.removePath.pattern": "(?<remove>/v[0-9]+)"}, id="folders removed"),
     ],
 )
-def bundle(request, spark, tmp_path_factory):
+def naming(request):
+    """Give each configuration of names."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def has_own_log(naming):
+    """Whether the user has settings of the driver's log: in one of two applications."""
+    return f"{CONF}.removePath.pattern" in naming
+
+
+@pytest.fixture(scope="module")
+def bundle(naming, has_own_log, spark, tmp_path_factory):
     """Run the application once for each configuration, listened to and observed."""
     work = tmp_path_factory.mktemp("names")
     application = record_events.APPLICATIONS / "configured_names.py"
-    submissions.submit(spark, application, work, listener=spark.listener, conf=request.param)
+    conf = dict(naming)
+    if has_own_log:
+        (work / "log4j2.properties").write_text(OWN_LOG)
+        options = f"-Dlog4j2.configurationFile={work}/log4j2.properties"
+        conf["spark.driver.extraJavaOptions"] = options
+    submissions.submit(spark, application, work, listener=spark.listener, conf=conf)
     first = json.loads((work / "events.ndjson").read_text().splitlines()[0])
-    manifest = Manifest(first["run"]["runId"], naming=request.param, outcome="COMPLETE")
+    manifest = Manifest(first["run"]["runId"], naming=naming, outcome="COMPLETE")
     return CaptureBundle(work, manifest)
 
 
@@ -62,3 +87,12 @@ def test_everything_that_was_observed_is_bound(bundle):
 def test_the_columns_of_python_functions_have_sources(bundle):
     [python] = [d for d in task_lineage(bundle).outputs if d.name.name.endswith("/python")]
     assert {c.field for c in python.columns.fields["p"]} == {"price"}
+
+
+def test_the_log_has_no_message_that_reads_like_a_fault_unless_its_settings_are_the_users(
+    bundle, has_own_log
+):
+    log = (bundle.path / "scratch" / "spark.log").read_text()
+    assert ("An illegal reflective access operation will occur" in log) == has_own_log
+    assert "SparkOpenLineageExtensionVisitorWrapper: No 'apply' method found" in log
+    assert ("OWN WARN" in log) == has_own_log

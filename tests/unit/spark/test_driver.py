@@ -125,6 +125,42 @@ def test_a_child_that_the_job_has_forked_does_not_end_the_observation(observer, 
     assert len(ended) == 1
 
 
+def context_of(attaching, calls):
+    class SparkContext:
+        _jvm = None
+
+        @classmethod
+        def _ensure_initialized(cls, *args, **kwargs):
+            calls.append((args, kwargs))
+            cls._jvm = SimpleNamespace(_gateway_client="the client")
+
+    attaching._wrap_context(SparkContext)
+    return SparkContext
+
+
+def test_the_log_is_quieted_once_and_as_soon_as_there_is_a_jvm(observer, monkeypatch):
+    from sparklineage_observer import attaching
+
+    calls = []
+    monkeypatch.setattr(attaching, "quiet", calls.append)
+    context = context_of(attaching, calls)
+    context._ensure_initialized("me", conf="c")
+    context._ensure_initialized()
+    assert calls == [(("me",), {"conf": "c"}), "the client", ((), {})]
+
+
+def test_a_log_that_cannot_be_quieted_fails_no_job(observer, monkeypatch):
+    from sparklineage_observer import attaching
+
+    def no_log4j(_client):
+        raise ValueError
+
+    calls = []
+    monkeypatch.setattr(attaching, "quiet", no_log4j)
+    context_of(attaching, calls)._ensure_initialized()
+    assert calls == [((), {})]
+
+
 def test_java_sends_us_segments_that_are_smaller_than_its_writes(observer):
     """Or each answer of more than 8 KB waits for an acknowledgement that we delay."""
     from sparklineage_observer import attaching

@@ -7,6 +7,8 @@ import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
 
+from sparklineage_observer.quiet import quiet
+
 _MODULE = "pyspark.sql.session"
 # PySpark starts py4j's callback server for us; it is the one that foreachBatch uses too.
 _DRAIN_MS = 10000
@@ -71,6 +73,22 @@ def _wrap(module):
     __init__.__wrapped__ = original
     __init__.__doc__ = original.__doc__
     module.SparkSession.__init__ = __init__
+    _wrap_context(sys.modules["pyspark"].SparkContext)  # which it has by now, but for Spark Connect
+
+
+def _wrap_context(of):
+    """Drop a message from the log as soon as there is a JVM, which makes the listener later."""
+    original = of._ensure_initialized.__func__
+
+    def _ensure_initialized(cls, *args, **kwargs):
+        original(cls, *args, **kwargs)
+        of._ensure_initialized = classmethod(original)
+        try:
+            quiet(cls._jvm._gateway_client)
+        except Exception:  # a Spark with another log than Log4j 2, for one
+            return
+
+    of._ensure_initialized = classmethod(_ensure_initialized)
 
 
 class _Attached:
