@@ -98,6 +98,16 @@ def missing(conn_id: str) -> ConnectionFieldsError:
     return ConnectionFieldsError(f"There is no connection {conn_id}.", fix)
 
 
+def without_transport(conn_id: str) -> ConnectionFieldsError:
+    """Make the error of a connection that is not there, and by which Airflow is to send."""
+    problem = f"There is no connection {conn_id}, which [openlineage] config_conn_id names."
+    fix = (
+        f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-extra "
+        f"'{{\"transport\": {_TRANSPORT}}}'"
+    )
+    return ConnectionFieldsError(problem, fix)
+
+
 def transport() -> tuple[dict[str, Any] | None, str]:
     """Give the transport of Airflow's OpenLineage provider, and the connection that it is from.
 
@@ -116,12 +126,7 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         # Without a configuration of Airflow's, the client has its own: files and the environment.
         found = config.get("transport") if config else OpenLineageClient().config.transport
     except AirflowNotFoundException:
-        problem = f"There is no connection {conn_id}, which [openlineage] config_conn_id names."
-        fix = (
-            f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-extra "
-            f"'{{\"transport\": {_TRANSPORT}}}'"
-        )
-        raise ConnectionFieldsError(problem, fix) from None
+        raise without_transport(conn_id) from None
     except Exception as error:
         place, fix = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like."
         if conn_id:

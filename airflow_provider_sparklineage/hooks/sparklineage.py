@@ -62,8 +62,10 @@ class SparkLineageHook(BaseHook):
         """
         from airflow_provider_sparklineage.event.backends import checks
 
-        resolved = resolution.resolve(*sources.of(self.connection))
-        endpoint = checks.endpoint_of(self.connection, resolved.web_url)
+        given = sources.of(self.connection)
+        resolved = resolution.resolve(*given)
+        web_place = resolution.place("web_url", *given)
+        endpoint = checks.endpoint_of(self.connection, resolved.web_url, web_place)
         if endpoint is None:
             return []
         return checks.check(endpoint, is_marquez=resolved.backend is BackendName.MARQUEZ)

@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Origin, Source
+from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,6 +40,7 @@ class LineageConnection:
     :param api_key: for the API
     :param transport: as OpenLineage's client configuration has it
     :param values: of options, as JSON has them
+    :param place: where ``backend_url`` and ``api_key`` stand
     """
 
     conn_id: str
@@ -46,6 +48,7 @@ class LineageConnection:
     api_key: str | None = field(default=None, repr=False)
     transport: Mapping[str, Any] | None = field(default=None, repr=False)
     values: Mapping[str, object] = field(default_factory=dict)
+    place: UrlPlace = FIELDS
 
     @property
     def source(self) -> Source:
@@ -84,12 +87,18 @@ def read(
     values = {key: value for key, value in found.items() if key not in _CLIENT}
     for key in values:
         _check_key(conn_id, key)
-    http = next(http_transports(transport or {}), {})
+    path, http = next(located_transports(transport or {}), ("transport", {}))
     sent_to = api_url(str(http.get("url") or "")) or None
     backend = _url(conn_id, host, port, schema) if host else sent_to
     # Another host is not given the transport's key.
     api_key = password or (api_key_of(http) if backend == sent_to else None)
-    return LineageConnection(conn_id, backend, api_key, transport, values)
+    url = "the connection's host" if host and "://" in host else ""
+    if not host:
+        url = f"{path}.url in the connection's extra"
+    place = UrlPlace(url)
+    if api_key and not password:
+        place = UrlPlace(url, f"{path}.auth in the connection's extra")
+    return LineageConnection(conn_id, backend, api_key, transport, values, place)
 
 
 def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
@@ -170,16 +179,27 @@ def api_url(url: str) -> str:
 
 def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the HTTP transports of a transport: itself, or those in a composite one."""
+    return (found for _, found in located_transports(transport))
+
+
+def located_transports(
+    transport: Mapping[str, Any], path: str = "transport"
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the HTTP transports of a transport, each with where it stands.
+
+    :param path: of the transport itself, e.g. ``transport``; one below has a longer one
+    """
     kind = transport.get("type")
     if kind in ("http", "async_http"):
-        yield transport
+        yield path, transport
     inner = transport.get("transports")
     if kind == "composite" and inner:
-        for below in inner.values() if isinstance(inner, dict) else inner:
+        named = inner.items() if isinstance(inner, dict) else enumerate(inner)
+        for name, below in named:
             if isinstance(below, dict):
-                yield from http_transports(below)
+                yield from located_transports(below, f"{path}.transports.{name}")
     if kind == "transform" and isinstance(below := transport.get("transport"), dict):
-        yield from http_transports(below)
+        yield from located_transports(below, f"{path}.transport")
 
 
 def api_key_of(transport: Mapping[str, Any]) -> str | None:

@@ -191,6 +191,11 @@ def value(name: str, *sources: Source) -> Any:
     return next(found for found in given(*sources) if found.option.name == name).read()
 
 
+def place(name: str, *sources: Source) -> str:
+    """Say where the value of a setting is, to a person who has to change it."""
+    return next(found.source.place(name) for found in given(*sources) if found.option.name == name)
+
+
 def resolve(*sources: Source) -> Settings:
     """Resolve the settings of a try; without sources these are the defaults.
 

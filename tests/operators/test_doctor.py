@@ -126,6 +126,18 @@ def test_a_connection_that_is_named_and_missing_fails(found):
     assert "airflow connections add no_such_connection" in check.fix
 
 
+def test_a_default_connection_that_is_missing_fails_if_airflow_is_to_send_by_it(found, monkeypatch):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    assert found()[CONNECTION].status is Status.OK
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    checks = found()
+    check = checks[CONNECTION]
+    assert check.status is Status.FAILED
+    assert "sparklineage_default, which [openlineage] config_conn_id names" in check.message
+    assert "airflow connections add sparklineage_default" in check.fix
+    assert PROVIDER not in checks, "it is reported once"
+
+
 def test_an_impossible_setting_fails(found, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "soon")
     check = found()[SETTINGS]
@@ -199,10 +211,89 @@ def test_another_backend_is_asked_for_an_answer_only(marquez, transport, found, 
     assert marquez.posted == []
 
 
+HTTP = {"type": "http", "url": "http://127.0.0.1:9"}
+NOTHING = "Start the backend, or correct {} (Marquez has its API at port 5000)."
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        pytest.param(
+            {"extra": {"transport": HTTP}},
+            "transport.url in the connection's extra",
+            id="its transport",
+        ),
+        pytest.param(
+            {"host": "127.0.0.1", "port": 9, "extra": {"transport": HTTP}},
+            "the connection's host and port",
+            id="its fields",
+        ),
+    ],
+)
+def test_a_wrong_port_is_blamed_on_the_field_of_the_connection_that_has_it(
+    connection, found, monkeypatch, fields, place
+):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    connection(**fields)
+    assert found()[READ].fix == NOTHING.format(place)
+
+
+def test_without_a_connection_a_wrong_port_is_blamed_on_airflows_transport(
+    transport, connection, found, monkeypatch, tmp_path
+):
+    transport(type="composite", transports={"marquez": HTTP})
+    place = "transport.transports.marquez.url in Airflow's [openlineage]"
+    assert found()[READ].fix == NOTHING.format(place)
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(HTTP))
+    assert "transport.url in OpenLineage's own configuration" in found()[READ].fix
+    (tmp_path / "lineage.yml").write_text(json.dumps({"transport": HTTP}))
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_PATH", str(tmp_path / "lineage.yml"))
+    place = f"transport.url in {tmp_path}/lineage.yml, which [openlineage] config_path names"
+    assert found()[READ].fix == NOTHING.format(place)
+    connection("sender", extra={"transport": HTTP})
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sender")
+    place = "transport.url in the extra of connection sender"
+    assert found()[READ].fix == NOTHING.format(place)
+
+
+@pytest.mark.parametrize(
+    ("web_url_in", "place"),
+    [
+        ("connection", "web_url in the extra of connection sparklineage_default"),
+        ("configuration", "[sparklineage] web_url"),
+    ],
+)
+def test_a_wrong_url_of_web_pages_is_blamed_on_where_it_stands(
+    marquez, transport, connection, found, monkeypatch, web_url_in, place
+):
+    transport(type="http", url=marquez.url)
+    if web_url_in == "connection":
+        connection(extra={"web_url": marquez.url})
+    else:
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", marquez.url)
+    assert f"Correct {place}: it is" in found()["backend, web pages"].fix
+
+
+def test_a_transport_that_goes_nowhere_is_blamed_on_where_it_stands(connection, found, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sender")
+    connection("sender", extra={"transport": {"type": "console"}})
+    assert found()[PROVIDER].fix.endswith("as transport in the extra of connection sender.")
+
+
 def test_a_spark_connection_that_is_missing_is_a_warning(found):
     check = found(spark_conn_id="no_such_spark")[SPARK_CONNECTION]
     assert check.status is Status.WARNING
     assert "yarn" in check.message
+    assert "airflow connections add no_such_spark" in check.fix
+
+
+def test_where_spark_connections_cannot_be_read_none_is_to_be_added(found, mocker):
+    mocker.patch.object(airflow.BaseHook, "get_connection", side_effect=TimeoutError)
+    check = found()[SPARK_CONNECTION]
+    assert check.status is Status.WARNING
+    assert "cannot be read (TimeoutError)" in check.message
+    assert "connections add" not in check.fix
 
 
 def test_a_driver_in_the_cluster_is_a_warning(connection, found):
@@ -297,6 +388,15 @@ def test_secrets_are_in_no_check(spark_submit, doctor, connection, monkeypatch):
     )
     _, document = doctor()
     assert "hunter2" not in json.dumps(document)
+
+
+def test_what_the_connection_sets_is_not_blamed_on_airflows_configuration(
+    spark_submit, doctor, connection, tmp_path
+):
+    connection(extra={"listener_jar": str(tmp_path / "gone.jar")})
+    fixes = {check["name"]: check["fix"] for check in doctor()[1]["checks"]}
+    place = "listener_jar in the extra of connection sparklineage_default"
+    assert fixes["listener"].startswith(f"Correct {place}, or run")
 
 
 def test_the_user_of_a_url_is_in_no_check(spark_submit, doctor, transport):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
@@ -29,9 +30,12 @@ from airflow_provider_sparklineage.settings.connection import (
     DEFAULT_CONN_ID,
     api_key_of,
     api_url,
-    http_transports,
+    located_transports,
+    source_of,
 )
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
+from airflow_provider_sparklineage.settings.options import SECTION
+from airflow_provider_sparklineage.settings.url_place import UrlPlace
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from airflow_provider_sparklineage.settings.connection import LineageConnection
-    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings, Source
 
 CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connection"
 PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"
@@ -52,11 +56,13 @@ class Found(Frozen, frozen=True):
     """What was found.
 
     :param settings: that a task would have; the defaults if they cannot be resolved
+    :param connection: what the connection sets of them
     :param spark_binary: that the Spark connection names
     """
 
     checks: list[Check]
     settings: Settings
+    connection: Source
     spark_binary: str
 
 
@@ -67,24 +73,40 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     :param spark_conn_id: its ``conn_id``
     """
     checks, connection = _connection(conn_id)
+    web_place = "web_url"
     try:
-        resolved = settings.resolve(*sources.of(connection))
+        given = sources.of(connection)
+        resolved = settings.resolve(*given)
     except SparkLineageError as error:
         resolved = settings.resolve()
         checks.append(failed(SETTINGS, error))
     else:
+        web_place = settings.place("web_url", *given)
         checks.append(_settings(resolved))
     checks += archive.check(resolved)
-    checks += _transport(connection, resolved)
+    for found in _transport(connection, resolved, web_place):
+        if found.message not in {c.message for c in checks}:  # of a connection that is not there
+            checks.append(found)
     spark, spark_binary = _spark_connection(spark_conn_id, resolved)
-    return Found([*checks, spark], resolved, spark_binary)
+    return Found([*checks, spark], resolved, source_of(connection), spark_binary)
 
 
-def masked_checks(checks: Iterable[Check]) -> list[Check]:
-    """Hide the secrets that Airflow knows, and the credentials of URLs."""
-    return [
-        replace(c, message=masked_message(c.message), fix=masked_message(c.fix)) for c in checks
-    ]
+def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
+    """Name the place of what a connection sets, and hide the secrets that Airflow knows.
+
+    What checks a machine knows options by their name in Airflow's configuration alone.
+
+    :param connection: that the task would have
+    """
+
+    def place(option: re.Match[str]) -> str:
+        name = option[1]
+        return connection.place(name) if name in connection.values else option[0]
+
+    def text(of: str) -> str:
+        return masked_message(re.sub(rf"\[{SECTION}\] (\w+)", place, of))
+
+    return [replace(c, message=text(c.message), fix=text(c.fix)) for c in checks]
 
 
 def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
@@ -92,6 +114,8 @@ def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
         found = sources.connection(conn_id)
     except SparkLineageError as error:
         return [failed(CONNECTION, error)], None
+    if found is None and openlineage.config_conn_id() == conn_id:
+        return [failed(CONNECTION, sources.without_transport(conn_id))], None
     if found is None:
         text = f"There is no connection {DEFAULT_CONN_ID}, and none is needed."
         return [Check(CONNECTION, Status.OK, text)], None
@@ -113,7 +137,9 @@ def _settings(resolved: Settings) -> Check:
 # --- the OpenLineage provider ---------------------------------------------------------------------
 
 
-def _transport(connection: LineageConnection | None, resolved: Settings) -> list[Check]:
+def _transport(
+    connection: LineageConnection | None, resolved: Settings, web_place: str
+) -> list[Check]:
     switched_off = _switched_off()
     if switched_off is not None:
         return [switched_off]
@@ -124,12 +150,13 @@ def _transport(connection: LineageConnection | None, resolved: Settings) -> list
     compared = backend.compare(connection, transport, config_conn_id)
     if transport is None:
         return [compared]
-    checks = [_provider(transport), _policy(), _time()]
+    place = _place(config_conn_id)
+    checks = [_provider(transport, place), _policy(), _time()]
     endpoint = None
     if connection is not None:
-        endpoint = backend.endpoint_of(connection, resolved.web_url)
+        endpoint = backend.endpoint_of(connection, resolved.web_url, web_place)
     if endpoint is None:
-        endpoint = _endpoint_of(transport, resolved.web_url)
+        endpoint = _endpoint_of(transport, place, resolved.web_url, web_place)
     if endpoint is not None:
         checks += backend.check(endpoint, is_marquez=resolved.backend is BackendName.MARQUEZ)
     return [*checks, compared]
@@ -158,21 +185,36 @@ def _switched_off() -> Check | None:
     return None
 
 
-def _provider(transport: Mapping[str, Any]) -> Check:
+def _place(config_conn_id: str) -> str:
+    """Say in what a transport of Airflow's stands; asked in the order in which Airflow asks."""
+    if config_conn_id:
+        return f"the extra of connection {config_conn_id}"
+    if path := openlineage.config_path(check_legacy_env_var=False):
+        return f"{path}, which [openlineage] config_path names"
+    if openlineage.transport():
+        return "Airflow's [openlineage]"
+    return "OpenLineage's own configuration (its file, or OPENLINEAGE_… in the environment)"
+
+
+def _provider(transport: Mapping[str, Any], place: str) -> Check:
+    fix = (
+        'Give it the backend: {"type": "http", "url": "http://marquez:5000"} as transport in '
+        f"{place}."
+    )
     kind = str(transport.get("type") or "")
     if kind == "console":
         return Check(
             PROVIDER,
             Status.WARNING,
             "Airflow's transport is console: lineage goes into the logs of tasks and nowhere else.",
-            'Give it the backend: {"type": "http", "url": "http://marquez:5000"}.',
+            fix,
         )
     if kind == "noop":
         return Check(
             PROVIDER,
             Status.FAILED,
             "Airflow's transport is noop: no lineage is sent.",
-            'Give it the backend: {"type": "http", "url": "http://marquez:5000"}.',
+            fix,
         )
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
     text = f"It is active, and sends by its {kind or 'unnamed'} transport{where}."
@@ -233,12 +275,23 @@ def _time() -> Check:
     return Check(TIME, Status.OK, f"An event may take {seconds} s.")
 
 
-def _endpoint_of(transport: Mapping[str, Any], web_url: str | None) -> Endpoint | None:
-    """Give what the first HTTP transport sends to, where no connection says what to look at."""
-    for found in http_transports(transport):
+def _endpoint_of(
+    transport: Mapping[str, Any], place: str, web_url: str | None, web_place: str
+) -> Endpoint | None:
+    """Give what the first HTTP transport sends to, where no connection says what to look at.
+
+    :param place: in what the transport stands
+    """
+    for path, found in located_transports(transport):
         if url := api_url(str(found.get("url") or "")):
-            verify = found.get("verify") is not False
-            return Endpoint(url, api_key_of(found), web_url, verify)
+            return Endpoint(
+                url,
+                api_key_of(found),
+                web_url,
+                found.get("verify") is not False,
+                place=UrlPlace(f"{path}.url in {place}", f"{path}.auth in {place}"),
+                web_place=web_place,
+            )
     return None
 
 
@@ -249,13 +302,21 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     binary = "spark-submit"
     try:
         found = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return Check(
+            SPARK_CONNECTION,
+            Status.WARNING,
+            f"There is no connection {conn_id}: the operator would submit to yarn silently.",
+            f"Add it: airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'; "
+            "or name another as the operator's conn_id.",
+        ), binary
     except Exception as error:  # of whatever secrets backend Airflow is configured with
         return Check(
             SPARK_CONNECTION,
             Status.WARNING,
             f"Connection {conn_id} cannot be read ({type(error).__name__}): the operator would "
             "submit to yarn silently.",
-            f"airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'",
+            "Look at [secrets] backend, and at what AIRFLOW_CONN_… has in the environment.",
         ), binary
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)

@@ -41,7 +41,7 @@ def _doctor_of_airflow(args: argparse.Namespace) -> int:
 
         found = airflow.check(args.conn_id, args.spark_conn_id)
         checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary)]
-    return _say(airflow.masked_checks(checks), args)
+    return _say(airflow.for_people(checks, found.connection), args)
 
 
 def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str) -> list[Check]:

@@ -45,7 +45,7 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
 def _checked_answer(endpoint: Endpoint) -> Check:
     answer = ask(endpoint, "GET", "")
-    problem = answer if isinstance(answer, Problem) else _unusable(answer, endpoint.url)
+    problem = answer if isinstance(answer, Problem) else _unusable(endpoint, answer, endpoint.url)
     if problem:
         return _failed(problem, READ)
     message = f"There is a server at {endpoint.url}; whether it takes events is not tried."
@@ -58,12 +58,12 @@ def _checked_read(endpoint: Endpoint) -> Check:
         answer = ask(endpoint, "GET", path)
         if isinstance(answer, Problem):
             return _failed(answer, READ)
-        if problem := _unusable(answer, url):
+        if problem := _unusable(endpoint, answer, url):
             return _failed(problem, READ)
         if answer.status == 500:
             return _failed(_POISONED, READ)
         if answer.status != 200 or not isinstance(_json(answer).get(key), list):
-            return _failed(_not_marquez(answer, url), READ)
+            return _failed(_not_marquez(endpoint, answer, url), READ)
     return Check(READ, Status.OK, f"Marquez answers at {endpoint.url}.")
 
 
@@ -72,7 +72,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
     answer = ask(endpoint, "POST", "/api/v1/lineage")
     if isinstance(answer, Problem):
         return _failed(answer, WRITE)
-    if problem := _unusable(answer, url):
+    if problem := _unusable(endpoint, answer, url):
         return _failed(problem, WRITE)
     if answer.status == 422 and b"run must not be null" in answer.body:
         return Check(
@@ -89,7 +89,10 @@ def _checked_web(endpoint: Endpoint) -> Check:
     url = str(endpoint.web_url).rstrip("/")
     # Another host than the API's, so it is not given the API's key.
     answer = ask(replace(endpoint, url=url, api_key=None), "GET", "/")
-    fix = "Correct web_url: it is the URL at which you open the backend's pages in a browser."
+    fix = (
+        f"Correct {endpoint.web_place}: it is the URL at which you open the backend's pages in a "
+        "browser."
+    )
     if isinstance(answer, Problem):
         return Check(WEB, Status.WARNING, answer.message, fix)
     if answer.status >= 400 or not _is_html(answer):
@@ -113,35 +116,36 @@ _POISONED = Problem(
 )
 
 
-def _unusable(answer: Answer, url: str) -> Problem | None:
+def _unusable(endpoint: Endpoint, answer: Answer, url: str) -> Problem | None:
     """Recognise answers that do not come from the backend itself."""
-    code = answer.status
+    code, place = answer.status, endpoint.place
     if 300 <= code < 400:
         return Problem(
             f"{url} sends elsewhere, to {_host_of(answer.location)}.",
-            "Give the URL without a detour; if that is a page for logging in, the API key in the "
-            "connection's password is missing or wrong.",
+            f"Give the URL without a detour in {place.of('host', 'port', 'schema')}; if that is a "
+            f"page for logging in, the API key in {place.key} is missing or wrong.",
         )
     if code in (401, 403, 407):
         return Problem(
             f"{url} lets nobody in without a valid key (it answers {code}).",
-            "Put the API key into the connection's password.",
+            f"Put the API key into {place.key}.",
         )
     if code in (502, 503, 504):
         return Problem(
             f"What stands before the backend at {url} does not reach it (it answers {code}).",
-            "Start the backend, or look at the proxy's configuration.",
+            "Start the backend, or look at the configuration of that proxy.",
         )
     return None
 
 
-def _not_marquez(answer: Answer, url: str) -> Problem:
+def _not_marquez(endpoint: Endpoint, answer: Answer, url: str) -> Problem:
+    place = endpoint.place.of("host", "port")
     what = "with a web page" if _is_html(answer) else f"{answer.status}, and not as Marquez"
     return Problem(
         f"{url} answers {what}: there is no API of Marquez.",
-        "Give the URL of the API without /api/v1 (Marquez has it at port 5000 and its pages at "
-        "3000, which go into web_url). Another backend may take lineage all the same; it cannot "
-        "be checked.",
+        f"Give the URL of the API without /api/v1 in {place} (Marquez has it at port 5000 and its "
+        "pages at 3000, which go into web_url). Another backend may take lineage all the same; it "
+        "cannot be checked, and with backend = generic any answer is enough.",
     )
 
 
@@ -201,13 +205,14 @@ def compare(
     if connection.backend_url in urls:
         message = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
         return Check(TRANSPORT, Status.OK, message)
+    looked_at = connection.place.of("host", "port", "schema")
+    sent = f"of connection {config_conn_id}" if config_conn_id else "of Airflow's [openlineage]"
     return Check(
         TRANSPORT,
         Status.WARNING,
         f"Airflow sends lineage to {', '.join(urls)}, and connection {connection.conn_id} looks at "
         f"it at {connection.backend_url}.",
-        "If these are not two URLs of one backend, correct the connection's host, port and "
-        "schema, or Airflow's [openlineage] transport.",
+        f"If these are not two URLs of one backend, correct {looked_at}, or the transport {sent}.",
     )
 
 
@@ -225,8 +230,13 @@ def _transport_fix(connection: LineageConnection | None) -> str:
     )
 
 
-def endpoint_of(connection: LineageConnection, web_url: str | None) -> Endpoint | None:
-    """Give what a connection looks at; None if it has no URL."""
+def endpoint_of(
+    connection: LineageConnection, web_url: str | None, web_place: str = "web_url"
+) -> Endpoint | None:
+    """Give what a connection looks at; None if it has no URL.
+
+    :param web_place: where ``web_url`` stands
+    """
     if connection.backend_url is None:
         return None
     same = (
@@ -235,4 +245,11 @@ def endpoint_of(connection: LineageConnection, web_url: str | None) -> Endpoint 
         if api_url(str(transport.get("url") or "")) == connection.backend_url
     )
     verify = all(transport.get("verify") is not False for transport in same)
-    return Endpoint(connection.backend_url, connection.api_key, web_url, verify)
+    return Endpoint(
+        connection.backend_url,
+        connection.api_key,
+        web_url,
+        verify,
+        place=connection.place,
+        web_place=web_place,
+    )

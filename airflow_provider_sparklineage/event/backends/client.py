@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,8 @@ class Endpoint:
     :param url: of the API, as
         :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
     :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
+    :param place: where ``url`` and ``api_key`` stand
+    :param web_place: where ``web_url`` stands
     """
 
     url: str
@@ -38,6 +41,8 @@ class Endpoint:
     web_url: str | None = None
     verify: bool = True
     timeout: float = TIMEOUT_S
+    place: UrlPlace = FIELDS
+    web_place: str = "web_url"
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
             endpoint.timeout, lambda: _answer(endpoint, method, url), "sparklineage-backend"
         )
     except requests.exceptions.SSLError as error:
-        return _tls_problem(url, str(error))
+        return _tls_problem(endpoint, url, str(error))
     except requests.exceptions.ProxyError:
         return Problem(
             f"The proxy on the way to {url} does not answer.",
@@ -84,14 +89,15 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
     except (OutOfTimeError, requests.exceptions.Timeout):
         return Problem(
             f"{url} does not answer within {endpoint.timeout:g} seconds.",
-            "Check host and port, and that no firewall drops what this machine sends there.",
+            f"Check {endpoint.place.of('host', 'port')}, and that no firewall drops what this "
+            "machine sends there.",
         )
     except (requests.exceptions.ConnectionError, urllib3.exceptions.HTTPError) as error:
-        return _connection_problem(url, str(error))
+        return _connection_problem(endpoint, url, str(error))
     except (requests.exceptions.RequestException, ValueError) as error:
         return Problem(
             f"{url} cannot be asked ({type(error).__name__}).",
-            "Correct host, port and schema of the connection.",
+            f"Correct {endpoint.place.of('host', 'port', 'schema')}.",
         )
 
 
@@ -115,7 +121,8 @@ def _answer(endpoint: Endpoint, method: str, url: str) -> Answer | Problem:
             if len(body) > MAX_BYTES:
                 return Problem(
                     f"{url} answers with more than {MAX_BYTES // 1024 // 1024} MiB.",
-                    "Check host and port: a lineage backend gives a list of a few names there.",
+                    f"Check {endpoint.place.of('host', 'port')}: a lineage backend gives a list "
+                    "of a few names there.",
                 )
         headers = response.headers
         return Answer(
@@ -143,10 +150,11 @@ def _authentication(endpoint: Endpoint) -> Callable[[PreparedRequest], PreparedR
     return authenticated
 
 
-def _tls_problem(url: str, error: str) -> Problem:
+def _tls_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
     if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
         return Problem(
-            f"What answers at {url} does not speak TLS.", "Use http as the connection's schema."
+            f"What answers at {url} does not speak TLS.",
+            f"Use http instead of https in {endpoint.place.of('schema')}.",
         )
     return Problem(
         f"The certificate of {url} is not trusted by this machine.",
@@ -155,16 +163,18 @@ def _tls_problem(url: str, error: str) -> Problem:
     )
 
 
-def _connection_problem(url: str, error: str) -> Problem:
+def _connection_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
+    place = endpoint.place
     if re.search("NameResolution|Name or service not known|getaddrinfo", error):
-        return Problem(f"The host of {url} has no IP address.", "Correct the connection's host.")
+        return Problem(f"The host of {url} has no IP address.", f"Correct {place.of('host')}.")
     if "refused" in error:
         return Problem(
             f"Nothing listens at {url}.",
-            "Start the backend, or correct the connection's host and port (Marquez has its API at "
-            "5000).",
+            f"Start the backend, or correct {place.of('host', 'port')} (Marquez has its API at "
+            "port 5000).",
         )
     return Problem(
         f"What answers at {url} breaks the connection off.",
-        "Use https as the connection's schema if the backend wants TLS, else check host and port.",
+        f"If the backend wants TLS, use https in {place.of('schema')}, else check "
+        f"{place.of('host', 'port')}.",
     )

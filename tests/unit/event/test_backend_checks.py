@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.event.backends.checks import check, compare, 
 from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.settings.checks import Status
 from airflow_provider_sparklineage.settings.connection import read
+from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 from tests.loopback import Handler, serving
 
 NAMESPACES, JOBS, LINEAGE = "/api/v1/namespaces", "/api/v1/jobs", "/api/v1/lineage"
@@ -75,8 +76,10 @@ def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
         ({NAMESPACES: HTML}, "with a web page: there is no API of Marquez", "port 5000"),
         ({NAMESPACES: (404, {})}, "answers 404, and not as Marquez", "without /api/v1"),
         ({NAMESPACES: (200, {"datasets": []})}, "answers 200, and not as", "without /api/v1"),
-        ({NAMESPACES: (302, "")}, "sends elsewhere, to https://login.example.org.", "password"),
-        ({NAMESPACES: (401, {})}, "without a valid key", "API key into the connection's password"),
+        ({NAMESPACES: (302, "")}, "sends elsewhere, to https://login.example.org.", "for the key"),
+        ({NAMESPACES: (302, "")}, "sends elsewhere, to https://login.example.org.", "in a place;"),
+        ({NAMESPACES: HTML}, "with a web page: there is no API of Marquez", "in a place ("),
+        ({NAMESPACES: (401, {})}, "without a valid key", "API key into a place for the key."),
         ({NAMESPACES: (503, "<html>")}, "does not reach it", "Start the backend"),
         ({NAMESPACES: (500, {})}, "answers 500 to its own lists", "log"),
         ({JOBS: (500, {})}, "answers 500 to its own lists", "remove its rows"),
@@ -84,7 +87,8 @@ def test_a_marquez_is_read_and_takes_events_and_stores_none(server):
 )
 def test_what_is_no_sound_marquez_is_reported_with_the_fix(server, answers, message, fix):
     server.answers |= answers
-    found = only(check(Endpoint(server.url)))
+    place = UrlPlace("a place", "a place for the key")
+    found = only(check(Endpoint(server.url, place=place)))
     assert found.status is Status.FAILED
     assert message in found.message
     assert fix in found.fix
@@ -101,28 +105,43 @@ def test_a_way_for_events_that_is_shut_is_reported(server, code):
     assert f"answers {code} to an empty event" in write_path.message
 
 
-def test_nothing_listens():
+PLACES = pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        pytest.param(FIELDS, "the connection's {}", id="fields of a connection"),
+        pytest.param(UrlPlace("transport.url in X"), "transport.url in X", id="one URL"),
+    ],
+)
+
+
+@PLACES
+def test_nothing_listens(place, named):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        found = only(check(Endpoint(url)))
+        found = only(check(Endpoint(url, place=place)))
     assert f"Nothing listens at {url}/api" in found.message
-    assert "host and port" in found.fix
+    assert f"correct {named.format('host and port')} (" in found.fix
 
 
-def test_a_host_without_an_ip_address():
-    found = only(check(Endpoint("http://marquez.invalid:5000")))
+@PLACES
+def test_a_host_without_an_ip_address(place, named):
+    found = only(check(Endpoint("http://marquez.invalid:5000", place=place)))
     assert "has no IP address" in found.message
+    assert found.fix == f"Correct {named.format('host')}."
 
 
-def test_no_answer_in_time(server):
+@PLACES
+def test_no_answer_in_time(server, place, named):
     server.silent.set()  # the handler returns, and the connection is closed without an answer
-    assert "breaks the connection off" in only(check(Endpoint(server.url))).message
+    broken_off = only(check(Endpoint(server.url, place=place)))
+    assert "breaks the connection off" in broken_off.message
+    assert f"use https in {named.format('schema')}, else" in broken_off.fix
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        found = only(check(Endpoint(url, timeout=0.05)))
+        found = only(check(Endpoint(url, timeout=0.05, place=place)))
     assert "does not answer within 0.05 seconds" in found.message
-    assert "firewall" in found.fix
+    assert f"Check {named.format('host and port')}, and that no firewall" in found.fix
 
 
 class _Hostile(Handler):
@@ -243,10 +262,11 @@ def test_what_netrc_has_for_every_host_is_given_to_none(hostile, tmp_path, monke
     assert {key for _, key in hostile.asked} == {None}
 
 
-def test_a_server_without_tls(server):
-    found = only(check(Endpoint(server.url.replace("http:", "https:"))))
+@PLACES
+def test_a_server_without_tls(server, place, named):
+    found = only(check(Endpoint(server.url.replace("http:", "https:"), place=place)))
     assert "does not speak TLS" in found.message
-    assert "Use http" in found.fix
+    assert found.fix == f"Use http instead of https in {named.format('schema')}."
 
 
 def test_a_certificate_that_nobody_trusts(server, tmp_path):
@@ -302,9 +322,10 @@ def test_web_pages_are_looked_at_without_the_key(server):
 
 
 def test_a_wrong_url_of_web_pages_is_a_warning(server):
-    pages = check(Endpoint(server.url, web_url=server.url))[-1]
+    web_place = "[sparklineage] web_url"
+    pages = check(Endpoint(server.url, web_url=server.url, web_place=web_place))[-1]
     assert pages.status is Status.WARNING
-    assert "web_url" in pages.fix
+    assert f"Correct {web_place}: it is" in pages.fix
 
 
 def test_of_another_backend_only_an_answer_is_asked(server):
@@ -347,6 +368,19 @@ def test_both_ends_are_compared(fields, transport, status):
     assert compare(connection(**fields), transport).status is status
 
 
+@pytest.mark.parametrize(
+    ("config_conn_id", "sent"),
+    [
+        pytest.param("", "the transport of Airflow's [openlineage].", id="the configuration's"),
+        pytest.param("other", "the transport of connection other.", id="another connection's"),
+    ],
+)
+def test_of_two_ends_both_places_are_named(config_conn_id, sent):
+    found = compare(connection(host="marquez", port=5001), HTTP, config_conn_id)
+    assert "correct the connection's host, port and schema, or" in found.fix
+    assert found.fix.endswith(sent)
+
+
 def test_a_transport_that_airflow_does_not_use_is_reported():
     given = connection({"transport": HTTP})
     assert compare(given, HTTP, "lineage").status is Status.OK
@@ -357,7 +391,8 @@ def test_a_transport_that_airflow_does_not_use_is_reported():
 
 def test_certificates_are_checked_as_the_transport_checks_them():
     given = connection({"transport": {**HTTP, "verify": False}})
-    assert endpoint_of(given, None) == Endpoint("http://marquez:5000", verify=False)
+    place = UrlPlace("transport.url in the connection's extra")
+    assert endpoint_of(given, None) == Endpoint("http://marquez:5000", verify=False, place=place)
     another = connection({"transport": {**HTTP, "verify": False}}, host="another")
     assert endpoint_of(another, "http://web") == Endpoint("http://another", None, "http://web")
     assert endpoint_of(connection(), None) is None

@@ -70,6 +70,66 @@ def test_the_transport_gives_the_url_of_the_backend_if_no_host_does():
     assert connection({"transport": {"type": "console"}}).backend_url is None
 
 
+@pytest.mark.parametrize(
+    ("extra", "fields", "url", "key"),
+    [
+        pytest.param(
+            {},
+            {"host": "m", "port": 5000},
+            "the connection's host and port",
+            "the connection's password",
+            id="fields of their own",
+        ),
+        pytest.param(
+            {"transport": HTTP},
+            {"host": "http://marquez:5000"},
+            "the connection's host",
+            "transport.auth in the connection's extra",
+            id="a URL as the host",
+        ),
+        pytest.param(
+            {"transport": HTTP},
+            {"password": "k2"},
+            "transport.url in the connection's extra",
+            "the connection's password",
+            id="a transport",
+        ),
+        pytest.param(
+            {"transport": {"type": "composite", "transports": {"a": {"type": "kafka"}, "b": HTTP}}},
+            {},
+            "transport.transports.b.url in the connection's extra",
+            "transport.transports.b.auth in the connection's extra",
+            id="one of several transports",
+        ),
+        pytest.param(
+            {"transport": {"type": "composite", "transports": [{"type": "kafka"}, HTTP]}},
+            {"password": "k2"},
+            "transport.transports.1.url in the connection's extra",
+            "the connection's password",
+            id="one of a list of transports",
+        ),
+        pytest.param(
+            {"transport": {"type": "transform", "transport": HTTP}},
+            {"password": "k2"},
+            "transport.transport.url in the connection's extra",
+            "the connection's password",
+            id="a transport within another",
+        ),
+    ],
+)
+def test_the_place_of_the_url_and_of_its_key_is_known(extra, fields, url, key):
+    place = connection(extra, **fields).place
+    assert (place.of("host", "port"), place.key) == (url, key)
+
+
+def test_a_place_names_the_parts_that_are_wrong():
+    fields = connection({}, host="m").place
+    assert fields.of("schema") == "the connection's schema"
+    assert fields.of("port", "schema", "host") == "the connection's host, port and schema"
+    whole = connection({"transport": HTTP}).place
+    assert whole.of("schema") == whole.of("host", "port", "schema")
+
+
 def test_another_host_is_not_given_the_transports_key():
     assert connection({"transport": HTTP}, host="another").api_key is None
     assert connection({"transport": HTTP}, host="marquez", port=5000).api_key == "k1"
