@@ -92,8 +92,8 @@ def connection(conn_id: str) -> LineageConnection | None:
 def missing(conn_id: str) -> ConnectionFieldsError:
     """Make the error of a connection that is not there."""
     fix = (
-        f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-host marquez "
-        "--conn-port 5000"
+        f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-host "
+        "http://marquez:5000"
     )
     return ConnectionFieldsError(f"There is no connection {conn_id}.", fix)
 
@@ -131,11 +131,20 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         place, fix = "The section [openlineage]", f"Set its transport to {_TRANSPORT}, or the like."
         if conn_id:
             place = f"Connection {conn_id}"
-            fix = f'Give its extra one, e.g. {{"transport": {_TRANSPORT}}}.'
+            fix = f'Give its extra one: {{"transport": {_wanted_transport(conn_id)}}}.'
         # Without the error's text: it may hold the transport, and that a key.
         problem = f"{place} gives Airflow no transport ({type(error).__name__})."
         raise ConnectionFieldsError(problem, fix) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
+
+
+def _wanted_transport(conn_id: str) -> str:
+    """Give the transport that the connection's host and password stand for, as JSON."""
+    try:
+        known = connection(conn_id)
+    except ConnectionFieldsError:
+        known = None
+    return known.wanted_transport if known else _TRANSPORT
 
 
 def ready_client() -> None:

@@ -84,8 +84,14 @@ class SparkLineageHook(BaseHook):
         if not checks:
             return (
                 False,
-                "Nothing can be tested: give the host of the backend, or an http transport.",
+                "Nothing can be tested: give the URL of the API, or an http transport.",
             )
         failed = any(check.status is Status.FAILED for check in checks)
         wrong = [f"{c.message} {c.fix}" for c in checks if c.status is not Status.OK]
-        return not failed, " ".join(wrong) or " ".join(check.message for check in checks)
+        texts = wrong or [check.message for check in checks]
+        if not failed and self.connection.transport is None:
+            texts.append(
+                "To be what [openlineage] config_conn_id names, its extra needs "
+                f'"transport": {self.connection.wanted_transport}.'
+            )
+        return not failed, " ".join(texts)

@@ -1,9 +1,10 @@
 """A connection of type ``sparklineage``: where lineage is looked at, and how it is collected.
 
-Host, port and schema are the URL of the backend's API, the password is its API key. The extra is a
-JSON object of options (:mod:`~airflow_provider_sparklineage.settings.options`), and may have keys
-of OpenLineage's client configuration: with ``transport`` the connection can be what Airflow's
-``[openlineage] config_conn_id`` names, so that one connection is the full set-up.
+The host is the URL of the backend's API, in full or with a port and a schema, and the password is
+its API key. The extra is a JSON object of options
+(:mod:`~airflow_provider_sparklineage.settings.options`), and may have keys of OpenLineage's client
+configuration: with ``transport`` the connection can be what Airflow's ``[openlineage]
+config_conn_id`` names, so that one connection is the full set-up.
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ class LineageConnection:
     transport: Mapping[str, Any] | None = field(default=None, repr=False)
     values: Mapping[str, object] = field(default_factory=dict)
     place: UrlPlace = FIELDS
+
+    @property
+    def wanted_transport(self) -> str:
+        """Give the transport to the API, as JSON: what Airflow needs in the extra to send there."""
+        auth = {"auth": {"type": "airflow_connection_api_key"}} if self.api_key else {}
+        url = self.backend_url or "http://marquez:5000"
+        return json.dumps({"type": "http", "url": url, **auth})
 
     @property
     def source(self) -> Source:
@@ -165,9 +173,8 @@ def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
     if not usable:
         raise _error(
             conn_id,
-            "has no URL in its host, port and schema",
-            "Give the name of the host, a port, and http or https as the schema; the key goes "
-            "into the password.",
+            "has no URL as its host",
+            "Give the URL of the API, e.g. http://marquez:5000; the key goes into the password.",
         )
     return api_url(f"{split.scheme}://{netloc}{split.path}")
 

@@ -7,32 +7,38 @@ from typing import Any
 from airflow_provider_sparklineage.settings.connection import CONN_TYPE
 from airflow_provider_sparklineage.settings.options import OPTIONS, Option
 
+_FIRST = ("web_url",)
+"""Options at the top of the form's extra fields: what most people set."""
+
 
 def connection_type() -> dict[str, Any]:
     """Give the entry of ``connection-types`` in the provider info."""
     fields = {option.name: _field(option) for option in OPTIONS if option.in_connection}
+    first = {name: fields.pop(name) for name in _FIRST}
     return {
         "connection-type": CONN_TYPE,
         "hook-class-name": "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook",
         "hook-name": "Spark Lineage",
         "ui-field-behaviour": {
-            "hidden-fields": ["login"],
-            "relabeling": {
-                "host": "Backend's API host",
-                "schema": "http or https",
-                "password": "API key",
+            # A host that is a URL needs no port and no schema; those of a connection stay.
+            "hidden-fields": ["login", "port", "schema"],
+            "relabeling": {"host": "API URL", "password": "API key"},
+            # That they are examples has to be in them: they look like values.
+            "placeholders": {
+                "host": "e.g. http://marquez:5000",
+                "password": "only if the API wants one",
             },
-            "placeholders": {"host": "marquez", "port": "5000", "schema": "http"},
         },
-        "conn-fields": {"transport": _TRANSPORT, **fields},
+        "conn-fields": {**first, "transport": _TRANSPORT, **fields},
     }
 
 
 _TRANSPORT = {
     "label": "Transport",
     "description": (
-        "How Airflow sends lineage, if [openlineage] config_conn_id names this connection, e.g. "
-        '{"type": "http", "url": "http://marquez:5000"}.'
+        "How Airflow sends lineage. It is needed if [openlineage] config_conn_id names this "
+        'connection, because Airflow looks for the URL nowhere else: {"type": "http", "url": "…"}, '
+        'and with an API key also "auth": {"type": "airflow_connection_api_key"}.'
     ),
     "schema": {"type": ["object", "null"]},
 }

@@ -11,11 +11,13 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.event.backends import checks
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.sparklineage import SparkLineageHook
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution
+from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
 
 pytestmark = pytest.mark.airflow
@@ -169,7 +171,7 @@ def test_a_connection_without_a_backend_has_nothing_to_test(connection):
     connection({"transport": {"type": "console"}})
     ok, message_of_test = SparkLineageHook().test_connection()
     assert not ok
-    assert "give the host" in message_of_test
+    assert "give the URL" in message_of_test
 
 
 def test_a_missing_connection_cannot_be_tested():
@@ -186,6 +188,29 @@ def test_a_transport_that_airflow_cannot_read_is_reported_without_it(
     with pytest.raises(SettingsError, match="gives Airflow no transport") as raised:
         sources.transport()
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_connection_without_the_transport_is_given_the_one_of_its_own_fields(
+    connection, without_transport, monkeypatch, mocker
+):
+    connection(host="https://lineage.example.org", password="k3y")
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    wanted = (
+        '"transport": {"type": "http", "url": "https://lineage.example.org", '
+        '"auth": {"type": "airflow_connection_api_key"}}'
+    )
+    with pytest.raises(SettingsError, match="gives Airflow no transport") as raised:
+        sources.transport()
+    assert wanted in raised.value.fix
+    reached = Check("backend, read", Status.OK, "Marquez answers.")
+    mocker.patch.object(checks, "check", return_value=[reached])
+    ok, message = SparkLineageHook().test_connection()
+    assert ok
+    assert message == (
+        f"Marquez answers. To be what [openlineage] config_conn_id names, its extra needs {wanted}."
+    )
+    connection({"transport": {"type": "console"}}, host="https://lineage.example.org")
+    assert SparkLineageHook().test_connection() == (True, "Marquez answers.")
 
 
 def test_a_connection_of_the_transport_that_is_not_there_is_reported(

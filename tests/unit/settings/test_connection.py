@@ -27,6 +27,7 @@ def connection(extra=None, **fields):
         ({"host": "marquez"}, "http://marquez"),
         ({"host": "marquez", "port": 5000}, "http://marquez:5000"),
         ({"host": "marquez", "port": 443, "schema": "https"}, "https://marquez:443"),
+        ({"host": "http://marquez:5000"}, "http://marquez:5000"),
         ({"host": "https://lineage.example.org/"}, "https://lineage.example.org"),
         ({"host": "https://example.org:8443", "port": 1}, "https://example.org:8443"),
         ({"host": "http://example.org/marquez/api/v1"}, "http://example.org/marquez"),
@@ -49,7 +50,8 @@ def test_host_port_and_schema_are_the_url(fields, url):
 )
 def test_what_is_no_url_is_named(fields):
     with pytest.raises(
-        ConnectionFieldsError, match=r"^Connection lineage has no URL .* http or htt"
+        ConnectionFieldsError,
+        match=r"^Connection lineage has no URL as its host\. .* http://marquez",
     ):
         connection(**fields)
 
@@ -194,10 +196,39 @@ def test_a_connection_of_another_type_is_refused():
 
 def test_the_form_has_a_field_for_every_option_that_a_connection_may_have():
     fields = connection_type()["conn-fields"]
-    assert list(fields) == ["transport", *(o.name for o in OPTIONS if o.in_connection)]
+    options = [o.name for o in OPTIONS if o.in_connection and o.name != "web_url"]
+    assert list(fields) == ["web_url", "transport", *options]
     for name, field in fields.items():
         assert "null" in field["schema"]["type"], f"{name} could not be left empty"
         assert "default" not in field["schema"], f"{name} would be set by saving the form"
+
+
+def test_the_form_begins_with_one_field_for_the_url_and_one_for_the_key():
+    fields = connection_type()["ui-field-behaviour"]
+    assert set(fields["relabeling"]) == {"host", "password"}
+    assert set(fields["hidden-fields"]) == {"login", "port", "schema"}
+    # In the form they look like values.
+    assert all(text.startswith(("e.g. ", "only if ")) for text in fields["placeholders"].values())
+
+
+@pytest.mark.parametrize(
+    ("fields", "transport"),
+    [
+        ({"host": "http://m:5000"}, {"type": "http", "url": "http://m:5000"}),
+        (
+            {"host": "m", "port": 5000, "schema": "https", "password": "k2"},
+            {
+                "type": "http",
+                "url": "https://m:5000",
+                "auth": {"type": "airflow_connection_api_key"},
+            },
+        ),
+        ({}, {"type": "http", "url": "http://marquez:5000"}),
+    ],
+    ids=["url", "parts and key", "nothing"],
+)
+def test_the_transport_that_the_fields_stand_for(fields, transport):
+    assert json.loads(connection(**fields).wanted_transport) == transport
 
 
 def test_what_the_form_saves_of_empty_fields_sets_nothing():
