@@ -70,19 +70,31 @@ def output(name, columns, *, text="a description of what was done", sources=4):
         for n in range(columns)
     ]
     schema[0]["fields"] = [{"name": "inner", "type": "int", "description": "a nested comment"}]
+    schema += [{"name": f"made_of_nothing{n}", "type": "string"} for n in range(columns)]
     return LineageDataset(
         DatasetName("s3://lake", name),
-        facets={"schema": raw({"fields": schema})},
+        facets={
+            "schema": raw({"fields": schema}),
+            "storage": raw({"storageLayer": "delta", "fileFormat": "p" * 40 * columns}),
+        },
         side_facets={"outputStatistics": raw({"rowCount": 5, "notes": "n" * 100 * columns})},
         columns=ColumnLineage(edges, everything),
         witness=Witness.BOTH,
     )
 
 
+def columns_called(*names):
+    return [{"name": f"{name}{n}", "type": "string"} for name in names for n in range(50)]
+
+
 LARGE = TaskLineage(
     Outcome.COMPLETE,
     (
-        LineageDataset(SOURCE, side_facets={"inputStatistics": raw({"rowCount": 1})}),
+        LineageDataset(
+            SOURCE,
+            facets={"schema": raw({"fields": columns_called("s", "f", "unused")})},
+            side_facets={"inputStatistics": raw({"rowCount": 1})},
+        ),
         *(
             LineageDataset(DatasetName("s3://lake", f"in{n}"), witness=Witness.BOTH)
             for n in range(20)
@@ -120,14 +132,20 @@ def steps(lineage):
 STEPS = steps(LARGE)
 NAMES = [
     "all of it",
+    "without columns of inputs that no edge names",
     "without descriptions",
     "without transformations of INDIRECT",
+    "without transformations of DIRECT",
     "without statistics",
     "without comments of schemas",
     "without INDIRECT",
+    "without columns that only INDIRECT names",
     "without who saw which dataset",
+    "without columns of outputs that have no lineage",
     "without the column lineage of the largest output",
+    "without its columns",
     "without the column lineage of both",
+    "without columns",
 ]
 
 
@@ -135,12 +153,24 @@ def lineage_of(document, output):
     return document["outputs"][output]["facets"].get("columnLineage")
 
 
-def transformations(document):
+def edges(document):
     for number in range(2):
         facet = lineage_of(document, number) or {"fields": {}}
         for field in facet["fields"].values():
-            for source in field["inputFields"]:
-                yield from source["transformations"]
+            yield from field["inputFields"]
+
+
+def transformations(document):
+    for source in edges(document):
+        yield from source.get("transformations", ())
+
+
+def schema_of(dataset):
+    return dataset["facets"].get("schema", {"fields": []})["fields"]
+
+
+def names_of(dataset):
+    return [field["name"] for field in schema_of(dataset)]
 
 
 def has(document):
@@ -148,34 +178,49 @@ def has(document):
     outputs = document["outputs"]
     columns = [c for n in range(2) if (c := lineage_of(document, n))]
     indirect = [t for t in transformations(document) if t["type"] == "INDIRECT"]
-    schema = outputs[0]["facets"].get("schema", {"fields": []})["fields"]
-    inner = schema[0]["fields"] if schema else []
+    schema = schema_of(outputs[0])
+    inner = schema[0].get("fields", []) if schema else []
+    read = names_of(next(d for d in document["inputs"] if d["name"] == SOURCE.name))
     return {
+        "unused columns": "unused1" in read,
         "descriptions": any(t.get("description") for t in transformations(document)),
         "subtypes of INDIRECT": any("subtype" in t for t in indirect),
         "transformations of datasets": any(
             e.get("transformations") for c in columns for e in c["dataset"]
         ),
+        "kinds that the column names": any(
+            [t["type"] for t in e.get("transformations", ())] == ["DIRECT"] for e in edges(document)
+        ),
         "statistics": "outputStatistics" in outputs[0]["outputFacets"],
         "comments": any("description" in f for f in [*schema, *inner]),
         "INDIRECT": bool(indirect) or any(c["dataset"] for c in columns),
-        "smaller output's columns": lineage_of(document, 0) is not None,
-        "larger output's columns": lineage_of(document, 1) is not None,
-        "schema": bool(schema),
+        "columns of filters": "f1" in read,
+        "columns without sources": "made_of_nothing1" in names_of(outputs[0]),
+        "smaller output's lineage": lineage_of(document, 0) is not None,
+        "larger output's lineage": lineage_of(document, 1) is not None,
+        "smaller output's columns": "c1" in names_of(outputs[0]),
+        "larger output's columns": "c1" in names_of(outputs[1]),
+        "columns that are read": "s1" in read,
         "who saw which dataset": "datasets" in document["run"]["facets"]["sparkLineage_capture"],
     }
 
 
 GOES = [
     set(),
+    {"unused columns"},
     {"descriptions"},
     {"subtypes of INDIRECT", "transformations of datasets"},
+    {"kinds that the column names"},
     {"statistics"},
     {"comments"},
     {"INDIRECT"},
+    {"columns of filters"},
     {"who saw which dataset"},
+    {"columns without sources"},
+    {"larger output's lineage"},
     {"larger output's columns"},
-    {"smaller output's columns"},
+    {"smaller output's lineage"},
+    {"smaller output's columns", "columns that are read"},
 ]
 
 
@@ -200,18 +245,30 @@ def test_a_step_is_taken_only_when_the_one_before_it_is_not_enough(step, limit, 
     assert document == STEPS[min(step + further, len(STEPS) - 1)]
 
 
+COLUMNS_GONE = [
+    *[(0, 0), *[(96, 0)] * 7, *[(146, 0)] * 2],
+    *[*[(146, 80)] * 2, *[(146, 130)] * 2, (150, 160)],
+]
+"""Of inputs and outputs, after each step; they are counted in one sentence each."""
+SENTENCES = [*range(8), 7, 8, 9, 10, 10, 11, 11]
+
+
 @pytest.mark.parametrize("step", range(len(NAMES)), ids=NAMES)
 def test_every_step_reports_what_went_and_how_much(step):
+    read, written = COLUMNS_GONE[step]
     expected = [
+        f"{read} columns of inputs that no column lineage names",
         "724 descriptions of column lineage",
         "324 transformations of INDIRECT lineage",
+        "160 transformations of DIRECT lineage",
         "3 statistics",
         "82 comments of schemas",
         "242 INDIRECT edges of column lineage",
         "22 entries on who saw a dataset",
+        f"{written} columns of outputs without lineage",
         "The column lineage of s3://lake/larger",
         "The column lineage of s3://lake/large",
-    ][:step]
+    ][: SENTENCES[step]]
     messages = dropped_messages(STEPS[step])
     assert [m.partition(" was left")[0].partition(" were left")[0] for m in messages] == expected
     assert all("[sparklineage] max_event_bytes" in m for m in messages)
@@ -229,18 +286,18 @@ def test_what_was_dropped_is_reported_before_what_is_missing_otherwise():
 
 
 def test_an_indirect_edge_never_turns_into_a_direct_one():
-    field = lineage_of(STEPS[2], 0)["fields"]["only_indirect"]
+    field = lineage_of(STEPS[4], 0)["fields"]["only_indirect"]
     [source] = field["inputFields"]
     assert [t["type"] for t in source["transformations"]] == ["INDIRECT"]
-    assert "only_indirect" not in lineage_of(STEPS[5], 0)["fields"]
+    assert "only_indirect" not in lineage_of(STEPS[7], 0)["fields"]
 
 
 def test_after_column_lineage_other_facets_go_the_largest_first_and_names_stay():
     without_columns = STEPS[len(NAMES) - 1]
     document = event(LARGE, size(without_columns) - 1)
-    assert "schema of s3://lake/larger" in dropped_messages(document)[-1]
-    assert "schema" not in document["outputs"][1]["facets"]
-    assert "schema" in document["outputs"][0]["facets"]
+    assert "storage of s3://lake/larger" in dropped_messages(document)[-1]
+    assert "storage" not in document["outputs"][1]["facets"]
+    assert "storage" in document["outputs"][0]["facets"]
     least = event(LARGE, 0)
     assert [d["name"] for d in least["outputs"]] == ["large", "larger"]
     assert not any(d["facets"] for d in least["outputs"])
@@ -255,7 +312,88 @@ def test_the_lineage_that_is_fitted_is_not_changed():
 
 def test_a_start_event_has_no_facet_to_report_it_and_so_loses_nothing():
     start = event_of(LARGE, representation=Representation(max_event_bytes=0))
-    assert [sorted(d["facets"]) for d in start["outputs"]] == [["columnLineage", "schema"]] * 2
+    assert [sorted(d["facets"]) for d in start["outputs"]] == [
+        ["columnLineage", "schema", "storage"]
+    ] * 2
+
+
+# --- columns and their edges ----------------------------------------------------------------------
+
+
+def wide(inputs=30, outputs=10, columns=20):
+    """Make a task that joins two inputs into each output: a third of the inputs is in no edge."""
+
+    def table(kind, number):
+        return DatasetName("s3://lake", f"{kind}{number:02}")
+
+    schema = {
+        "schema": raw({"fields": [{"name": f"c{n}", "type": "string"} for n in range(columns)]})
+    }
+    sums = (
+        Transformation(DIRECT, "TRANSFORMATION", "(left_side.c + right_side.c)", masking=False),
+    )
+    return TaskLineage(
+        Outcome.COMPLETE,
+        tuple(LineageDataset(table("in", n), facets=schema) for n in range(inputs)),
+        tuple(
+            LineageDataset(
+                table("out", n),
+                facets=schema,
+                columns=ColumnLineage(
+                    {
+                        f"c{c}": {Column(table("in", 2 * n + m), f"c{c}"): sums for m in range(2)}
+                        for c in range(columns)
+                    }
+                ),
+            )
+            for n in range(outputs)
+        ),
+    )
+
+
+def columns_of(document, side):
+    return {(d["name"], field) for d in document[side] for field in names_of(d)}
+
+
+def named_in(document):
+    """Give the columns that edges lead to, and those that they come from."""
+    facets = {o["name"]: o["facets"].get("columnLineage") for o in document["outputs"]}
+    written = {(name, column) for name, f in facets.items() if f for column in f["fields"]}
+    entries = [
+        entry
+        for facet in facets.values()
+        if facet
+        for entry in (
+            *facet["dataset"],
+            *(s for f in facet["fields"].values() for s in f["inputFields"]),
+        )
+    ]
+    return written, {(entry["name"], entry["field"]) for entry in entries}
+
+
+def test_columns_go_so_that_as_much_column_lineage_as_possible_stays():
+    full = event(wide(), UNLIMITED)
+    for share, outputs in ((0.75, 10), (0.5, 10), (0.35, 6), (0.2, 3)):
+        less = event(wide(), int(size(full) * share))
+        assert sum("columnLineage" in o["facets"] for o in less["outputs"]) == outputs
+        written, read = named_in(less)
+        # Only of the last that went the columns may be left, because nothing else has to go.
+        assert len({name for name, _ in columns_of(less, "outputs") - written}) <= 1
+        assert len({name for name, _ in columns_of(less, "inputs") - read}) <= 2
+
+
+def test_the_columns_of_a_nested_value_are_those_of_the_column_that_it_is_in():
+    nested = LineageDataset(
+        DatasetName("s3://lake", "out"),
+        facets={
+            "schema": raw({"fields": [{"name": "id"}, {"name": "unused", "type": "i" * 4096}]})
+        },
+        columns=ColumnLineage({"id": {Column(SOURCE, "item.id"): (Transformation(DIRECT),)}}),
+    )
+    read = {"schema": raw({"fields": [{"name": "item"}, {"name": "price"}]})}
+    lineage = TaskLineage(Outcome.COMPLETE, (LineageDataset(SOURCE, facets=read),), (nested,))
+    less = event(lineage, size(event(lineage, UNLIMITED)) - 1)
+    assert [names_of(d) for d in less["inputs"] + less["outputs"]] == [["item"], ["id"]]
 
 
 # --- whoever has a bound --------------------------------------------------------------------------
@@ -287,6 +425,21 @@ def test_what_was_dropped_is_returned_where_no_facet_can_have_it():
     assert dropped
     assert not less["run"]["facets"]
     assert fitted(bare, 0, "x") is bare
+
+
+def test_outputs_without_column_lineage_are_named_while_they_are_few():
+    def sentences(share):
+        less = event(wide(), int(size(event(wide(), UNLIMITED)) * share))
+        capture = less["run"]["facets"]["sparkLineage_capture"]
+        return [d for d in capture["degradations"] if "The column lineage" in d["message"]]
+
+    assert [d["dataset"]["name"] for d in sentences(0.35)] == ["out00", "out01", "out02", "out03"]
+    [of_many] = sentences(0.2)
+    assert of_many["message"].startswith(
+        "The column lineage of 7 outputs (s3://lake/out00, s3://lake/out01, s3://lake/out02, "
+        "s3://lake/out03, s3://lake/out04 and 2 more) were left out: they are more than "
+    )
+    assert "dataset" not in of_many
 
 
 def test_what_was_dropped_is_counted_with_what_was_reported_already():
@@ -339,9 +492,9 @@ def test_what_is_fitted_into_ever_fewer_bytes_is_measured_once(monkeypatch):
     measured = []
 
     class Counted(MeasuredEvent):
-        def __init__(self, event):
+        def __init__(self, event, measure):
             measured.append(event)
-            super().__init__(event)
+            super().__init__(event, measure)
 
     monkeypatch.setattr(fitting, "MeasuredEvent", Counted)
     full = full_event()
@@ -367,9 +520,20 @@ def test_what_is_measured_is_the_size_that_the_client_sends(lineage, number, tex
     for dataset in full["outputs"]:
         dataset["facets"]["other"] = {"number": number, text: [text, True, 1e16, {"a": text}]}
     real = size(full)
-    assert real <= MeasuredEvent(full).bytes <= real + SLACK
+    assert real <= MeasuredEvent(full).size <= real + SLACK
     assert not is_surely_within(full, real - 1)
     assert is_surely_within(full, 7 * real + SLACK)
+
+
+@few
+@given(st.integers(0, 30_000))
+def test_an_edge_keeps_its_columns_and_they_stand_in_the_place_of_no_edge(limit):
+    full, document = event(LARGE, UNLIMITED), event(LARGE, limit)
+    written, read = named_in(document)
+    assert written & columns_of(full, "outputs") <= columns_of(document, "outputs")
+    assert read & columns_of(full, "inputs") <= columns_of(document, "inputs")
+    if sum(lineage_of(document, n) is None for n in range(2)) == 1:  # the other's edges had no room
+        assert columns_of(document, "inputs") <= columns_of(full, "inputs") - {(SOURCE.name, "f1")}
 
 
 @few

@@ -3,17 +3,24 @@
 Consumers refuse large events (one at 5 MB), and then all of the event is lost. So detail goes, kind
 by kind and all of a kind at once, until the rest fits:
 
-1. descriptions of column lineage,
-2. transformations of INDIRECT column lineage: the edges stay, and stay INDIRECT,
-3. statistics,
-4. comments of schemas,
-5. INDIRECT column lineage,
-6. who saw which dataset (``datasets`` of ``sparkLineage_capture``),
-7. column lineage of full outputs, the largest first,
-8. other facets, the largest first.
+1. columns of inputs that no edge of column lineage names,
+2. descriptions of column lineage,
+3. transformations of INDIRECT column lineage: the edges stay, and stay INDIRECT,
+4. transformations of DIRECT column lineage that the output column's ``transformationType`` says,
+5. statistics,
+6. comments of schemas,
+7. INDIRECT column lineage, and then columns of inputs that it alone named,
+8. who saw which dataset (``datasets`` of ``sparkLineage_capture``),
+9. columns of outputs that have no column lineage,
+10. column lineage of full outputs, the largest first; before the next one's, the columns that it
+    alone named,
+11. other facets, the largest first.
 
-Each kind that went is a degradation that says how much of it there was; of the seventh, each output
-is named. What always stays: the names of the datasets, and of the facet that declares what is
+So no column stands in the place of an edge, and none is missing that an edge names: backends draw
+edges between columns of schemas only.
+
+Each kind that went is a degradation that says how much of it there was; of the tenth, a few outputs
+are named. What always stays: the names of the datasets, and of the facet that declares what is
 missing (``sparkLineage_capture``) the rest, with what was dropped in front of all else. An event
 that does not have that facet is not reduced: nothing goes silently.
 
@@ -78,4 +85,4 @@ def reduced(
     )
 
     fitting = Fitting(event, option, budget)
-    return fitting.within(max_bytes), tuple(fitting.dropped)
+    return fitting.within(max_bytes), fitting.dropped

@@ -2,85 +2,147 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections import Counter
+from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_degradations
-from airflow_provider_sparklineage.event.document import replaced
-from airflow_provider_sparklineage.event.steps.size.declaration import of_dropped, too_large
-from airflow_provider_sparklineage.event.steps.size.measured_event import MeasuredEvent, size_of
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, replaced
+from airflow_provider_sparklineage.event.steps.size.declaration import (
+    NAMED,
+    of_column_lineage,
+    of_dropped,
+    too_large,
+)
+from airflow_provider_sparklineage.event.steps.size.measured_event import BYTES, MeasuredEvent
+from airflow_provider_sparklineage.event.steps.size.named import NamedColumns
 from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
+from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.event.steps.size.measured_event import Place
+    from airflow_provider_sparklineage.event.steps.size.measured_event import Measure, Place
     from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
 
-_NAMED = 5
-"""Facets of the last step that are named; the others are counted."""
+_SIDES = {"inputs": "inputs that no column lineage names", "outputs": "outputs without lineage"}
 
 
 class Fitting:
     """Dropping in progress; the capture facet is measured with all that it has to say by then.
 
     :param budget: when nothing is left, column lineage and facets go at once
+    :param measure: of what the event may have so much
     """
 
-    def __init__(self, event: Event, option: str, budget: Budget) -> None:
-        self.dropped: list[Degradation] = []
+    def __init__(self, event: Event, option: str, budget: Budget, measure: Measure = BYTES) -> None:
         self._event = event
         self._option = option
+        self._budget = budget
+        self._measure = measure
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
-        self._drops: Iterator[bool] | None = None
+        self._drops: Iterator[None] | None = None
+        self._declared: dict[str, list[Degradation]] = {}
+        """What went, by its kind, in the order in which kinds went."""
+        self._unnamed: Counter[str] = Counter()
+        """Columns of schemas that went, of each side."""
+        self._bare: list[DatasetName] = []
+        """Outputs whose column lineage went."""
         self._gone: list[Place] = []
         """Facets that went in the last step."""
-        self._sentence = 0
-        """Where the one on them stands."""
-        self._budget = budget
 
-    def within(self, max_bytes: int) -> Event:
-        """Give the event in so many bytes, which are no more than the last time."""
+    def within(self, limit: int) -> Event:
+        """Give the event in so much, which is no more than the last time."""
         if self._drops is None:
-            if self._measured.bytes <= max_bytes:
+            if self._measured.size <= limit:
                 return self._event
             for place in self._measured.places(CAPTURE_KEY, group="run"):
                 self._measured.reduce(place, everything)
             self._drops = self._dropping()
-        while not self._fits(max_bytes) and next(self._drops, False):
-            pass
+        for _ in chain((None,), self._drops):
+            if self._fits(limit):
+                break
         self._declare()
         kept = self._measured.event()
         if self._capture is None:
             return kept
         return replaced(kept, run_facets={**kept["run"]["facets"], CAPTURE_KEY: self._capture})
 
+    @property
+    def dropped(self) -> tuple[Degradation, ...]:
+        """What went by now."""
+        return tuple(chain.from_iterable(self._declared.values()))
+
     @cached_property
     def _measured(self) -> MeasuredEvent:
-        return MeasuredEvent(self._event)
+        return MeasuredEvent(self._event, self._measure)
 
-    def _fits(self, max_bytes: int) -> bool:
-        if self._measured.bytes > max_bytes:  # then there is no need to make the facet
+    def _fits(self, limit: int) -> bool:
+        if self._measured.size > limit:  # then there is no need to make the facet
             return False
         self._declare()
-        declared = 0 if self._capture is None else size_of({CAPTURE_KEY: self._capture})
-        return self._measured.bytes + declared <= max_bytes
+        declared = 0 if self._capture is None else self._measure.facet(CAPTURE_KEY, self._capture)
+        return self._measured.size + declared <= limit
 
     def _declare(self) -> None:
+        """Make the sentences of which there may be thousands in between, and the facet."""
+        for side, count in self._unnamed.items():
+            what = f"{count} columns of {_SIDES[side]}"
+            self._declared[side] = [of_dropped(what, self._option)]
+        if self._bare:
+            self._declared[COLUMNS_KEY] = of_column_lineage(self._bare, self._option)
         if self._gone:
-            self.dropped[self._sentence] = self._without_facets()
+            self._declared["facets"] = [self._without_facets()]
         if self._known is not None:
             self._capture = with_degradations(self._known, self.dropped, in_front=True)
 
-    def _dropping(self) -> Iterator[bool]:
+    def _dropping(self) -> Iterator[None]:
         """Drop one thing after the other, each when it is asked for."""
-        for drops in (self._details, self._witnesses, self._column_lineage, self._facets):
-            for _ in drops():
-                yield True
+        yield from self._columns("inputs")
+        yield from self._details()
+        yield from self._columns("inputs")  # those that INDIRECT edges named
+        yield from self._witnesses()
+        yield from self._columns("outputs")
+        yield from self._column_lineage()
+        yield from self._facets()
         what = "Even the names of the datasets, and the list of what is missing, are more"
-        self.dropped.append(too_large(what, self._option))
+        self._declared["names"] = [too_large(what, self._option)]
+
+    def _columns(self, side: str) -> Iterator[None]:
+        self._leave_named(self._named(), (side,))
+        yield
+
+    def _named(self) -> NamedColumns:
+        places = self._measured.places(COLUMNS_KEY, group="outputs")
+        names = ((place, self._measured.dataset(place)) for place in places)
+        return NamedColumns((p, name, self._measured.facet(p)) for p, name in names if name)
+
+    def _leave_named(
+        self,
+        named: NamedColumns,
+        sides: Collection[str],
+        datasets: Collection[DatasetName] | None = None,
+    ) -> None:
+        """Leave only columns that column lineage names in the schemas of (these) datasets."""
+        for name in self._schemas if datasets is None else datasets:
+            for place in self._schemas.get(name, ()):
+                if place.group not in sides or self._measured.facet(place) is None:
+                    continue
+                if gone := self._measured.reduce(place, partial(named.left_of, name)):
+                    self._declared.setdefault(place.group, [])
+                    self._unnamed[place.group] += gone
+
+    @cached_property
+    def _schemas(self) -> dict[DatasetName, list[Place]]:
+        found: dict[DatasetName, list[Place]] = {}
+        for place in self._measured.places("schema"):
+            if (name := self._measured.dataset(place)) is not None:
+                found.setdefault(name, []).append(place)
+        return found
 
     def _details(self) -> Iterator[None]:
         for kind in KINDS:
@@ -89,39 +151,43 @@ class Fitting:
             places = self._measured.places(*kind.keys)
             count = sum(self._measured.reduce(place, kind.reduced) for place in places)
             if count:
-                self.dropped.append(of_dropped(f"{count} {kind.what}", self._option))
+                self._declared[kind.what] = [of_dropped(f"{count} {kind.what}", self._option)]
             yield
 
     def _witnesses(self) -> Iterator[None]:
         if self._known is not None and (datasets := self._known.get("datasets")):
-            self._known = {k: v for k, v in self._known.items() if k != "datasets"}
-            what = f"{len(datasets)} entries on who saw a dataset"
-            self.dropped.append(of_dropped(what, self._option))
+            without = {k: v for k, v in self._known.items() if k != "datasets"}
+            if self._measure.facet(CAPTURE_KEY, without) < self._measure.facet(
+                CAPTURE_KEY, self._known
+            ):
+                self._known = without
+                what = f"{len(datasets)} entries on who saw a dataset"
+                self._declared["witnesses"] = [of_dropped(what, self._option)]
             yield
 
     def _column_lineage(self) -> Iterator[None]:
-        places = self._measured.places("columnLineage", group="outputs")
+        named = self._named()
+        places = self._measured.places(COLUMNS_KEY, group="outputs")
         for place in self._measured.largest_first(places):
-            self._measured.reduce(place, everything)
             name = self._measured.dataset(place)
-            self.dropped.append(of_dropped(f"The column lineage of {name}", self._option, name))
+            if name is None or not self._measured.reduce(place, everything):
+                continue
+            self._declared.setdefault(COLUMNS_KEY, [])
+            self._bare.append(name)
+            yield
+            self._leave_named(named, ("inputs", "outputs"), named.forget(place))
             yield
 
     def _facets(self) -> Iterator[None]:
-        """There can be thousands of them: their one sentence is made when it is declared."""
         for place in self._measured.largest_first(self._measured.places()):
-            self._measured.reduce(place, everything)
-            self._gone.append(place)
-            if len(self._gone) == 1:
-                self._sentence = len(self.dropped)
-                self.dropped.append(self._without_facets())
-            yield
+            if self._measured.reduce(place, everything):
+                self._declared.setdefault("facets", [])
+                self._gone.append(place)
+                yield
 
     def _without_facets(self) -> Degradation:
-        named = ", ".join(map(self._called, self._gone[:_NAMED]))
-        more = len(self._gone) - _NAMED
-        listed = f"{named} and {more} more" if more > 0 else named
-        return too_large(f"Facets were left out ({listed}): they are more", self._option)
+        named = some(list(map(self._called, self._gone)), NAMED)
+        return too_large(f"Facets were left out ({named}): they are more", self._option)
 
     def _called(self, place: Place) -> str:
         name = self._measured.dataset(place)

@@ -2,8 +2,9 @@
 
 A million edges as a facet take gigabytes, and seconds in each step, to be dropped in the last one.
 What is dropped here that one would drop (:mod:`..size`), in the same order: all descriptions, all
-INDIRECT edges, then the column lineage of full outputs, the largest first. Sizes are underrated, by
-what an edge takes at least, so nothing goes that would fit. Up to :data:`CHEAP` it is not worth it.
+INDIRECT edges, then the column lineage of full outputs, the largest first. What else goes there,
+also before these, takes little to make. Sizes are underrated, by what an edge takes at least, so
+nothing goes that would fit. Up to :data:`CHEAP` it is not worth it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.steps.size.declaration import of_dropped
+from airflow_provider_sparklineage.event.steps.size.declaration import (
+    of_column_lineage,
+    of_dropped,
+)
 from airflow_provider_sparklineage.lineage.columns import (
     INDIRECT,
     ColumnLineage,
@@ -29,8 +33,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
 
-_EDGE = len('{"namespace": "", "name": "", "field": "", "transformations": []}, ')
-
+_EDGE = len('{"namespace": "", "name": "", "field": ""}, ')
+_FIELD = len('"": {"inputFields": [], "transformationType": ""}, ')
 
 CHEAP = 16 * 1024 * 1024
 """Bytes of JSON that are made in a second or two."""
@@ -56,12 +60,14 @@ def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
                 for name, columns in of.items()
             }
         left = sum(size.direct for size in sizes.values())
+        bare = []
         for name in sorted(sizes, key=lambda name: (-sizes[name].direct, name)):
             if left <= max_bytes:
                 break
             del of[name]
             left -= sizes[name].direct
-            dropped.append(of_dropped(f"The column lineage of {name}", option, name))
+            bare.append(name)
+        dropped += of_column_lineage(bare, option)
     if not dropped:
         return lineage
     outputs = (_with(d, of) for d in lineage.outputs)
@@ -89,8 +95,11 @@ class _Size(NamedTuple):
 
     @classmethod
     def of(cls, lineage: ColumnLineage) -> _Size:
-        sizes = mapped(lineage.fields, _size).values()
-        return cls(*map(sum, zip(_size(lineage.dataset, is_of_all=True), *sizes, strict=True)))
+        sizes = mapped(lineage.fields, _size)
+        columns = sum(_FIELD + len(name) for name, size in sizes.items() if size.direct)
+        of_all = _size(lineage.dataset, is_of_all=True)
+        parts = (_Size(0, 0, columns, 0, columns), of_all, *sizes.values())
+        return cls(*map(sum, zip(*parts, strict=True)))
 
 
 def _size(edges: Edges, *, is_of_all: bool = False) -> _Size:

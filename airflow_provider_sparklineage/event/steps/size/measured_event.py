@@ -1,6 +1,7 @@
 """An event from which facets can be taken one by one, and how large it is by then.
 
-Sizes are those of the JSON that OpenLineage's client sends: ASCII, a space after each separator.
+A size is in bytes or in columns (:class:`Measure`). Bytes are those of the JSON that OpenLineage's
+client sends: ASCII, a space after each separator.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.event.document import name_of, replaced
+from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,6 +44,17 @@ def size_of(value: Any) -> int:
 
 
 _FLOATING = re.compile(rb"\d[.e]")
+
+
+def _size_of_facet(key: str, facet: Any) -> int:
+    return _size_of_key(key) + _SEPARATORS + size_of(facet)
+
+
+@lru_cache(maxsize=1024)  # the same few keys stand in each dataset
+def _size_of_key(key: str) -> int:
+    return size_of(key)
+
+
 _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
@@ -57,6 +70,20 @@ def is_surely_within(event: Event, max_bytes: int) -> bool:
     return HEADER + len(text) + 6 * (values + unescaped) <= max_bytes
 
 
+class Measure(Frozen, frozen=True):
+    """What the size of an event is made of.
+
+    :param facet: the size of a facet, by its key and its value
+    :param rest: that of an event without facets
+    """
+
+    facet: Callable[[str, Any], int]
+    rest: Callable[[Event], int]
+
+
+BYTES = Measure(_size_of_facet, lambda event: HEADER + size_of(event))
+
+
 class Place(NamedTuple):
     """Where a facet stands: ``inputs[2].inputFacets["subset"]``; 0 and "" for run and job."""
 
@@ -69,11 +96,12 @@ class Place(NamedTuple):
 class MeasuredEvent:
     """An event, from which facets can be taken."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Event, measure: Measure = BYTES) -> None:
         self._event = event
+        self._measure = measure
         self._facets = dict(_facets(event))
-        self._sizes = {place: _size(place, facet) for place, facet in self._facets.items()}
-        self.bytes = HEADER + size_of(self._with({})) + sum(self._sizes.values())
+        self._sizes = {place: self._sized(place, facet) for place, facet in self._facets.items()}
+        self.size = measure.rest(self._with({})) + sum(self._sizes.values())
         """How large all of it is by now."""
 
     def places(self, *keys: str, group: str = "") -> list[Place]:
@@ -88,6 +116,10 @@ class MeasuredEvent:
         """Sort places by the size of what stands there."""
         return sorted(places, key=lambda place: (-self._sizes[place], place))
 
+    def facet(self, place: Place) -> Any:
+        """Give what is left of a facet; None if nothing is."""
+        return self._facets.get(place)
+
     def dataset(self, place: Place) -> DatasetName | None:
         """Name the dataset that a facet is of."""
         if place.group not in _OF_DATASETS:
@@ -95,18 +127,23 @@ class MeasuredEvent:
         return name_of(self._event[place.group][place.number])
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Put what is left of a facet into its place, and count what went."""
+        """Put what is left of a facet into its place, and count what went.
+
+        What would not make the event smaller stays as it is, and counts for nothing.
+        """
         left, count = reduced(self._facets[place])
-        if not count:
+        size = 0 if left is None else self._sized(place, left)
+        if not count or size >= self._sizes[place]:
             return 0
-        self.bytes -= self._sizes.pop(place)
+        self.size += size - self._sizes[place]
         if left is None:
-            del self._facets[place]
+            del self._facets[place], self._sizes[place]
         else:
-            self._facets[place] = left
-            self._sizes[place] = _size(place, left)
-            self.bytes += self._sizes[place]
+            self._facets[place], self._sizes[place] = left, size
         return count
+
+    def _sized(self, place: Place, facet: Any) -> int:
+        return self._measure.facet(place.key, facet)
 
     def event(self) -> Event:
         """Give the event with the facets that are left."""
@@ -143,12 +180,3 @@ def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
     for group in ("run", "job"):
         for key, facet in event[group]["facets"].items():
             yield Place(group, 0, "", key), facet
-
-
-def _size(place: Place, facet: Any) -> int:
-    return _size_of_key(place.key) + _SEPARATORS + size_of(facet)
-
-
-@lru_cache(maxsize=1024)  # the same few keys stand in each dataset
-def _size_of_key(key: str) -> int:
-    return size_of(key)

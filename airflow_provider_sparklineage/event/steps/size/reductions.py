@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY
-from airflow_provider_sparklineage.lineage.columns import INDIRECT
+from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
@@ -66,13 +66,40 @@ def _without_indirect_transformations(facet: Facet) -> Reduced:
 _INDIRECT = {"type": INDIRECT}
 
 
+def _without_direct_transformations(facet: Facet) -> Reduced:
+    """Leave out what the type of an output column says of its sources anyway."""
+    count = 0
+    fields = {}
+    seen: dict[int, Json] = {}
+    for name, field in facet["fields"].items():
+        if id(field) not in seen:
+            kept = [
+                _without(source, "transformations") if _is_of_type(source, field) else source
+                for source in field["inputFields"]
+            ]
+            seen[id(field)] = field | {"inputFields": kept}
+        fields[name] = seen[id(field)]
+        count += sum(_is_of_type(source, field) for source in field["inputFields"])
+    return facet | {"fields": fields}, count
+
+
+def _is_of_type(source: Json, field: Json) -> bool:
+    given = source.get("transformations", _NOTHING)
+    if len(given) != 1 or given[0]["type"] != DIRECT or "description" in given[0]:
+        return False
+    [how] = given
+    kind = f"{DIRECT}:{how['subtype']}" if how.get("subtype") else DIRECT
+    return field["transformationType"] == kind and not how.get("masking")
+
+
 def _without_indirect(facet: Facet) -> Reduced:
     def left(given: list[Json]) -> Left:
         others = [t for t in given if t["type"] != INDIRECT]
-        return (others if others or not given else None), len(others) < len(given)
+        return others or None, len(others) < len(given)
 
     fields, count = _fields(facet, left)
-    reduced = facet | {"fields": fields, "dataset": []}
+    # What was left of some sources, while INDIRECT stood next to it, is of one kind now.
+    reduced, _ = _without_direct_transformations(facet | {"fields": fields, "dataset": []})
     return (reduced if fields else None), count + len(facet["dataset"])
 
 
@@ -104,6 +131,9 @@ def _sources(sources: list[Json], left: Callable[[list[Json]], Left]) -> tuple[l
     seen: dict[int, Left] = {}  # most have the same list
     for source in sources:
         given = source.get("transformations", _NOTHING)
+        if not given:  # how it influences is not known, or went before
+            found.append(source)
+            continue
         if id(given) not in seen:
             seen[id(given)] = left(given)
         kept, gone = seen[id(given)]
@@ -145,6 +175,7 @@ _COLUMNS = (COLUMNS_KEY,)
 KINDS = (
     Kind("descriptions of column lineage", _COLUMNS, _without_descriptions),
     Kind("transformations of INDIRECT lineage", _COLUMNS, _without_indirect_transformations),
+    Kind("transformations of DIRECT lineage", _COLUMNS, _without_direct_transformations),
     Kind("statistics", ("inputStatistics", "outputStatistics", "dataQualityMetrics"), everything),
     Kind("comments of schemas", ("schema",), _without_comments),
     Kind("INDIRECT edges of column lineage", _COLUMNS, _without_indirect),
