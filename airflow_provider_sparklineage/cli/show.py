@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import control_characters
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.short_names import short_names
 from airflow_provider_sparklineage.model.subset import Comparison
 from airflow_provider_sparklineage.model.truncation import some
 
@@ -81,19 +81,8 @@ def escape(text: str) -> str:
 
 
 def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:
-    """Find the shortest end of each dataset's name that no other dataset shares."""
     datasets = [*(event.get("inputs") or []), *(event.get("outputs") or [])]
-    names = sorted({_name(d) for d in datasets} | set(_sources(datasets)))
-    segments = {name: [s for s in str(name).split("/") if s] for name in names}
-    ends = Counter(
-        tuple(parts[-n:]) for parts in segments.values() for n in range(1, len(parts) + 1)
-    )
-    labels = {}
-    for name, parts in segments.items():
-        own = (parts[-n:] for n in range(1, len(parts) + 1))
-        end = next((e for e in own if ends[tuple(e)] == 1), parts)
-        labels[name] = "/".join(end) or str(name)
-    return labels
+    return short_names([*map(_name, datasets), *_sources(datasets)])
 
 
 def _sources(datasets: Iterable[Mapping[str, Any]]) -> Iterable[DatasetName]:

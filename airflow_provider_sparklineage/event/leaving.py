@@ -8,22 +8,32 @@ event.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.event.backends import backend_of
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event, Step
     from airflow_provider_sparklineage.model.representation import Leaving
 
 
-def leaving(event: Event, how: Leaving) -> Event:
+def leaving(event: Event, how: Leaving, last: Event | None = None) -> Event:
     """Give what is sent of an event.
 
     :param event: as it is kept, or as START has it: without a header
+    :param last: of the task's last successful run, as it was kept; for what this one does not know
+        of its datasets
     :return: the same object if there is nothing to do
     """
-    return reduce(lambda this, step: step(this), _steps(how), event)
+    return reduce(lambda this, step: step(this), _steps(how, last), event)
 
 
-def _steps(how: Leaving) -> tuple[Step, ...]:  # noqa: ARG001
-    return ()
+def _steps(how: Leaving, last: Event | None) -> tuple[Step, ...]:
+    backend = backend_of(how.backend)
+    steps: list[Step] = []
+    if how.describe_datasets and backend.shows_descriptions:
+        from airflow_provider_sparklineage.event.steps.describe import described
+
+        steps.append(partial(described, last=last))
+    return tuple(steps)

@@ -67,15 +67,23 @@ def _facets(facets: Facets) -> Facets:
 
 
 def _unredacted(facet: Facets) -> Any:
-    return _class(tuple(facet))(**facet)
+    made = _class(tuple(facet))()
+    vars(made).update(facet)
+    return made
 
 
 @cache  # facets have few sets of keys
 def _class(keys: tuple[str, ...]) -> type[Any]:
-    """Make the class of facets with these keys: plain values in it survive Airflow's redactor."""
+    """Make the class of facets with these keys: plain values in it survive Airflow's redactor.
+
+    Keys may have spaces, of which attrs can write no code.
+    """
     return attrs.make_class(
         "SparkLineageFacet",
-        {key: attrs.field(alias=key) for key in keys},
+        {key: attrs.field(init=False) for key in keys},
         bases=(RedactMixin,),
         class_body={"_skip_redact": list(keys)},
+        init=False,
+        repr=False,
+        eq=False,
     )

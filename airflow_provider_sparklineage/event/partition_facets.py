@@ -220,7 +220,7 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
     phrases: dict[str, list[str]] = {}
     for side, entries in ((Side.READ, reads), (Side.WRITE, writes)):
         for entry in entries:
-            phrases.setdefault(_how(entry, side), []).append(entry["summary"])
+            phrases.setdefault(how(entry, side), []).append(entry["summary"])
     status = worst(PartitionStatus(entry["status"]) for entry in (*reads, *writes))
     return facet(
         f"{SCHEMA_BASE}:partitionCheck:1-0-0",
@@ -231,8 +231,8 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
     )
 
 
-def _how(entry: Mapping[str, Any], side: Side) -> str:
-    """Say how a dataset was accessed, if it was."""
+def how(entry: Mapping[str, Any], side: Side) -> str:
+    """Say how the dataset of an entry was accessed, if it was."""
     if entry.get("failed"):
         return "was to write"
     if unreported := entry.get("unreported"):
@@ -240,6 +240,12 @@ def _how(entry: Mapping[str, Any], side: Side) -> str:
     if "planned" in entry and entry["planned"]["count"] == entry["observed"]["count"]:
         return "planned to read"
     return "read" if side is Side.READ else "wrote"
+
+
+def part(entry: Mapping[str, Any]) -> str:
+    """Say what of its dataset an entry is about: its summary without the dataset."""
+    summary: str = entry["summary"]
+    return summary.removeprefix(_label(entry["dataset"]["name"])).lstrip(", ")
 
 
 def _label(name: str) -> str:

@@ -12,6 +12,7 @@ Hooks, XCom, archive, tab and commands all take what comes out.
                               recognised
 :mod:`.steps.rename`          names that the backend cannot hold are replaced
 ``Backend.repaired``          what the backend would choke on is changed
+:mod:`.steps.glance`          the partition check gets a line for each dataset
 :mod:`.steps.size`            detail is dropped until the event fits
 ============================  ======================================================================
 """
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.make import made
+from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.credentials import without_credentials
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.secrets import masked
@@ -82,5 +84,15 @@ def steps(
         shortened,
         partial(renamed, identity=backend.identity, text=backend.text),
         backend.repaired,
+        _with_lines,
         partial(fitted, max_bytes=representation.max_event_bytes, option=_OPTION, budget=budget),
     )
+
+
+def _with_lines(event: Event) -> Event:
+    """See :mod:`.steps.glance`; START has no partition check, and does not wait for an import."""
+    if CHECK_KEY not in event["run"]["facets"]:
+        return event
+    from airflow_provider_sparklineage.event.steps.glance import with_lines
+
+    return with_lines(event)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from airflow.providers.openlineage.extractors import OperatorLineage
 
+    from airflow_provider_sparklineage.event.document import Event
+
 
 class OpenLineageHooks:
     """The hooks of an operator whose lineage is collected while it executes."""
@@ -27,6 +29,21 @@ class OpenLineageHooks:
             self._try = Try(self)
         self._try.take_arguments(self)
         return self._try
+
+    @property
+    def doc(self) -> str | None:
+        """The task's text for people; once its job has ended, what it did comes first.
+
+        Airflow's provider makes the job's facet ``documentation`` of it, over any that an operator
+        gives, and of the DAG's text for a task without one. It asks before it asks the hooks.
+        """
+        own: str | None = vars(self).get("doc")
+        current = self._try
+        return own if current is None else current.documentation(self, own)
+
+    @doc.setter
+    def doc(self, text: str | None) -> None:
+        vars(self)["doc"] = text
 
     # Airflow takes its default extractor for every operator that has one of these as a callable.
     # They are properties so that they are none where lineage is switched off: then the task's
@@ -52,17 +69,19 @@ class OpenLineageHooks:
         return self._facets_on_failure if self.lineage_try.is_on else None
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
-        from airflow_provider_sparklineage.operators import reporting
-
-        return reporting.operator_lineage(self.lineage_try.at_start(self), self.lineage_try.leaving)
+        return self._sent(self.lineage_try.at_start(self))
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
-        from airflow_provider_sparklineage.operators import reporting
-
         collected = self.lineage_try.collected
         if collected is None:  # execute() did not get as far as submitting
             collected = self.lineage_try.expected(self, has_ended=True)
-        return reporting.operator_lineage(collected, self.lineage_try.leaving)
+        return self._sent(collected)
+
+    def _sent(self, event: Event) -> OperatorLineage[Any, Any]:
+        from airflow_provider_sparklineage.operators import reporting
+
+        current = self.lineage_try
+        return reporting.operator_lineage(event, current.leaving, current.last_event)
 
     def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.model.credentials import logger
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.event.document import Event
 
 log = logger(__name__)
 
@@ -29,7 +30,15 @@ TIMEOUT_S = 3.0
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> LastRun:
+class Last(NamedTuple):
+    """The last successful run."""
+
+    run: LastRun = NO_LAST_RUN
+    event: Event | None = None
+    """That it is of; None if none is known."""
+
+
+def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Last:
     """Find what the last successful run of a task read and wrote; never raises.
 
     The nearest run before this one is asked first, by logical date, or by time where runs have
@@ -42,12 +51,12 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> La
     try:
         for event in _events(ti, archive, deadline, is_dated=is_dated):
             if event.get("eventType") == "COMPLETE":
-                return of_event(event)
+                return Last(of_event(event), event)
             if time.monotonic() > deadline:
                 break
     except Exception:
         log.debug("The lineage of the last successful run was not found.", exc_info=True)
-    return NO_LAST_RUN
+    return Last()
 
 
 def _events(

@@ -48,6 +48,8 @@ class Prepared(NamedTuple):
 
     settings: Settings
     known: LastRun = NO_LAST_RUN
+    last: Event | None = None
+    """The event that it is of."""
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
@@ -63,10 +65,10 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     ti = context.get("ti")
     archive = _archive(resolved)
     is_dated = context.get("logical_date") is not None
-    known = NO_LAST_RUN
+    last = previous_run.Last()
     if ti is not None:
-        known = previous_run.last_known(ti, archive, is_dated=is_dated)
-    return Prepared(resolved, known)
+        last = previous_run.last_known(ti, archive, is_dated=is_dated)
+    return Prepared(resolved, *last)
 
 
 def _archive(resolved: Settings) -> Archive | None:
@@ -111,9 +113,18 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
     return event_of(lineage, ReadReport(), resolved.representation, masked)
 
 
-def operator_lineage(event: Event, how: Leaving) -> OperatorLineage[Any, Any]:
-    """Hand an event to Airflow's OpenLineage provider, which makes its header itself."""
-    return OperatorLineage(**openlineage.parts(leaving(event, how))._asdict())
+def operator_lineage(
+    event: Event, how: Leaving, last: Event | None = None
+) -> OperatorLineage[Any, Any]:
+    """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
+
+    :param last: of the task's last successful run
+    """
+    try:
+        event = leaving(event, how, last)
+    except Exception:  # the provider would send the event without datasets
+        log.warning("The lineage is sent as it is, not as its backend shows it.", exc_info=True)
+    return OperatorLineage(**openlineage.parts(event)._asdict())
 
 
 _ENDED = frozenset({"success", "failed", "skipped", "removed"})

@@ -121,8 +121,29 @@ class Try:
     @property
     def leaving(self) -> Leaving:
         """What is done for the backend with this try's events when they leave."""
-        resolved = self.prepared.settings if self.prepared else resolution.resolve()
-        return resolved.leaving
+        known = self.capture or self.prepared
+        return (known.settings if known else resolution.resolve()).leaving
+
+    @property
+    def last_event(self) -> Event | None:
+        """The event of the task's last successful run, if it is known."""
+        return self.prepared.last if self.prepared else None
+
+    def documentation(self, operator: Any, own: str | None) -> str | None:
+        """Give the text for people that the task's job has in the backend; never raises.
+
+        :param own: the operator's
+        :return: that, before the job has ended, and for a backend that does not show it
+        """
+        if self.collected is None:
+            return own
+        try:
+            from airflow_provider_sparklineage.operators import documentation
+
+            return documentation.of_job(operator, own, self.collected, self.leaving)
+        except Exception:
+            log.debug("What the job did is not described.", exc_info=True)
+            return own
 
     def prepare_start(self, operator: Any) -> None:
         """Make what START is going to give, if Airflow sends it.

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, of_event
+from airflow_provider_sparklineage.model.last_run import of_event
 from airflow_provider_sparklineage.operators import previous_run
+from airflow_provider_sparklineage.operators.previous_run import Last
 from airflow_provider_sparklineage.operators.reporting import ended_as
 
 pytestmark = pytest.mark.airflow
@@ -111,7 +112,7 @@ EVERY = {"a": kept("a"), "b": kept("b"), "failed": kept("failed", "FAIL")}
 def test_the_last_successful_run_is_found_in_airflow(ti, archive, found):
     is_dated = getattr(ti, "_prior", None) is None
     last = previous_run.last_known(ti, archive, is_dated=is_dated)
-    assert last == (of_event(EVERY[found]) if found else NO_LAST_RUN)
+    assert last == (Last(of_event(EVERY[found]), EVERY[found]) if found else Last())
 
 
 def test_a_run_is_asked_once():
@@ -123,7 +124,7 @@ def test_a_run_is_asked_once():
 def test_no_more_is_asked_when_time_is_up(monkeypatch):
     monkeypatch.setattr(previous_run, "TIMEOUT_S", -1.0)
     ti = TaskInstance(prior=kept("x", "FAIL"), before="a", pushed=EVERY)
-    assert previous_run.last_known(ti, is_dated=False) == NO_LAST_RUN
+    assert previous_run.last_known(ti, is_dated=False) == Last()
     assert ti.asked == [None]
 
 

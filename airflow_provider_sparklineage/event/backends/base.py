@@ -41,6 +41,8 @@ class Backend(ABC):
     versions_by_schema: ClassVar[bool] = False
     """Whether an output is one more version of its dataset for each schema, no schema being one,
     with which a run says it."""
+    shows_descriptions: ClassVar[bool] = False
+    """Whether its pages begin with a text of the job or dataset, and show one of each column."""
 
     # --- events -----------------------------------------------------------------------------------
 

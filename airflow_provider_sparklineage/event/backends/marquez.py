@@ -40,6 +40,7 @@ class Marquez(Backend):
     name = "marquez"
     title = "Marquez"
     versions_by_schema = True
+    shows_descriptions = True
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
         """Replace characters of the namespace, and shorten what is too long, by a checksum.

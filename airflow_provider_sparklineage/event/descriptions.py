@@ -1,0 +1,229 @@
+"""A merged event in texts for people: of its run, its datasets, and the columns of its outputs.
+
+For backends that show a text of a job, a dataset or a column before all else. What an event says
+that nobody saw (declared, of the last run, failed) has none. A column's text is the same in each
+run of the same job, for Marquez makes another version of a dataset of another text: so there is no
+date in it, nor any other number that is likely to be of one run.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, name_of
+from airflow_provider_sparklineage.event.partition_facets import PARTITIONS_KEY, part
+from airflow_provider_sparklineage.event.reading import accesses, partition_check
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.model.short_names import short_names
+from airflow_provider_sparklineage.model.truncation import some, truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+    Json = dict[str, Any]
+
+MAX_OF_RUN = 1000
+MAX_OF_DATASET = 500
+MAX_OF_COLUMN = 200
+_MAX_OF_COLUMNS = 500
+"""Of all columns that the text of a run names."""
+_MAX_EXPRESSION = 120
+_MAX_DATASETS = 6
+_MAX_SOURCES = 4
+
+
+class Described(NamedTuple):
+    """The texts of a dataset: its own, and of each column that has one."""
+
+    text: str
+    columns: dict[str, str]
+
+
+class Descriptions:
+    """The texts of an event."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+        self._accesses = accesses(event)
+        check = partition_check(event)
+        self._entries = {
+            (side, name_of(entry["dataset"])): entry
+            for side in Side
+            for entry in check.get(f"{side}s") or ()
+        }
+
+    @cached_property
+    def _names(self) -> dict[DatasetName, str]:
+        datasets = [*self._event["inputs"], *self._event["outputs"]]
+        return short_names([*map(name_of, datasets), *map(name_of, _every_source(datasets))])
+
+    def of_run(self) -> str:
+        """``2024-05-07 01:02 UTC: wrote …; read …. In revenue: total = sum(amount), from …``."""
+        said = [
+            f"{verb} {some(parts, _MAX_DATASETS)}"
+            for side, verb in ((Side.WRITE, "wrote"), (Side.READ, "read"))
+            if (parts := [self._with_part(side, name) for name in self._known(side)])
+        ] or ["nothing was read or written"]
+        said += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
+        text = f"{self._when}: {'; '.join(said)}. {self._every_column()}"
+        return truncated(text.rstrip(), MAX_OF_RUN)
+
+    def _mismatches(self) -> Iterator[tuple[str, list[str]]]:
+        for key in ("unexpected", "missing"):
+            parts = [
+                f"{self._names[name]} {entry[key]['summary']}"
+                for (_, name), entry in self._entries.items()
+                if key in entry and name in self._names
+            ]
+            if parts:
+                yield key, parts
+
+    def _every_column(self) -> str:
+        """Say what the outputs' columns are made of, as far as there is room."""
+        room, texts = _MAX_OF_COLUMNS, []
+        for (side, name), described in self.of_datasets().items():
+            columns = [f"{column} {text}" for column, text in described.columns.items()]
+            columns.sort(key=lambda text: " = " not in text)  # what is only copied comes last
+            ends = accumulate(map(len, columns))
+            count = sum(1 for end in ends if end <= room)
+            room -= sum(map(len, columns))
+            if side is Side.WRITE and count:
+                more = f" and {len(columns) - count} more" if count < len(columns) else ""
+                texts.append(f"In {self._names[name]}: {'; '.join(columns[:count])}{more}.")
+        return " ".join(texts)
+
+    # --- datasets ---------------------------------------------------------------------------------
+
+    def of_datasets(self) -> dict[tuple[Side, DatasetName], Described]:
+        """Describe the datasets that the run has read or written."""
+        read = {
+            (Side.READ, name): Described(self._sentence(Side.READ, name, "read"), {})
+            for name in self._known(Side.READ)
+        }
+        written = {
+            (Side.WRITE, name): Described(self._output(output), self._columns(output))
+            for name, output in self._known(Side.WRITE).items()
+        }
+        return read | written
+
+    def _known(self, side: Side) -> dict[DatasetName, Json]:
+        """Give the datasets of which somebody saw that the run did access them."""
+        found = {}
+        for dataset in self._event["inputs" if side is Side.READ else "outputs"]:
+            entry = self._accesses.get((side, name_of(dataset)))
+            if entry is not None and not entry.get("failed") and entry["witness"] != "declared":
+                found[name_of(dataset)] = dataset
+        return found
+
+    def _output(self, output: Json) -> str:
+        text = self._sentence(Side.WRITE, name_of(output), "written")
+        sources = set(map(name_of, _sources(output)))
+        read = [self._with_part(Side.READ, n) for n in self._known(Side.READ) if n in sources]
+        if read:
+            text += f"; from {some(read, _MAX_DATASETS)}"
+        return truncated(text, MAX_OF_DATASET)
+
+    def _sentence(self, side: Side, name: DatasetName, verb: str) -> str:
+        """``dt=2024-05-06 written by shop.revenue, 2024-05-07 01:02 UTC``."""
+        part_of = self._part(side, name)
+        by = f"by {self._event['job']['name']}, {self._when}"
+        return f"{part_of} {verb} {by}" if part_of else f"{verb.capitalize()} {by}"
+
+    @cached_property
+    def _when(self) -> str:
+        at = datetime.fromisoformat(self._event["eventTime"]).astimezone(UTC)
+        failed = " (the run failed)" if self._event.get("eventType") == "FAIL" else ""
+        return f"{at:%Y-%m-%d %H:%M} UTC{failed}"
+
+    def _with_part(self, side: Side, name: DatasetName) -> str:
+        return f"{self._names[name]} {self._part(side, name)}".rstrip()
+
+    def _part(self, side: Side, name: DatasetName) -> str:
+        """Say which part of a dataset was accessed; empty if it was all, or nobody knows."""
+        entry = self._entries.get((side, name))
+        if entry is None or entry.get("accessed") in ("all", "unknown"):
+            return ""
+        return part(entry)
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def _columns(self, output: Json) -> dict[str, str]:
+        facets = output["facets"]
+        partitioned = {
+            field: dimension.get("transform") or "identity"
+            for dimension in (facets.get(PARTITIONS_KEY) or {}).get("dimensions") or ()
+            for field in dimension["fields"]
+        }
+        made = (facets.get(COLUMNS_KEY) or {}).get("fields") or {}
+        texts = {}
+        for field in (facets.get("schema") or {}).get("fields") or ():
+            name = field["name"]
+            parts = [_partition_column(partitioned[name])] if name in partitioned else []
+            if name in made:
+                parts.append(self._made_of(made[name]["inputFields"], with_expression=not parts))
+            if parts:
+                texts[name] = truncated(", ".join(filter(None, parts)), MAX_OF_COLUMN)
+        return texts
+
+    def _made_of(self, sources: list[Json], *, with_expression: bool) -> str:
+        """``= round(avg(visib), 1), from weather.visib``."""
+        direct = [s for s in sources if any(map(_is_direct, s.get("transformations") or ()))]
+        columns = [f"{self._names[name_of(s)]}.{s['field']}" for s in direct or sources]
+        origin = f"{'from' if direct else 'depends on'} {some(columns, _MAX_SOURCES)}"
+        expression = _expression(direct or sources) if with_expression else ""
+        return f"= {expression}, {origin}" if expression else origin
+
+
+def _sources(output: Json) -> Iterator[Json]:
+    facet = output["facets"].get(COLUMNS_KEY) or {}
+    for field in (facet.get("fields") or {}).values():
+        yield from field["inputFields"]
+    yield from facet.get("dataset") or ()
+
+
+def _every_source(datasets: Iterable[Json]) -> Iterator[Json]:
+    for dataset in datasets:
+        yield from _sources(dataset)
+
+
+def _partition_column(transform: str) -> str:
+    return "partition column" if transform == "identity" else f"partition column by {transform}"
+
+
+def _is_direct(transformation: Json) -> bool:
+    return transformation.get("type") == "DIRECT"
+
+
+def _expression(sources: Iterable[Json]) -> str:
+    """Give what makes a column of its sources; empty where it is what one of them is."""
+    every = [t for s in sources for t in s.get("transformations") or ()]
+    made = [t for t in every if _is_direct(t)] or every
+    texts = dict.fromkeys(
+        _without_varying(_ALIASES.sub("", t["description"]))
+        for t in made
+        if t.get("subtype") != "IDENTITY" and t.get("description")
+    )
+    return truncated("; ".join(texts), _MAX_EXPRESSION)
+
+
+_ALIASES = re.compile(r"( AS (\w+|`[^`]*`))+\Z")
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*+'|\b\d[\d:.,TZ+ -]*\d\b")
+_DIGITS_OF_DATES = 6
+"""At least, as ``2024-05`` has; what has fewer is a rate or a length and comes again."""
+
+
+def _without_varying(expression: str) -> str:
+    """Leave the literals out that may be of this run alone: dates, times and numbers of batches."""
+
+    def kept(found: re.Match[str]) -> str:
+        digits = sum(map(str.isdigit, found[0]))
+        return "…" if digits >= _DIGITS_OF_DATES else found[0]
+
+    return _LITERAL.sub(kept, expression)

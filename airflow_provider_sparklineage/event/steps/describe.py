@@ -1,0 +1,57 @@
+"""Datasets and columns get texts for people, where they have none of their own.
+
+Marquez keeps one text of a dataset and of each column: that of the last event which names it. An
+event without one takes it away, be it a START, a failure, or of a task that only reads. So every
+dataset of an event has its text, and one that this run has not accessed (yet) that of the last run
+which did: it is then still true.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.event.descriptions import Described, Descriptions
+from airflow_provider_sparklineage.event.document import name_of, replaced
+from airflow_provider_sparklineage.event.producer import facet
+from airflow_provider_sparklineage.expectations import Side
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.event.document import Event
+
+DOCUMENTATION_KEY = "documentation"
+_SCHEMA = (
+    "https://openlineage.io/spec/facets/1-1-0/DocumentationDatasetFacet.json"
+    "#/$defs/DocumentationDatasetFacet"
+)
+
+
+def described(event: Event, last: Event | None = None) -> Event:
+    """Describe the datasets of an event.
+
+    :param last: the event of the task's last successful run
+    """
+    texts = Descriptions(last).of_datasets() if last else {}
+    texts |= Descriptions(event).of_datasets()
+    if not texts:
+        return event
+    inputs, outputs = (
+        [_with_texts(d, texts.get((side, name_of(d)))) for d in event[key]]
+        for side, key in ((Side.READ, "inputs"), (Side.WRITE, "outputs"))
+    )
+    return replaced(event, inputs=inputs, outputs=outputs)
+
+
+def _with_texts(dataset: dict[str, Any], texts: Described | None) -> dict[str, Any]:
+    if texts is None:
+        return dataset
+    facets = {DOCUMENTATION_KEY: facet(_SCHEMA, description=texts.text), **dataset["facets"]}
+    fields = (facets.get("schema") or {}).get("fields")
+    if fields and texts.columns:
+        fields = [_with_text(field, texts.columns) for field in fields]
+        facets["schema"] = {**facets["schema"], "fields": fields}
+    return {**dataset, "facets": facets}
+
+
+def _with_text(field: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
+    text = texts.get(field["name"])
+    return field if text is None or field.get("description") else {**field, "description": text}

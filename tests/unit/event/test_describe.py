@@ -1,0 +1,131 @@
+"""Datasets and columns with texts for people, in what is sent and in nothing that is kept."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.model.representation import Leaving
+from tests.openlineage_spec import validate_event
+from tests.unit.event.test_descriptions import DAY, WHOLE, entry, event, source
+
+MARQUEZ = Leaving(backend="marquez")
+BY = "by flights.daily_delays, 2026-11-23 03:14 UTC"
+
+
+def texts(sent, side="outputs"):
+    """Give the texts of each dataset: its own, and of its columns."""
+    found = {}
+    for dataset in sent[side]:
+        facets = dataset["facets"]
+        fields = facets.get("schema", {}).get("fields", ())
+        found[dataset["name"].removeprefix("/lake/")] = (
+            facets.get("documentation", {}).get("description"),
+            {field["name"]: field.get("description") for field in fields},
+        )
+    return found
+
+
+def daily(**more):
+    columns = {"n": [source("flights", "n")], "of_spark": [source("flights", "n")]}
+    return event(columns, writes=[entry("daily_delays", DAY)], **more)
+
+
+def bare(name="daily_delays", fields=(), **facets):
+    if fields:
+        facets["schema"] = {"fields": [{"name": f, "type": "int"} for f in fields]}
+    return {"namespace": "file", "name": f"/lake/{name}", "facets": facets}
+
+
+def start(*outputs):
+    """Make START: no header, and nothing that anybody has seen."""
+    return {
+        "run": {"facets": {}},
+        "job": {"facets": {}},
+        "inputs": [bare("flights")],
+        "outputs": list(outputs),
+    }
+
+
+def test_what_a_run_accessed_is_described_when_it_leaves():
+    sent = leaving(WHOLE, MARQUEZ)
+    assert texts(sent)["staging"] == (f"Written {BY}", {})
+    assert texts(sent, "inputs")["flights"] == (f"{DAY} read {BY}", {})
+    assert texts(sent)["daily_delays"][1] == {
+        "visib": "= avg(visib), from weather.visib",
+        "n": "from flights.n",
+    }
+
+
+def test_it_is_valid(recorded):
+    validate_event(leaving(recorded("staging_chain").event, MARQUEZ))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [Leaving(), Leaving(backend="marquez", describe_datasets=False)],
+    ids=["another backend", "switched off"],
+)
+def test_others_get_the_event_as_it_is_kept(how):
+    assert leaving(WHOLE, how) is WHOLE
+
+
+def test_what_is_kept_stays_as_it_is():
+    before = copy.deepcopy(WHOLE)
+    leaving(WHOLE, MARQUEZ)
+    assert before == WHOLE
+
+
+def test_a_table_keeps_its_own_texts():
+    made = daily()
+    facets = made["outputs"][0]["facets"]
+    facets["documentation"] = {"description": "Delays by day."}
+    facets["schema"]["fields"][1]["description"] = "a comment in Spark"
+    assert texts(leaving(made, MARQUEZ)) == {
+        "daily_delays": (
+            "Delays by day.",
+            {"n": "from flights.n", "of_spark": "a comment in Spark"},
+        )
+    }
+
+
+def test_start_has_the_texts_of_the_last_write():
+    last = daily()
+    sent = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, last)
+    assert texts(sent) == texts(leaving(last, MARQUEZ))
+
+
+def test_start_has_none_where_no_run_is_known():
+    first = start(bare(fields=["n"]))
+    assert leaving(first, MARQUEZ) is first
+
+
+def test_a_failed_write_leaves_the_text_of_the_last_one():
+    """Marquez would show none: it takes away what an event does not repeat."""
+    failed = event(writes=[entry("daily_delays", failed=True)], eventType="FAIL")
+    failed["outputs"] = [bare()]
+    sent = leaving(failed, MARQUEZ, daily())
+    assert texts(sent) == {"daily_delays": (f"{DAY} written {BY}", {})}
+
+
+def test_what_a_failed_run_did_write_is_of_that_run():
+    sent = leaving(daily(eventType="FAIL"), MARQUEZ, daily(eventTime="2026-11-22T00:00:00Z"))
+    assert texts(sent)["daily_delays"][0] == f"{DAY} written {BY} (the run failed)"
+
+
+def test_columns_are_described_alike_by_start_and_end():
+    """Of two schemas in one run Marquez makes two versions, and either may become the current."""
+    yesterday = daily(eventTime="2026-11-22T03:14:00Z")
+    of_start = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, yesterday)
+    of_end = leaving(daily(), MARQUEZ, yesterday)
+    [begun], [ended] = of_start["outputs"], of_end["outputs"]
+    assert begun["facets"]["schema"] == ended["facets"]["schema"]
+
+
+def test_a_dataset_that_is_read_and_written_has_a_text_of_each():
+    both = event(reads=[entry("daily_delays", DAY)], writes=[entry("daily_delays", DAY)])
+    sent = leaving(both, MARQUEZ)
+    assert texts(sent, "inputs")["daily_delays"][0] == f"{DAY} read {BY}"
+    assert texts(sent)["daily_delays"][0] == f"{DAY} written {BY}"
