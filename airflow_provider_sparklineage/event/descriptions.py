@@ -66,13 +66,13 @@ class Descriptions:
 
     def of_run(self) -> str:
         """``2024-05-07 01:02 UTC: wrote …; read …. In revenue: total = sum(amount), from …``."""
-        said = [
+        phrases = [
             f"{verb} {some(parts, _MAX_DATASETS)}"
             for side, verb in ((Side.WRITE, "wrote"), (Side.READ, "read"))
             if (parts := [self._with_part(side, name) for name in self._known(side)])
         ] or ["nothing was read or written"]
-        said += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
-        text = f"{self._when}: {'; '.join(said)}. {self._every_column()}"
+        phrases += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
+        text = f"{self._when}: {'; '.join(phrases)}. {self._every_column()}"
         return truncated(text.rstrip(), MAX_OF_RUN)
 
     def _mismatches(self) -> Iterator[tuple[str, list[str]]]:

@@ -182,9 +182,9 @@ OPTIONS = (
         kinds.BOOLEAN,
         "True",
         "False",
-        "Describe outputs and their columns in events for Marquez, whose pages show that first: "
-        "which partitions were written, and what a column is made of. Tables and columns that have "
-        "descriptions of their own keep them.",
+        "Describe jobs, datasets and columns in events for Marquez, whose pages show that first: "
+        "which partitions were read and written, and what a column is made of. Tables and columns "
+        "that have descriptions of their own keep them, and a job its text, after that.",
     ),
     Option(
         "redact_literals",

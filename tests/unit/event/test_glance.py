@@ -65,12 +65,12 @@ def test_each_dataset_has_a_line_and_outputs_come_first():
     ],
     ids=["failed", "declared", "of the last run"],
 )
-def test_what_was_not_written_is_not_said_to_be(more, line):
+def test_what_was_not_written_has_a_line_that_shows_it(more, line):
     found = lines([dataset("/raw", "1")], [dataset("/out", **more)])
     assert next(iter(found.items())) == line
 
 
-def test_datasets_are_told_apart_by_as_much_of_their_names_as_it_takes():
+def test_lines_have_as_much_of_a_name_as_no_other_dataset_shares():
     found = lines([dataset("/a/t", "1"), dataset("/b/t", "2")], [dataset("/a/t", "3")])
     assert found == {"wrote a/t": "dt=3", "read a/t": "dt=1", "read b/t": "dt=2"}
 
