@@ -1,4 +1,4 @@
-"""The page as one file, in a browser: what is large, what is hostile, and keys."""
+"""The page as one file, in a browser: what is hostile, what is missing, and what is large."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.events import wide_event
+from tests.browser.lists import listbox, option
 from tests.conftest import Recorded
 
 HOSTILE = [
@@ -36,11 +37,6 @@ def nested(key, depth):
 @pytest.fixture(scope="module")
 def staging():
     return Recorded("staging_chain").event
-
-
-def option(page, side, name):
-    box = page.get_by_role("listbox", name=f"Columns {side}")
-    return box.get_by_role("option", name=name).first
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -97,52 +93,6 @@ def test_two_events_can_be_chosen_from(show, staging):
     expect(page.locator("h2")).to_contain_text("second")
 
 
-def test_all_of_it_works_by_keys(show, staging):
-    page = show(staging)
-    page.get_by_role("searchbox").focus()
-    page.keyboard.press("Tab")  # the checkbox
-    page.keyboard.press("Tab")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    chosen = page.get_by_role("option", selected=True)
-    expect(chosen).to_contain_text("revenue")
-    page.keyboard.press("ArrowLeft")
-    focused = page.evaluate("document.activeElement.querySelector('.column').textContent")
-    assert focused == "amount"
-    page.keyboard.press("Escape")
-    expect(chosen).to_have_count(0)
-
-
-def test_a_source_shows_what_is_made_of_it(show, staging):
-    page = show(staging)
-    option(page, "read", "rate").click()
-    expect(page.locator(".row.lit .column")).to_have_text(["revenue", "amount_eur"])
-    expect(page.locator(".details")).to_contain_text("Goes into")
-
-
-def test_many_columns_are_narrowed_to_what_matters(show):
-    page = show(wide_event(datasets=5, columns=100))
-    expect(page.get_by_role("option")).to_have_count(500 * 2)
-    option(page, "written", "column_42 ").click()
-    visible = page.locator(".pane").first.locator(".row:visible")
-    expect(visible).to_have_count(3)
-    page.get_by_role("checkbox").uncheck()
-    assert page.locator(".pane").first.locator(".row:visible").count() == 500
-    page.get_by_role("searchbox").fill("column_99")
-    expect(page.locator(".pane").first.locator(".row:visible")).to_have_count(5)
-
-
-def test_a_source_far_down_comes_into_sight(show):
-    page = show(wide_event(datasets=5, columns=100))
-    page.get_by_role("checkbox").uncheck()
-    written = page.get_by_role("listbox", name="Columns written")
-    written.get_by_role("group", name="out_3").get_by_role("option", name="column_42").click()
-    expect(page.locator(".row.lit").first).to_be_in_viewport(ratio=1)
-    expect(page.locator(".row.lit").first).to_contain_text("column_42")
-
-
 def test_a_masked_column_is_shown_as_masked(show):
     page = show(wide_event(datasets=1, columns=3))
     option(page, "written", "column_0 ").click()
@@ -180,3 +130,75 @@ def test_nothing_is_asked_of_any_server(new_page, tmp_path, staging):
     page.goto(file.as_uri())
     expect(page.locator("h2")).to_be_visible()
     assert asked == [file.as_uri()]
+
+
+# --- what is large -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large():
+    return wide_event(datasets=150, columns=200)
+
+
+def elements(page):
+    return page.evaluate("document.getElementsByTagName('*').length")
+
+
+def test_of_many_datasets_the_first_are_shown_until_all_are_asked_for(show, large):
+    page = show(large)
+    read = page.locator(".side").first
+    expect(read.locator("h3")).to_have_text("Read150 datasets")
+    expect(read.locator(".card")).to_have_count(10)
+    read.get_by_role("button", name="Show all 150 datasets").click()
+    expect(read.locator(".card")).to_have_count(150)
+    read.get_by_role("button", name="Show the first 10 datasets").click()
+    expect(read.locator(".card")).to_have_count(10)
+    pane = page.locator(".pane").first
+    row = pane.get_by_role("option").first
+    expect(row).to_have_attribute("aria-setsize", "2000")
+    pane.get_by_role("button", name="Show all 150 datasets").click()
+    expect(row).to_have_attribute("aria-setsize", "30000")
+
+
+def test_a_large_page_has_few_elements_whatever_is_done_with_it(show, large):
+    page = show(large)
+    expect(page.locator("h2")).to_be_visible()
+    assert elements(page) < 1000
+    for button in reversed(page.get_by_role("button", name="Show all").all()):
+        button.click()
+    assert elements(page) < 5000
+    written = listbox(page, "written")
+    written.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.lit").first).to_be_visible()
+    assert elements(page) < 5000
+    page.get_by_role("searchbox").fill("column_1")
+    expect(page.get_by_role("search").get_by_role("status")).to_have_text(
+        "300 datasets, 33,300 columns"
+    )
+    assert elements(page) < 5000
+
+
+def test_cards_out_of_view_are_drawn_when_they_come_into_it(show, large):
+    page = show(large)
+    page.get_by_role("button", name="Show all").first.click()
+    last = page.locator(".side").first.locator(".card").last
+    expect(last).to_have_text("in_149")
+    last.scroll_into_view_if_needed()
+    expect(last).to_contain_text("200 columns")
+    first = page.locator(".side").first.locator(".card").first
+    expect(first).to_have_text("in_0")
+
+
+def test_a_large_event_takes_little_of_a_file(large):
+    assert len(page_files.self_contained([large])) < 2_000_000
+
+
+def test_a_browser_that_cannot_inflate_says_so(new_page, tmp_path, staging):
+    file = tmp_path / "lineage.html"
+    file.write_text(page_files.self_contained([staging]), encoding="utf-8")
+    page = new_page()
+    page.add_init_script("delete globalThis.DecompressionStream")
+    page.goto(file.as_uri())
+    expect(page.get_by_role("status")).to_contain_text("This browser is too old for this page")

@@ -30,6 +30,10 @@ export function make(what, properties = {}, ...children) {
 // A name of somebody else's: its direction is its own and turns nothing around it.
 export const name = (text, what = "bdi") => make(what, { title: text, dir: "auto" }, text);
 
+// "1 column", "30,000 columns".
+export const counted = (number, what) =>
+  `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
+
 // A link, but only of the kind that a browser follows to a page.
 export function link(text, url) {
   let target;

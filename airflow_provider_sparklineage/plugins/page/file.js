@@ -3,19 +3,33 @@
 import { make } from "./dom.js";
 import { draw, showText } from "./view.js";
 
-const root = document.querySelector("main.sparklineage");
-const events = JSON.parse(document.getElementById("events").textContent);
-const body = make("div");
+const OLD = "This browser is too old for this page: it has no DecompressionStream. Any of 2023 or later has.";
 
-if (events.length > 1) {
+const root = document.querySelector("main.sparklineage");
+const body = make("div");
+root.append(body);
+
+if ("DecompressionStream" in globalThis) {
+  const events = await unpacked(document.getElementById("events").textContent);
+  if (events.length > 1) body.before(make("nav.tries", {}, make("label", {}, "Task ", choice(events))));
+  if (events.length) show(events[0]);
+  else showText(body, "There is no lineage in this file.");
+} else {
+  showText(body, OLD);
+}
+
+async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+function choice(events) {
   const options = events.map((event, n) => make("option", { value: n }, String(event.job.name)));
   const select = make("select", {}, ...options);
   select.addEventListener("change", () => show(events[select.value]));
-  root.append(make("nav.tries", {}, make("label", {}, "Task ", select)));
+  return select;
 }
-root.append(body);
-if (events.length) show(events[0]);
-else showText(body, "There is no lineage in this file.");
 
 function show(event) {
   try {

@@ -6,6 +6,7 @@ import { link, make, name } from "./dom.js";
 import { Flow } from "./flow.js";
 import { modelOf } from "./model.js";
 import { partitions } from "./partitions.js";
+import { SearchField } from "./search.js";
 import { Strips } from "./strip.js";
 
 // Draw an event into an element, instead of what is in it.
@@ -23,8 +24,10 @@ export function draw(root, event, links = {}, state = null) {
   const strips = new Strips(model);
   const flow = new Flow(model, pages, (dataset) => strips.of(dataset));
   const columns = new ColumnView(model, (keys) => flow.highlight(keys));
+  const field = new SearchField(model, (search) => [flow, columns].forEach((part) => part.find(search)));
   root.replaceChildren(
     header(model, links),
+    field.element,
     flow.element,
     strips.legend,
     partitions(model),
@@ -32,9 +35,16 @@ export function draw(root, event, links = {}, state = null) {
     missing(model)
   );
   flow.connect();
-  if (state) columns.restore(state);
+  columns.refresh();
+  const parts = { field, flow, columns };
+  if (state) Object.entries(parts).forEach(([name, part]) => part.restore(state[name]));
   performance.measure("sparklineage:draw", "sparklineage:draw");
-  return { strips: strips.isNeeded ? strips : null, get state() { return columns.state; } };
+  return {
+    strips: strips.isNeeded ? strips : null,
+    get state() {
+      return { field: field.state, flow: flow.state, columns: columns.state };
+    },
+  };
 }
 
 // One sentence, where there is nothing to draw.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -15,7 +16,7 @@ EVENT = {"job": {"namespace": "n", "name": "shop.revenue"}, "run": {"facets": {}
 
 
 def embedded(html):
-    return re.search(r'<script id="events" type="application/json">(.*?)</script>', html, re.S)[1]
+    return re.search(r'<script id="events" type="application/gzip">(.*?)</script>', html, re.S)[1]
 
 
 def script(html):
@@ -36,9 +37,15 @@ def script(html):
 def test_an_event_stays_what_it_is_and_ends_nothing(name):
     event = EVENT | {"job": {"namespace": "n", "name": name}}
     html = page.self_contained([event])
-    assert json.loads(embedded(html)) == [event]
+    assert json.loads(gzip.decompress(base64.b64decode(embedded(html)))) == [event]
     assert html.count("<script") == html.count("</script>") == 2
     html.encode()
+
+
+def test_one_event_is_always_the_same_file():
+    assert page.self_contained([EVENT]) == page.self_contained([EVENT])
+    stamp = gzip.compress(b"", mtime=0)[4:8]
+    assert base64.b64decode(embedded(page.self_contained([EVENT])))[4:8] == stamp
 
 
 def test_only_the_script_of_the_page_may_run():

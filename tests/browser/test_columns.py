@@ -1,0 +1,274 @@
+"""The columns of the page: keys, what is chosen, and the search."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.events import wide_event
+from tests.browser.lists import current, is_below_its_heading, listbox, option
+from tests.conftest import Recorded
+
+
+@pytest.fixture(scope="module")
+def staging():
+    return Recorded("staging_chain").event
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+def test_all_of_it_works_by_keys(show, staging):
+    page = show(staging)
+    page.get_by_role("searchbox").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    chosen = page.get_by_role("option", selected=True)
+    expect(chosen).to_contain_text("revenue")
+    page.keyboard.press("ArrowLeft")
+    assert current(page) == "amount"
+    page.keyboard.press("Escape")
+    expect(chosen).to_have_count(0)
+
+
+def test_the_keys_reach_every_row_and_keep_it_in_view(show):
+    page = show(wide_event(datasets=1, columns=1000))
+    listbox(page, "written").focus()
+    for key, expected in [
+        ("End", "column_999"),
+        ("ArrowDown", "column_999"),
+        ("PageUp", "column_983"),
+        ("PageDown", "column_999"),
+        ("Home", "column_0"),
+        ("ArrowUp", "column_0"),
+        ("ArrowDown", "column_1"),
+    ]:
+        page.keyboard.press(key)
+        assert (key, current(page)) == (key, expected)
+        row = page.locator(".row.current").last
+        expect(row).to_be_in_viewport(ratio=0.9)
+        assert is_below_its_heading(row)
+
+
+def test_the_place_of_the_keys_survives_scrolling(show):
+    page = show(wide_event(datasets=1, columns=1000))
+    written = listbox(page, "written")
+    written.focus()
+    page.keyboard.press("ArrowDown")
+    written.evaluate("list => list.scrollTop = 15000")
+    expect(option(page, "written", "column_1 ")).to_have_count(0)
+    expect(written).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    assert current(page) == "column_2"
+
+
+def test_a_row_says_its_place_among_all(show):
+    page = show(wide_event(datasets=2, columns=1000))
+    row = listbox(page, "read").get_by_role("option").nth(2)
+    places = [row.get_attribute(name) for name in ("aria-posinset", "aria-setsize")]
+    assert places == ["3", "2000"]
+    group = listbox(page, "read").get_by_role("group", name="in_0, 1,000 columns")
+    expect(group.get_by_role("option").first).to_contain_text("column_0")
+
+
+def test_a_heading_stays_in_view_with_its_rows(show):
+    page = show(wide_event(datasets=3, columns=100))
+    read = listbox(page, "read")
+    read.evaluate("list => list.scrollTop = 3200")  # of the second dataset's rows
+    expect(option(page, "read", "column_21")).to_be_in_viewport()
+    expect(read.locator(".heading", has_text="in_1")).to_be_in_viewport(ratio=0.9)
+
+
+# --- what is chosen ------------------------------------------------------------------------------
+
+
+def test_a_source_shows_what_is_made_of_it(show, staging):
+    page = show(staging)
+    option(page, "read", "rate").click()
+    expect(page.locator(".row.lit .column")).to_have_text(["revenue", "amount_eur"])
+    expect(page.locator(".details")).to_contain_text("Goes into")
+
+
+def test_sources_of_a_chosen_column_come_first_and_go_back(show):
+    page = show(wide_event(datasets=3, columns=100))
+    read = listbox(page, "read")
+    read.evaluate("list => list.scrollTop = 900")
+    page.get_by_role("searchbox").fill("out_2 column_42")
+    option(page, "written", "column_42").click()
+    page.get_by_role("searchbox").fill("")
+    headings = read.locator(".heading bdi")
+    expect(headings.nth(0)).to_have_text("Sources of column_42")
+    expect(headings.nth(1)).to_have_text("in_2")
+    expect(headings.nth(2)).to_have_text("Influence every row of out_2")
+    expect(headings.nth(4)).to_have_text("Other columns")
+    expect(read.locator(".row.lit .column")).to_have_text(["column_42", "column_43"])
+    expect(read.locator(".row.faint .column")).to_have_text(["column_99"])
+    expect(read.locator(".row.lit").first).to_be_in_viewport(ratio=1)
+    expect(read.locator(".row.plain .column").first).to_have_text("column_0")
+    page.get_by_role("button", name="Back to the usual order").click()
+    expect(page.get_by_role("option", selected=True)).to_have_count(0)
+    expect(headings.first).to_have_text("in_0")
+
+
+def test_a_list_is_where_it_was_once_nothing_is_chosen(show):
+    page = show(wide_event(datasets=3, columns=100))
+    read = listbox(page, "read")
+    read.evaluate("list => list.scrollTop = 900")
+    option(page, "written", "column_3 ").click()
+    assert read.evaluate("list => list.scrollTop") == 0
+    page.keyboard.press("Escape")
+    assert read.evaluate("list => list.scrollTop") == 900
+
+
+def test_a_source_that_is_chosen_next_is_in_view_in_its_usual_place(show):
+    page = show(wide_event(datasets=1, columns=300))
+    listbox(page, "written").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    option(page, "read", "column_299").click()
+    chosen = page.get_by_role("option", selected=True)
+    expect(chosen).to_have_attribute("aria-posinset", "300")
+    expect(chosen).to_be_in_viewport(ratio=0.9)
+    written = listbox(page, "written")
+    expect(written.locator(".heading").first).to_have_text("Made of column_299")
+    expect(written.locator(".row.lit .column")).to_have_text(["column_298", "column_299"])
+
+
+def test_a_chosen_column_s_datasets_are_shown_though_folded_away(show):
+    page = show(wide_event(datasets=30, columns=3))
+    page.get_by_role("searchbox").fill("out_29")
+    option(page, "written", "column_1").click()
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator(".card.lit .label bdi")).to_have_text(["in_29", "out_29"])
+    expect(page.locator(".card")).to_have_count(20)
+    expect(listbox(page, "written").get_by_role("option", selected=True)).to_have_count(1)
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "written"),
+    [
+        pytest.param("orders", 4, 3, id="a dataset, with all of its columns"),
+        pytest.param("segment", 1, 2, id="columns"),
+        pytest.param("customers segment", 1, 0, id="both"),
+        pytest.param("customers.segment", 1, 0, id="as it is written in SQL"),
+        pytest.param("SEGMENT", 1, 2, id="whatever its case"),
+        pytest.param("  ", 10, 5, id="nothing"),
+    ],
+)
+def test_the_search_finds_datasets_and_columns(show, staging, text, read, written):
+    page = show(staging)
+    page.get_by_role("searchbox").fill(text)
+    for side, count in (("read", read), ("written", written)):
+        options = page.get_by_label(f"Columns {side}").locator(".row")
+        expect(options).to_have_count(count)
+
+
+def test_the_search_finds_cards_and_says_how_much_it_found(show, staging):
+    page = show(staging)
+    page.get_by_role("searchbox").fill("segment")
+    expect(page.locator(".card .label bdi")).to_have_text(
+        ["customers", "revenue", "enriched_orders"]
+    )
+    expect(page.get_by_role("search").get_by_role("status")).to_have_text("3 datasets, 3 columns")
+
+
+def test_a_search_without_a_hit_says_so(show, staging):
+    page = show(staging)
+    page.get_by_role("searchbox").fill("xyz")
+    status = page.get_by_role("search").get_by_role("status")
+    expect(status).to_have_text("No dataset and no column has “xyz” in its name.")
+    expect(page.locator(".pane").first).to_contain_text(
+        "Nothing that was read has “xyz” in its name."
+    )
+    expect(page.locator(".side").last).to_contain_text(
+        "Nothing that was written has “xyz” in its name."
+    )
+    expect(page.get_by_role("listbox")).to_have_count(0)
+    expect(page.locator(".card")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator(".card")).to_have_count(5)
+
+
+def test_a_search_finds_what_is_folded_away(show):
+    page = show(wide_event(datasets=30, columns=3))
+    page.get_by_role("searchbox").fill("in_29")
+    expect(page.locator(".card .label bdi")).to_have_text(["in_29"])
+    expect(listbox(page, "read").get_by_role("option")).to_have_count(3)
+
+
+# --- when the tab draws again --------------------------------------------------------------------
+
+
+@pytest.fixture
+def drawn_again(new_page):
+    """Draw events in one page after each other, as the tab does; gives the page and how to."""
+    page = new_page()
+
+    def answer(route):
+        file = route.request.url.rpartition("/")[2]
+        if not file:
+            route.fulfill(body='<main class="sparklineage"></main>', content_type="text/html")
+        else:
+            route.fulfill(body=page_files.content(file), content_type=page_files.FILES[file])
+
+    page.route("http://page.test/**", answer)
+    page.goto("http://page.test/")
+    page.add_style_tag(content=page_files.content("page.css"))
+
+    def draw(event):
+        page.evaluate(
+            """async (event) => {
+                const { draw } = await import("/view.js");
+                const root = document.querySelector("main");
+                globalThis.view = draw(root, event, {}, globalThis.view?.state ?? null);
+            }""",
+            event,
+        )
+        return page
+
+    return draw
+
+
+def test_what_was_chosen_searched_and_scrolled_to_stays(drawn_again):
+    event = wide_event(datasets=12, columns=50)
+    page = drawn_again(event)
+    for button in reversed(page.get_by_role("button", name="Show all").all()):
+        button.click()
+    page.get_by_role("searchbox").fill("column_4")
+    option(page, "written", "column_41").click()
+    read, written = listbox(page, "read"), listbox(page, "written")
+    read.evaluate("list => list.scrollTop = 700")
+    written.evaluate("list => list.scrollTop = 400")
+    drawn_again(event | {"eventTime": "2024-05-07T00:00:00Z"})
+    expect(page.locator("header")).to_contain_text("2024-05-07")
+    expect(page.get_by_role("searchbox")).to_have_value("column_4")
+    expect(page.locator(".details .title")).to_contain_text("out_0.column_41")
+    assert [e.evaluate("list => list.scrollTop") for e in (read, written)] == [700, 400]
+    page.keyboard.press("Escape")
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator(".card")).to_have_count(24)
+
+
+def test_a_list_goes_back_to_where_it_was_before_a_column_was_chosen(drawn_again):
+    event = wide_event(datasets=3, columns=100)
+    page = drawn_again(event)
+    listbox(page, "read").evaluate("list => list.scrollTop = 900")
+    option(page, "written", "column_3 ").click()
+    drawn_again(event)
+    page.get_by_role("button", name="Back to the usual order").click()
+    assert listbox(page, "read").evaluate("list => list.scrollTop") == 900
+
+
+def test_a_column_that_is_no_more_is_chosen_no_more(drawn_again):
+    page = drawn_again(wide_event(datasets=1, columns=5))
+    option(page, "written", "column_4").click()
+    drawn_again(wide_event(datasets=1, columns=3))
+    expect(page.get_by_role("option", selected=True)).to_have_count(0)
+    expect(page.locator(".details")).to_contain_text("Choose a column")
