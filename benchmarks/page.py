@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 RUNS = 5
-_MEASURES = "performance.getEntriesByName('sparklineage:{}', 'measure').map(m => m.duration)"
+_MEASURE = "performance.getEntriesByName('sparklineage:draw', 'measure')[0]"
 
 
 def measured() -> Iterator[Result]:
@@ -43,17 +43,18 @@ def measured() -> Iterator[Result]:
 
 
 def _large(drawn: _Drawn) -> Iterator[Result]:
-    name, details = "300 datasets of 200 columns", "one page, with all of their columns"
-    why = "every column of every dataset is drawn, and not only what is in view"
-    size = "the page has the whole event, undeflated"
-    yield Result(f"{name}: draw", drawn.draw_ms, 600, details, " ms", why)
-    yield Result(f"{name}: elements", drawn.elements, 5000, details, "", why)
-    yield Result(f"{name}: size of the page", drawn.size_mb, 2, details, " MB", size)
+    name, details = "300 datasets of 200 columns", f"one page, the best of {RUNS} times"
+    yield Result(f"{name}: open", drawn.open_ms, 1000, "from the click to what is drawn", " ms")
+    yield Result(f"{name}: draw", drawn.draw_ms, 600, details, " ms")
+    yield Result(f"{name}: choose a column", drawn.choose_ms, 100, details, " ms")
+    yield Result(f"{name}: elements", drawn.elements, 5000, "what is in view", "")
+    yield Result(f"{name}: size of the page", drawn.size_mb, 2, "with all of its columns", " MB")
 
 
 class _Drawn(NamedTuple):
     """What the quickest of some drawings took, and what was drawn."""
 
+    open_ms: float
     draw_ms: float
     choose_ms: float
     elements: int
@@ -62,24 +63,27 @@ class _Drawn(NamedTuple):
 
 def _drawn(browser: Browser, event: dict[str, Any]) -> _Drawn:
     """Draw an event some times, and choose a column."""
-    draws, chooses = [], []
+    opens, draws, chooses = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lineage.html"
         file.write_text(page.self_contained([event]))
         for _ in range(RUNS):
             opened = browser.new_page()
             opened.goto(file.as_uri())
-            draws += opened.evaluate(_MEASURES.format("draw"))
+            opened.wait_for_selector("h2")
+            begun, took = opened.evaluate(f"[{_MEASURE}.startTime, {_MEASURE}.duration]")
+            opens.append(begun + took)
+            draws.append(took)
             elements = opened.evaluate("document.getElementsByTagName('*').length")
             chooses.append(opened.evaluate(_CHOOSE))
             opened.close()
         size_mb = file.stat().st_size / 1e6
-    return _Drawn(min(draws), min(chooses), elements, size_mb)
+    return _Drawn(min(opens), min(draws), min(chooses), elements, size_mb)
 
 
 _CHOOSE = """async () => {
-    const rows = document.querySelectorAll(".pane:last-child .row");
-    const row = rows[rows.length >> 1];
+    // In the middle of what is in view.
+    const row = document.querySelectorAll(".pane:last-child .row")[8];
     const begun = performance.now();
     row.click();
     // The next frame but one is drawn after the screen shows the change.
