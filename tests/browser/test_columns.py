@@ -114,6 +114,28 @@ def test_sources_of_a_chosen_column_come_first_and_go_back(show):
     expect(headings.first).to_have_text("in_0")
 
 
+def test_a_screen_reader_hears_what_came_first(show, staging):
+    page = show(staging)
+    option(page, "written", "revenue").click()
+    groups = listbox(page, "read").get_by_role("group")
+    names = groups.evaluate_all("groups => groups.map((group) => group.ariaLabel)")
+    assert names[:3] == [
+        "Sources of revenue, orders, 1 of 4 columns",
+        "Sources of revenue, rates, 1 of 2 columns",
+        "Influence every row of revenue, customers, 2 of 4 columns",
+    ]
+
+
+def test_a_search_leaves_what_is_explained_as_it_is(show, staging):
+    page = show(staging)
+    option(page, "written", "revenue").click()
+    page.get_by_text("5 columns influence every row").click()
+    page.get_by_role("searchbox").fill("segment")
+    expect(page.locator("details td", has_text="rates.currency")).to_be_visible()
+    # What was found is among the sources.
+    expect(page.locator(".pane .none").first).to_be_hidden()
+
+
 def test_a_list_is_where_it_was_once_nothing_is_chosen(show):
     page = show(wide_event(datasets=3, columns=100))
     read = listbox(page, "read")

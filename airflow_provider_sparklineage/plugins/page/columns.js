@@ -13,7 +13,6 @@ export class ColumnView {
     this.edges = model.edges;
     this.highlight = highlight;
     this.search = new Search("");
-    this.chosen = null; // { side, dataset, column }
     const does = {
       choose: (column) => this.choose(column),
       leave: () => this.#leave(),
@@ -28,7 +27,7 @@ export class ColumnView {
       this.explanation.element,
       make("div.panes", {}, this.panes.from.element, this.panes.to.element)
     );
-    this.#show();
+    this.#set(null);
   }
 
   get count() {
@@ -57,14 +56,13 @@ export class ColumnView {
 
   find(search) {
     this.search = search;
-    this.#show();
+    this.#fill();
   }
 
   // Choose a column, or none by choosing the same again.
   choose(column) {
     performance.mark("sparklineage:choose");
-    this.chosen = column.column === this.chosen?.column ? null : column;
-    this.#show();
+    this.#set(column.column === this.chosen?.column ? null : column);
     if (this.chosen) this.panes[this.chosen.side].list.scrollToCurrent();
     performance.measure("sparklineage:choose", "sparklineage:choose");
   }
@@ -73,14 +71,19 @@ export class ColumnView {
     if (this.chosen) this.choose(this.chosen);
   }
 
-  #show() {
-    const { search, chosen } = this;
-    const [edges, influences] = chosen ? this.#edges(chosen) : [[], []];
-    this.explanation.show(chosen, edges, influences);
-    const shown = { search, chosen, edges, influences };
-    Object.values(this.panes).forEach((pane) => pane.show(shown));
-    const datasets = edges.flatMap((edge) => [edge.dataset, edge.target]);
+  // chosen: { side, dataset, column } or null.
+  #set(chosen) {
+    this.chosen = chosen;
+    [this.made, this.influences] = chosen ? this.#edges(chosen) : [[], []];
+    this.explanation.show(chosen, this.made, this.influences);
+    this.#fill();
+    const datasets = this.made.flatMap((edge) => [edge.dataset, edge.target]);
     this.highlight(chosen && new Set([chosen.dataset.key, ...datasets]));
+  }
+
+  #fill() {
+    const { search, chosen, made: edges, influences } = this;
+    Object.values(this.panes).forEach((pane) => pane.show({ search, chosen, edges, influences }));
   }
 
   // What the chosen column is made of, or what is made of it; and what influences all rows with it.

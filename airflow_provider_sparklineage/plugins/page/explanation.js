@@ -34,7 +34,7 @@ export class Explanation {
       parts.push(...this.#table(edges, isWritten ? "Made of" : "Goes into", isWritten));
     } else {
       const none = isWritten
-        ? "Its sources are not known. If something kept them from being known, it is in the summary below."
+        ? "Its sources are not known. What kept them from being known is below, under “Missing or assumed”."
         : "No column that was written is made of it.";
       parts.push(make("p.hint", {}, none));
     }

@@ -101,37 +101,30 @@ export class Pane {
   #fill() {
     const { search, chosen, fold, list, none, count } = this;
     const first = [...this.#marked("lit"), ...this.#marked("faint")];
-    const rest = this.#groups((dataset, column) => !this.#markOf(dataset, column), search);
-    const shown = search.isEmpty
-      ? fold.of(rest, ({ dataset }) => dataset === chosen?.dataset)
-      : rest;
+    const rest = groupsOf(this.datasets, (dataset) =>
+      search.columnsOf(dataset).filter((column) => !this.#markOf(dataset, column))
+    );
+    const isKept = ({ dataset }) => dataset === chosen?.dataset;
+    const shown = search.isEmpty ? fold.of(rest, isKept) : rest;
     fold.button.hidden ||= !search.isEmpty;
     const others = first.length && rest.length ? [divider("Other columns")] : [];
+    list.element.hidden = !first.length && !rest.length;
     list.show([...first, ...others, ...shown], first.length > 0);
-    list.element.hidden = !list.items.length;
     this.back.hidden = !first.length;
-    none.hidden = rest.length > 0 || (count > 0 && search.isEmpty);
+    none.hidden = this.datasets.some((dataset) => search.columnsOf(dataset).length);
     none.textContent = count ? search.nothing(this.words.done) : "No columns are known.";
   }
 
   // The columns that are marked in one way, below a heading of their own.
   #marked(look) {
-    const groups = this.marks
-      ? this.#groups((dataset, column) => this.#markOf(dataset, column)?.look === look)
-      : [];
+    const marked = this.datasets.filter(({ key }) => this.marks?.has(key));
+    const groups = groupsOf(marked, (dataset) =>
+      dataset.columns.filter((column) => this.#markOf(dataset, column)?.look === look)
+    );
     const { dataset, column } = this.chosen ?? {};
     const of = look === "lit" ? column?.name : dataset?.label;
-    return groups.length ? [divider(`${this.words[look]} ${of}`), ...groups] : [];
-  }
-
-  #groups(isIn, search = null) {
-    return this.datasets
-      .filter(({ key }) => search || this.marks.has(key))
-      .map((dataset) => {
-        const columns = search ? search.columnsOf(dataset) : dataset.columns;
-        return groupOf(dataset, columns.filter((column) => isIn(dataset, column)));
-      })
-      .filter(({ items }) => items.length);
+    const section = `${this.words[look]} ${of}`;
+    return groups.length ? [divider(section), ...groups.map((group) => ({ ...group, section }))] : [];
   }
 
   #row(dataset, column) {
@@ -150,6 +143,13 @@ export class Pane {
 }
 
 const divider = (label) => ({ label, note: "", look: "divider", items: [] });
+
+// Groups of the datasets that have such columns.
+function groupsOf(datasets, columnsOf) {
+  return datasets
+    .map((dataset) => groupOf(dataset, columnsOf(dataset)))
+    .filter(({ items }) => items.length);
+}
 
 function groupOf(dataset, items) {
   const all = dataset.columns.length;

@@ -34,8 +34,9 @@ export class WindowedList {
     this.show([]);
   }
 
-  // Show groups, { label, note, title, look, items }, instead of those before. A group without items
-  // is a heading for the groups below it. The keys stay where they are, or begin anew.
+  // Show groups, { section, label, note, title, look, items }, instead of those before. A group without
+  // items is a heading for the groups below it, their section. The keys stay where they are, or begin
+  // anew.
   show(groups, isNew = false) {
     const current = isNew ? null : this.items[this.position];
     let [top, first] = [0, 0];
@@ -101,15 +102,16 @@ export class WindowedList {
     }
   }
 
-  #group({ label, note, title, look, items, top, bottom }) {
-    // The group's label is what a screen reader needs, and a list may own nothing but options.
+  #group({ section, label, note, title, look, items, top, bottom }) {
+    // A list may own nothing but options, so the headings are in the labels of the groups.
     const heading = make(
       `div.heading.${look ?? "plain"}`,
       { "aria-hidden": "true", title },
       name(label),
       make("span.count", {}, note)
     );
-    const labelled = { role: "group", "aria-label": shown(`${label}, ${note}`) };
+    const words = [section, label, note].filter(Boolean).map(shown).join(", ");
+    const labelled = { role: "group", "aria-label": words };
     const element = make("div.group", items.length ? labelled : { role: "presentation" }, heading);
     element.style.top = `${top}px`;
     element.style.height = `${bottom - top}px`;
