@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import io
 import json
 import random
+import re
 import sys
 from types import SimpleNamespace
 
@@ -253,7 +256,8 @@ def test_show_writes_a_page(run, tmp_path):
     page = tmp_path / "lineage.html"
     result = run("show", STAGING, "--html", str(page))
     assert (result.code, result.out) == (0, f"{page}\n")
-    assert "enriched_orders" in page.read_text()
+    [packed] = re.findall('<script id="events".*?>(.*?)</script>', page.read_text())
+    assert b"enriched_orders" in gzip.decompress(base64.b64decode(packed))
 
 
 def test_show_reports_where_no_page_can_be_written(run):
