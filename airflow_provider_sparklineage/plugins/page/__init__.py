@@ -14,6 +14,7 @@ It is plain ES modules and one style sheet, served and shipped as they are::
     windowed.js       a list that draws what is in view of it
     fold.js           of many things the first ones, until somebody asks for all
     model.js          an event to what is drawn: pure
+    edges.js          what columns are made of; values.js: what an event has, whatever it is
     dom.js            elements of text: no name becomes markup
 """
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SHARED = (
-    *("calendar.js", "squares.js", "model.js", "dom.js", "fold.js", "windowed.js", "search.js"),
+    *("values.js", "edges.js", "calendar.js", "squares.js", "model.js"),
+    *("dom.js", "fold.js", "windowed.js", "search.js"),
     *("explanation.js", "pane.js", "columns.js", "partitions.js"),
     *("card.js", "flow.js", "strip.js", "view.js"),
 )

@@ -3,7 +3,6 @@
 
 import { make } from "./dom.js";
 import { Explanation } from "./explanation.js";
-import { columnKey } from "./model.js";
 import { Pane } from "./pane.js";
 import { Search } from "./search.js";
 
@@ -88,11 +87,9 @@ export class ColumnView {
 
   // What the chosen column is made of, or what is made of it; and what influences all rows with it.
   #edges({ side, dataset, column }) {
-    const { sourcesOf, targetsOf, influences } = this.edges;
-    const key = columnKey(dataset.key, column.name);
     return side === "to"
-      ? [sourcesOf.get(key) ?? [], influences.get(dataset.key) ?? []]
-      : [targetsOf.get(key) ?? [], []];
+      ? [this.edges.sourcesOf(dataset.key, column.name), this.edges.influencesOn(dataset.key)]
+      : [this.edges.targetsOf(dataset, column.name), []];
   }
 
   #press(key, side) {

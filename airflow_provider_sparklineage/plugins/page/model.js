@@ -1,10 +1,8 @@
 // A merged RunEvent as the page needs it: datasets with columns, edges between columns, what was
 // expected and what is missing. Pure, and tolerant: what is missing in an event is empty here.
 
-const list = (value) => (Array.isArray(value) ? value : []);
-const record = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
-export const text = (value) =>
-  value !== null && typeof value === "object" ? JSON.stringify(value) : String(value ?? "");
+import { Edges } from "./edges.js";
+import { keyOf, list, record, text } from "./values.js";
 
 const SHOWN_PARTITIONS = 3;
 // Nothing that somebody can read is deeper; what is deeper would be the end of the stack.
@@ -18,10 +16,6 @@ const SIGNS = new Map([
   ["LESS_EQUAL_THAN", "≤"],
 ]);
 
-// One text for each dataset, and for each column of one.
-const keyOf = (dataset) => JSON.stringify([text(dataset.namespace), text(dataset.name)]);
-export const columnKey = (datasetKey, column) => JSON.stringify([datasetKey, column]);
-
 export function modelOf(event) {
   const run = record(record(event.run).facets);
   const check = record(run.sparkLineage_partitionCheck);
@@ -31,9 +25,9 @@ export function modelOf(event) {
   const outputs = list(event.outputs).map((d) =>
     datasetOf(d, "written", list(check.writes), accesses)
   );
-  const edges = edgesOf(list(event.outputs));
+  const edges = new Edges(list(event.outputs));
   const sources = withSources(inputs, edges);
-  outputs.forEach((dataset) => addColumns(dataset, edges.made.get(dataset.key) ?? []));
+  outputs.forEach((dataset) => addColumns(dataset, edges.madeOf(dataset.key)));
   label([...sources, ...outputs]);
   return {
     job: text(record(event.job).name),
@@ -237,68 +231,18 @@ function namedBy(identifier) {
 
 // --- columns -------------------------------------------------------------------------------------
 
-function edgesOf(outputs) {
-  const sourcesOf = new Map(); // column of an output -> what it is made of
-  const targetsOf = new Map(); // column of an input -> what is made of it
-  const influences = new Map(); // output -> columns that choose or order all of its rows
-  const made = new Map(); // output -> names of columns that have lineage
-  const add = (map, key, value) => (map.get(key) ?? map.set(key, []).get(key)).push(value);
-  outputs.forEach((output) => {
-    const target = keyOf(output);
-    const lineage = record(record(output.facets).columnLineage);
-    Object.entries(record(lineage.fields)).forEach(([name, field]) => {
-      add(made, target, name);
-      list(record(field).inputFields).forEach((source) => {
-        const edge = edgeOf(record(source), target, name);
-        add(sourcesOf, edge.to, edge);
-        add(targetsOf, edge.from, edge);
-      });
-    });
-    list(lineage.dataset).forEach((source) =>
-      add(influences, target, edgeOf(record(source), target, ""))
-    );
-  });
-  return { sourcesOf, targetsOf, influences, made };
-}
-
-function edgeOf(source, target, name) {
-  const dataset = keyOf(source);
-  const column = text(source.field);
-  return {
-    dataset,
-    column,
-    namespace: text(source.namespace),
-    name: text(source.name),
-    target,
-    targetColumn: name,
-    from: columnKey(dataset, column),
-    to: columnKey(target, name),
-    kinds: list(source.transformations).map(record).map((kind) => ({
-      type: text(kind.type),
-      subtype: text(kind.subtype),
-      description: text(kind.description),
-      masking: kind.masking === true,
-    })),
-  };
-}
-
 // Datasets with the columns that edges come from: the inputs, and others that only edges name.
 function withSources(inputs, edges) {
   const known = new Map(inputs.map((dataset) => [dataset.key, dataset]));
-  const needed = new Map();
-  const need = (edge) => {
-    if (!known.has(edge.dataset)) {
-      const { namespace, name } = edge;
-      known.set(edge.dataset, {
-        key: edge.dataset, namespace, name, side: "", columns: [], part: "", partitions: [], facts: [], checks: [],
+  edges.sources().forEach(({ namespace, name, columns }) => {
+    const key = keyOf({ namespace, name });
+    if (!known.has(key)) {
+      known.set(key, {
+        key, namespace, name, side: "", columns: [], part: "", partitions: [], facts: [], checks: [],
       });
     }
-    const names = needed.get(edge.dataset) ?? needed.set(edge.dataset, new Set()).get(edge.dataset);
-    names.add(edge.column);
-  };
-  edges.sourcesOf.forEach((found) => found.forEach(need));
-  edges.influences.forEach((found) => found.forEach(need));
-  needed.forEach((names, key) => addColumns(known.get(key), names));
+    addColumns(known.get(key), columns);
+  });
   return [...known.values()];
 }
 

@@ -3,7 +3,6 @@
 
 import { counted, make, name } from "./dom.js";
 import { Fold } from "./fold.js";
-import { columnKey } from "./model.js";
 import { WindowedList } from "./windowed.js";
 
 const SIDES = {
@@ -129,8 +128,7 @@ export class Pane {
 
   #row(dataset, column) {
     const { look = "plain", edges = [] } = this.#markOf(dataset, column) ?? {};
-    const isBare =
-      this.side === "to" && !this.edges.sourcesOf.has(columnKey(dataset.key, column.name));
+    const isBare = this.side === "to" && !this.edges.sourcesOf(dataset.key, column.name).length;
     const isChosen = column === this.chosen?.column;
     return make(
       `div.row.${look}${isBare ? ".bare" : ""}${isChosen ? ".chosen" : ""}`,
