@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test truth faults bench record-events test-matrix lint clean
+.PHONY: help demo test truth faults bench pictures record-events test-matrix lint clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -34,6 +34,10 @@ faults: ## Try all that may go wrong around lineage, and write docs/reliability.
 bench: ## Measure what lineage costs, and write docs/performance.md; ARGS='merging page' for some of it
 	$(SETUP)
 	$(RUN) python -m benchmarks $(ARGS)
+
+pictures: ## Make the pictures of docs/ anew, from a run of the demo; ARGS=lineage_page.png for some of them
+	$(SETUP)
+	$(RUN) python -m tests.pictures $(ARGS)
 
 record-events: ## Record the events in tests/golden anew, from real runs of all supported PySparks
 	$(SETUP)

@@ -8,40 +8,36 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.parse
-import urllib.request
 from functools import cache
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.api import Api
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.dag_runs import RESULT, SHOWN_DAG
+from tests.browser.serving import (
+    START_TIMEOUT_S,
+    api_server,
+    await_answer,
+    find_chromium,
+    free_port,
+)
+from tests.browser.serving import chromium as started_chromium
 from tests.browser.standalone import Standalone
 
 ADMIN = "admin"
 PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
-CHROMIUM = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-]
 VIEWPORT = {"width": 1280, "height": 900}
 # Of a page of Airflow, a megabyte of scripts, on a machine that has other work.
 LOAD_TIMEOUT_MS = 120_000
 expect.set_options(timeout=60_000)
-START_TIMEOUT_S = 300  # of an Airflow on a machine that has other work
 
 
 def pytest_collection_modifyitems(items):
@@ -63,13 +59,11 @@ def chromium():
     It ends with them: processes that Airflow forks in later tests would keep the pipes of its
     driver open, and the driver waits for their end.
     """
-    found = shutil.which("chromium")
+    found = find_chromium()
     if found is None:
         pytest.skip("There is no Chromium on the PATH; on Debian: apt install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
+    with started_chromium(found) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -169,52 +163,15 @@ def server(run_ids, environment, archive, tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
     passwords = folder / "passwords.json"
     passwords.write_text(json.dumps(PASSWORDS))
-    url = f"http://127.0.0.1:{(port := free_port())}"
     environment = environment | {
-        "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of this test that is long enough for HS512 " * 2,
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.browser.auth_manager.OneDagDenied",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{DENIED_USER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez.example:3000",
     }
-    command = [sys.executable, "-m", "airflow", "api-server", "--port", str(port), "--workers", "1"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1"],
-            env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        await_answer(process, f"{url}/api/v2/version", folder / "log")
+    with api_server(environment, folder / "log") as url:
         yield Server(url, archive, run_ids)
-    finally:
-        # All of its processes, which are in a group of their own.
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-def await_answer(process, url: str, log: Path) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.5)
-    pytest.fail(f"The API server did not start:\n{log.read_text()[-3000:]}")
 
 
 @pytest.fixture(scope="package")

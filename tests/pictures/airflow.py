@@ -1,0 +1,94 @@
+"""The demo's Airflow in a browser: the tab of a task, and the form of a connection."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from tests.browser.serving import api_server
+from tests.pictures import demo
+from tests.pictures.screen import new_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route
+
+_SETTINGS = {
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez:3000",
+}
+# As the README makes it.
+_CONNECTION = {
+    "connection_id": "sparklineage_default",
+    "conn_type": "sparklineage",
+    "host": "http://marquez:5000",
+    "extra": '{"web_url": "http://marquez:3000", '
+    '"transport": {"type": "http", "url": "http://marquez:5000"}}',
+}
+
+
+@contextmanager
+def demo_airflow(browser: Browser) -> Iterator[Airflow]:
+    """Start an API server on what the demo has left."""
+    with api_server(demo.environment() | _SETTINGS, demo.FOLDER / "api_server.log") as url:
+        context = new_context(browser)
+        yield Airflow(url, context)
+        context.close()
+
+
+class Airflow:
+    """An API server that knows the demo's runs, in a window of a browser."""
+
+    def __init__(self, url: str, context: BrowserContext) -> None:
+        self._url = url
+        self._context = context
+        context.route("**/sparklineage/api/**", _equal_everywhere)
+        page = context.new_page()
+        page.goto(url)  # which logs in
+        page.get_by_text("Dags", exact=True).first.wait_for()
+        page.close()
+
+    def tab(self, task_id: str, day: datetime) -> Page:
+        """Open the tab of a task in the run of a day."""
+        page = self._context.new_page()
+        run_id = quote(self._run_id(day), safe="")
+        tab = "plugin/spark-lineage"
+        page.goto(f"{self._url}/dags/{demo.DAG_ID}/runs/{run_id}/tasks/{task_id}/{tab}")
+        lineage(page).locator("h2, [role=status]").first.wait_for()
+        return page
+
+    def connection_form(self) -> Locator:
+        """Open the form of the connection that the README makes."""
+        self._context.request.post(f"{self._url}/api/v2/connections", data=_CONNECTION)
+        page = self._context.new_page()
+        page.goto(f"{self._url}/connections")
+        page.get_by_role("button", name="Edit Connection").click()
+        return page.get_by_role("dialog")
+
+    def _run_id(self, day: datetime) -> str | None:
+        runs = self._get("dagRuns")["dag_runs"]
+        of_day = [r["dag_run_id"] for r in runs if r["logical_date"].startswith(f"{day:%Y-%m-%d}")]
+        return of_day[0] if of_day else None
+
+    def _get(self, path: str) -> Any:
+        answer = self._context.request.get(f"{self._url}/api/v2/dags/{demo.DAG_ID}/{path}")
+        return answer.json()
+
+
+def lineage(page: Page) -> Locator:
+    """Find what the tab has drawn."""
+    return page.locator("[data-sparklineage] main")
+
+
+def tabs(page: Page) -> Locator:
+    """Find the row of tabs that Airflow has on a task instance."""
+    return page.get_by_role("link", name=re.compile("^Logs")).first.locator("xpath=..")
+
+
+def _equal_everywhere(route: Route) -> None:
+    answer = route.fetch()
+    route.fulfill(response=answer, body=demo.equal_everywhere(answer.text()))

@@ -1,0 +1,129 @@
+"""Each picture of ``docs/``, and how it is made."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.events import wide_event
+from tests.pictures import demo, marquez, terminal
+from tests.pictures.airflow import lineage, tabs
+from tests.pictures.screen import take
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.pictures.studio import Studio
+
+    Make = Callable[[Studio, Path], None]
+
+PICTURES: dict[str, Make] = {}
+"""How to make each file."""
+
+
+class SkippedError(Exception):
+    """Raised with the reason why a picture stays as it is."""
+
+
+def picture(file: str) -> Callable[[Make], Make]:
+    """Name the file that a function makes."""
+
+    def register(make: Make) -> Make:
+        PICTURES[file] = make
+        return make
+
+    return register
+
+
+# --- without a browser ----------------------------------------------------------------------------
+
+
+@picture("flow.svg")
+def flow(_studio: Studio, file: Path) -> None:
+    """Draw the stations of a task's lineage."""
+    dot = shutil.which("dot")
+    if dot is None:
+        reason = "there is no dot on the PATH; on Debian: apt install graphviz"
+        raise SkippedError(reason)
+    subprocess.run([dot, "-Tsvg", file.with_suffix(".dot"), "-o", file], check=True)
+
+
+@picture("daily_delays.svg")
+def daily_delays(_studio: Studio, file: Path) -> None:
+    """Draw what ``sparklineage show`` prints."""
+    terminal.draw_show(file, "daily_delays")
+
+
+# --- Airflow --------------------------------------------------------------------------------------
+
+
+@picture("lineage_page.png")
+def lineage_page(studio: Studio, file: Path) -> None:
+    """Show the tab, with a column chosen."""
+    page = studio.airflow.tab("daily_delays", demo.DAY)
+    written = lineage(page).get_by_role("listbox", name="Columns written")
+    written.get_by_role("option", name="avg_visibility").click()
+    page.mouse.move(0, 0)
+    take(file, tabs(page), lineage(page))
+
+
+@picture("partition_strip.png")
+def partition_strip(studio: Studio, file: Path) -> None:
+    """Show which dates runs have read and written."""
+    page = studio.airflow.tab("weekly_report", demo.DAY)
+    take(file, lineage(page).locator("h2"), lineage(page).locator(".flow"))
+
+
+@picture("connection_form.png")
+def connection_form(studio: Studio, file: Path) -> None:
+    """Show the form of a connection."""
+    take(file, studio.airflow.connection_form(), height=1100)
+
+
+# --- the page as a file ---------------------------------------------------------------------------
+
+
+@picture("wide_page.png")
+def wide_page(studio: Studio, file: Path) -> None:
+    """Show a job of many tables."""
+    page = studio.page_of(page_files.self_contained([wide_event(300, 200)]))
+    take(file, page.locator("main"), height=1100)
+
+
+# --- Marquez --------------------------------------------------------------------------------------
+
+
+@picture("marquez_landing.png")
+def marquez_landing(studio: Studio, file: Path) -> None:
+    """Show what is open where the link of a task leads."""
+    marquez.take_drawer(file, _marquez(studio).job("daily_delays"))
+
+
+@picture("marquez_job.png")
+def marquez_job(studio: Studio, file: Path) -> None:
+    """Show a task between its tables."""
+    page = _marquez(studio).job("daily_delays")
+    page.keyboard.press("Escape")
+    marquez.take_graph(file, page)
+
+
+@picture("marquez_dataset.png")
+def marquez_dataset(studio: Studio, file: Path) -> None:
+    """Show the page of a table that was written, with what is in it now."""
+    marquez.take_drawer(file, _marquez(studio).dataset("daily_delays"))
+
+
+@picture("marquez_columns.png")
+def marquez_columns(studio: Studio, file: Path) -> None:
+    """Show what a column is made of."""
+    marquez.take_graph(file, _marquez(studio).columns("daily_delays", "avg_visibility"))
+
+
+def _marquez(studio: Studio) -> marquez.Marquez:
+    if not marquez.is_there():
+        reason = f"{marquez.API_URL} and {marquez.WEB_URL} name no Marquez"
+        raise SkippedError(reason)
+    return studio.marquez
