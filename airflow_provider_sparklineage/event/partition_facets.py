@@ -265,7 +265,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     if condition := _expressible(dataset.selected.condition)[0]:
         entry["condition"] = _condition(condition)
     if expected is not None:
-        entry["from"] = [_source(source) for source in expected.sources[:MAX_SOURCES]]
+        entry["from"] = [source_entry(source) for source in expected.sources[:MAX_SOURCES]]
         if expected.partitions is not None:
             entry["expected"] = _counted(expected.partitions)
     if dataset.observed and dataset.subset is not None:
@@ -311,7 +311,7 @@ def _counted(partitions: Collection[Partition]) -> dict[str, Any]:
     return entry | ({"first": str(found.first), "last": str(found.last)} if found.count else {})
 
 
-def _source(source: Source) -> dict[str, Any]:
+def source_entry(source: Source) -> dict[str, Any]:
     """Describe where a value comes from; :mod:`.steps.short_texts` truncates the template."""
     entry: dict[str, Any] = {
         "value": source.value,

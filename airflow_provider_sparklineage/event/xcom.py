@@ -48,7 +48,7 @@ def encode(
     allowed = before = stalled = 0
     for _ in range(_ROUNDS):
         text = written.text
-        if len(text) <= max_bytes and not _UNSTORABLE.search(text):
+        if len(text) <= max_bytes and is_storable(text):
             return written.event
         packed = {
             "encoding": _ENCODING,
@@ -65,6 +65,11 @@ def encode(
         before, written = len(text), Written(smaller(allowed))
         allowed = int(allowed * 0.7)
     return None
+
+
+def is_storable(text: bytes) -> bool:
+    """Whether each of Airflow's databases can hold this JSON as it is."""
+    return not _UNSTORABLE.search(text)
 
 
 def decode(value: object) -> dict[str, Any]:

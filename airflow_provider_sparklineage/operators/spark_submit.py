@@ -213,13 +213,14 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.model.outcome import Outcome
-        from airflow_provider_sparklineage.operators import importing
+        from airflow_provider_sparklineage.operators import expecting, importing
 
         own = {name: getattr(self, name) for name in _INJECTED if hasattr(self, name)}
         capture = current.begin(self, context, lambda capture: self._inject(capture, context))
         if capture is None:
             return super().execute(context)  # type: ignore[misc]
         push(self, context)
+        expecting.push(capture, context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
 

@@ -30,6 +30,7 @@ def make_app() -> FastAPI:
     readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_lineage)
     app.get("/api/dags/{dag_id}/state", dependencies=readable)(_state)
+    app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_partitions)
     return app
 
 
@@ -58,7 +59,7 @@ def _lineage(
     return answer._asdict()
 
 
-def _state(  # what an open tab asks for while the task runs: it reads no XCom and no archive
+def _state(  # what an open tab asks for while the task runs: it unpacks no XCom and asks no archive
     dag_id: str,
     run_id: str,
     task_id: str,
@@ -71,3 +72,18 @@ def _state(  # what an open tab asks for while the task runs: it reads no XCom a
     if now is None:
         raise HTTPException(404, _NO_INSTANCE)
     return now._asdict()
+
+
+def _partitions(  # what other runs accessed, which an open tab asks for when it has drawn this one
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    session: SessionDep,
+    response: Response,
+    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
+) -> dict[str, Any]:
+    response.headers["Cache-Control"] = "no-store"
+    found = task_lineage.history(TaskIdentity(dag_id, task_id, run_id, 0, map_index), session)
+    if found is None:
+        raise HTTPException(404, _NO_INSTANCE)
+    return found._asdict()

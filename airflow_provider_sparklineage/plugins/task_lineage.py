@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from airflow.models.taskinstance import TaskInstance
-from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
-from airflow_provider_sparklineage.event import reading, xcom
-from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import (
-    ArchiveError,
-    DocumentError,
-    SparkLineageError,
-)
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.plugins import awaited, partition_history, stored
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.backends.base import Backend
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -42,10 +32,7 @@ NOTHING = (
     "switched off for it."
 )
 RUNNING = "This try has not ended; its Spark lineage appears here when it has."
-CUSTOM_XCOM_BACKEND = (
-    "The lineage is kept by a custom XCom backend, which Airflow's web server does not ask; set "
-    "[sparklineage] archive_url to see it here."
-)
+NOT_SUBMITTED = "This try has no Spark lineage: it ended before its job was submitted."
 
 
 class Progress(NamedTuple):
@@ -54,11 +41,13 @@ class Progress(NamedTuple):
     :param latest: its latest try
     :param state: Airflow's word; None before it is scheduled
     :param has_ended: that it stays so, unless somebody clears it
+    :param expected_at: when it pushed what is expected of it, if it has
     """
 
     latest: int
     state: str | None
     has_ended: bool
+    expected_at: str | None
 
 
 class Answer(NamedTuple):
@@ -68,7 +57,10 @@ class Answer(NamedTuple):
     :param tries: tries of which there is an event, and the one that is shown
     :param note: what else its reader should know
     :param links: pages of the lineage backend: ``job``, and ``datasets`` with a ``url`` each
-    :param state: and ``has_ended``: see :class:`Progress`
+    :param state: and ``has_ended``, ``expected_at``: see :class:`Progress`
+    :param expected: without an event, what is expected of the try
+    :param last: without an event, the lineage that the try will probably have: ``event`` and
+        ``links`` of another one, with its ``run_id``, ``try_number``, ``map_index`` and ``date``
     """
 
     event: dict[str, Any] | None
@@ -80,11 +72,9 @@ class Answer(NamedTuple):
     links: dict[str, Any]
     state: str | None
     has_ended: bool
-
-
-class _Found(NamedTuple):
-    event: dict[str, Any] | None = None
-    message: str = ""
+    expected_at: str | None
+    expected: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
 
 
 def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
@@ -100,7 +90,8 @@ def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
     if found is None:
         return None
     latest, state = found
-    return Progress(latest, state and str(state), state in State.finished)
+    at = awaited.expected_at(wanted, session)
+    return Progress(latest, state and str(state), state in State.finished, at)
 
 
 def of(wanted: TaskIdentity, session: Session) -> Answer | None:
@@ -115,31 +106,71 @@ def of(wanted: TaskIdentity, session: Session) -> Answer | None:
     number = wanted.try_number or latest
     wanted = msgspec.structs.replace(wanted, try_number=number)
     resolved, notes = _settings()
+    archive = stored.BoundedArchive(resolved, ARCHIVE_TIMEOUT_S)
     is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
-    found = _pushed(wanted, session) if is_pushed else _Found(message=NOTHING)
-    is_whole = found.event is not None and not _misses_detail(found.event)
+    found = stored.pushed(wanted, session) if is_pushed else stored.Found()
     tries: list[int] = []
     # A store that is slow or away keeps nobody waiting who does not need it.
-    archive = archive_of(resolved, ARCHIVE_TIMEOUT_S)
-    if archive is not None and (latest > 1 or not is_whole):
-        tries, complaint = _tries(archive, wanted)
-        notes += complaint
-        if number in tries and not is_whole:
-            found = _archived(archive, wanted, found)
-    message = found.message
-    if message == NOTHING and number == latest and not now.has_ended:
-        message = RUNNING
-    return Answer(
+    if latest > 1 or not found.is_whole:
+        tries = archive.tries(wanted)
+        if number in tries and not found.is_whole:
+            full = archive.read(wanted)
+            found = full if full.event or not found.event else found
+    answer = Answer(
         found.event,
-        message,
+        found.message or NOTHING,
         sorted({*tries, latest}),
         number,
         latest,
-        " ".join(notes),
+        " ".join([*notes, *filter(None, [archive.complaint])]),
         _links(found.event, *_pages(wanted, found.event, resolved, session)) if found.event else {},
         now.state,
         now.has_ended,
+        now.expected_at,
     )
+    if found.event or number != latest or now.state in _WITHOUT_A_TRY:
+        return answer
+    return _awaiting(answer, wanted, archive, resolved, session)
+
+
+_WITHOUT_A_TRY = frozenset({TaskInstanceState.SUCCESS, TaskInstanceState.REMOVED})
+"""States of which no other try's lineage is shown, because there is none to wait for."""
+
+
+def _awaiting(
+    answer: Answer,
+    wanted: TaskIdentity,
+    archive: stored.BoundedArchive,
+    resolved: Settings,
+    session: Session,
+) -> Answer:
+    """Add what is known of a latest try without an event: what is expected, and the last run."""
+    expected = awaited.expectations(wanted, session)
+    last = awaited.last(wanted, answer.tries[:-1], archive, session)
+    message = answer.message
+    if message == NOTHING and not answer.has_ended:
+        message = RUNNING
+    elif message == NOTHING and (expected or last):
+        message = NOT_SUBMITTED
+    shown = None
+    if last is not None:
+        pages = _pages(last.identity, last.event, resolved, session)
+        shown = {
+            "event": last.event,
+            "links": _links(last.event, *pages),
+            "run_id": last.identity.run_id,
+            "try_number": last.identity.try_number,
+            "map_index": last.identity.map_index,
+            "date": last.date and last.date.isoformat(),
+        }
+    return answer._replace(message=message, expected=expected, last=shown)
+
+
+def history(wanted: TaskIdentity, session: Session) -> partition_history.History | None:
+    """Find what other runs of a task accessed; None if there is no such task instance."""
+    if progress(wanted, session) is None:
+        return None
+    return partition_history.of(wanted, _settings()[0], session)
 
 
 def _settings() -> tuple[Settings, list[str]]:
@@ -151,57 +182,6 @@ def _settings() -> tuple[Settings, list[str]]:
         return resolution.resolve(), [str(error)]
 
 
-def _tries(archive: Archive, wanted: TaskIdentity) -> tuple[list[int], list[str]]:
-    try:
-        return archive.tries(wanted), []
-    except ArchiveError as error:
-        return [], [str(error)]
-
-
-def _xcom(wanted: TaskIdentity, key: str, session: Session) -> Any:
-    """Read an XCom as what JSON has, None without one; of a custom backend, a text of its own.
-
-    It is that of the latest try once that has ended: its process clears it some time after Airflow
-    has set the try to running.
-    """
-    query = XComModel.get_many(
-        run_id=wanted.run_id,
-        key=key,
-        task_ids=wanted.task_id,
-        dag_ids=wanted.dag_id,
-        map_indexes=wanted.map_index,
-        limit=1,
-    )
-    row: Any = session.scalars(query).first()
-    # Not by XComModel.deserialize_value(), which makes objects of classes that a task names: the
-    # web server does that for nobody.
-    value = None if row is None else row.value
-    with suppress(ValueError, RecursionError):
-        return json.loads(value) if isinstance(value, str) else value
-    return value
-
-
-def _pushed(wanted: TaskIdentity, session: Session) -> _Found:
-    value = _xcom(wanted, xcom.KEY, session)
-    if value is None or isinstance(value, str):
-        return _Found(message=NOTHING if value is None else CUSTOM_XCOM_BACKEND)
-    try:
-        return _Found(xcom.decode(value))
-    except DocumentError as error:
-        return _Found(message=str(error))
-
-
-def _misses_detail(event: dict[str, Any]) -> bool:
-    return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in reading.degradations(event))
-
-
-def _archived(archive: Archive, wanted: TaskIdentity, otherwise: _Found) -> _Found:
-    try:
-        return _Found(archive.read(wanted))
-    except (ArchiveError, DocumentError) as error:
-        return otherwise if otherwise.event else _Found(message=str(error))
-
-
 def _pages(
     wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
 ) -> tuple[str, Backend]:
@@ -210,7 +190,7 @@ def _pages(
     The task may have a connection of its own, which only the worker knows. The link to its job that
     it left in Airflow begins with the URL.
     """
-    link = _xcom(wanted, LineageJobLink().xcom_key, session)
+    link = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
     job = event["job"]
     for backend in BACKENDS.values():
         page = backend.job_page("", str(job.get("namespace")), job["name"])

@@ -133,25 +133,24 @@ NO_STRIP = {
 }
 
 
-def label_of(page):
+def labels_of(page):
     """Give what each strip says, by the name of its dataset."""
     cards = page.locator(".card")
     cards.first.wait_for()
-    return {
-        card.locator(".label bdi").inner_text(): card.locator(".strip svg").get_attribute(
-            "aria-label"
-        )
-        for card in cards.all()
-        if card.locator(".strip svg").count()
-    }
+    labels = {}
+    for card in cards.all():
+        strip = card.locator(".strip svg")
+        if strip.count():
+            labels[card.locator(".label bdi").inner_text()] = strip.get_attribute("aria-label")
+    return labels
 
 
 def test_a_strip_has_the_last_dates_of_its_dataset(show):
-    entries = {name: entry for name, (entry, _) in STRIPS.items()} | NO_STRIP
-    page = show(partitioned_event({}, entries))
-    page.get_by_role("button", name="Show all").click()
-    expected = {name: label.replace("read", "written") for name, (_, label) in STRIPS.items()}
-    assert label_of(page) == expected
+    entries = [(name, entry) for name, (entry, _) in STRIPS.items()] + [*NO_STRIP.items()]
+    labels = {}
+    for start in range(0, len(entries), 8):  # of more, a page shows the first ones
+        labels |= labels_of(show(partitioned_event(dict(entries[start : start + 8]))))
+    assert labels == {name: label for name, (_, label) in STRIPS.items()}
 
 
 def test_a_square_says_what_it_stands_for(show):
@@ -227,7 +226,7 @@ def test_as_many_partitions_as_there_may_be_are_drawn(show):
     ]
     many = counted([{"ts": "1900-01-01-00"}, {"ts": "2199-12-31-23"}], count=2_629_752)
     page = show(partitioned_event({"days": {"named": named}, "hours": {"observed": many}}))
-    labels = label_of(page)
+    labels = labels_of(page)
     assert labels["days"] == "dt from 2199-11-29 to 2199-12-28. read: 2199-12-01 to 2199-12-28."
     assert labels["hours"].endswith("read: 2199-12-30 18:00 to 2199-12-31 23:00.")
 

@@ -49,13 +49,16 @@ def _run_facets(facets: Facets) -> Facets:
     check = facets.get(CHECK_KEY)
     if check is None:
         return facets
-    short = {side: [_entry(entry) for entry in check[side]] for side in ("reads", "writes")}
+    short = {
+        side: [with_short_templates(entry) for entry in check[side]] for side in ("reads", "writes")
+    }
     if all(short[side] == check[side] for side in short):
         return facets
     return facets | {CHECK_KEY: check | short}
 
 
-def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
+    """Truncate the templates of an entry of the partition check."""
     sources = entry.get("from", ())
     if all(len(source["template"]) <= MAX_TEMPLATE for source in sources):
         return entry

@@ -2,7 +2,8 @@
 
 It is plain ES modules and one style sheet, served and shipped as they are::
 
-    tab.js, file.js   the two ways to show it
+    tab.js, file.js   the two ways to show it; task.js: what the tab asks Airflow for
+    waiting.js        a try without lineage (yet): what is expected, and the last run
     view.js           all of the page; what is missing
     search.js         the search for datasets and columns
     flow.js, card.js  datasets in, task, datasets out
@@ -39,7 +40,7 @@ _SHARED = (
 )
 """Modules in the order in which they need each other."""
 FILES = {
-    **dict.fromkeys((*_SHARED, "tab.js"), "text/javascript"),
+    **dict.fromkeys((*_SHARED, "waiting.js", "task.js", "tab.js"), "text/javascript"),
     "page.css": "text/css",
 }
 """What the tab is made of, with its media type."""

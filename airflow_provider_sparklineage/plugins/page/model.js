@@ -175,7 +175,7 @@ function checkOf(entry) {
   const from = list(entry.from).map(record).map(sourceOf);
   const expected = summary("expected");
   // Dates among the arguments that were met say what was expected, and nothing else does.
-  const inferred = expected || entry.status !== "matched" ? "" : inferredOf(from);
+  const inferred = expected || !["matched", "inferred"].includes(entry.status) ? "" : inferredOf(from);
   return {
     status: text(entry.status),
     expected: expected || inferred,
@@ -191,6 +191,15 @@ function checkOf(entry) {
     unexpected: summary("unexpected"),
     from,
   };
+}
+
+// What is expected of a try whose job still runs.
+export function expectedOf(document) {
+  return list(record(document).entries).map(record).map((entry) => ({
+    dataset: text(record(entry.dataset).name),
+    side: text(entry.side),
+    check: checkOf(entry),
+  }));
 }
 
 const sourceOf = (source) => ({

@@ -12,6 +12,8 @@ const STATUS = new Map([
   ["missing", "missing"],
   ["unobserved", "not observed"],
   ["undeclared", "nothing expected"],
+  ["expected", "expected"],
+  ["inferred", "inferred"],
 ]);
 
 export function badge(status) {
@@ -22,32 +24,62 @@ export function partitions(model) {
   const rows = [...model.inputs, ...model.outputs].flatMap((dataset) =>
     dataset.checks
       .filter((check) => check.expected || check.observed || check.from.length)
-      .map((check) =>
-        make(
-          "tr",
-          {},
-          make("td", {}, name(dataset.label)),
-          make("td", {}, how(check, dataset.side)),
-          make("td", {}, badge(check.status)),
-          make("td", {}, name(check.expected), check.isInferred ? make("span.facts", {}, " inferred") : ""),
-          make("td", {}, observed(check, dataset.part)),
-          make("td", {}, ...origins(check.from))
-        )
-      )
+      .map((check) => [
+        name(dataset.label),
+        how(check, dataset.side),
+        badge(check.status),
+        expectedCell(check),
+        observed(check, dataset.part),
+        origins(check.from),
+      ])
   );
-  if (!rows.length) return "";
   const titles = ["Dataset", "", "Status", "Expected", "Observed", "Expected because of"];
+  return rows.length ? section("Partitions, expected and observed", titles, rows) : "";
+}
+
+// What is expected of a try whose job still runs, as model.expectedOf() gives it.
+export function pending(entries, unlisted) {
+  const rows = entries.map(({ dataset, side, check }) => [
+    dataset ? name(dataset) : make("span.facts", {}, UNNAMED.get(check.status) ?? ""),
+    check.status === "inferred" ? "" : PENDING.get(side) ?? side,
+    badge(check.status),
+    name(check.expected),
+    origins(check.from),
+  ]);
+  if (!rows.length) return "";
+  const titles = ["Dataset", "", "Status", "Expected", "Expected because of"];
+  const made = section("Partitions that are expected", titles, rows);
+  if (unlisted) made.append(make("p.facts", {}, `${unlisted} more are not listed.`));
+  return made;
+}
+
+const PENDING = new Map([
+  ["read", "to be read"],
+  ["write", "to be written"],
+  ["either", "to be read or written"],
+]);
+const UNNAMED = new Map([
+  ["expected", "any output"],
+  ["inferred", "dates among the arguments"],
+]);
+
+function section(title, titles, rows) {
+  const cells = (row) => row.map((cell) => make("td", {}, ...[cell].flat()));
   return make(
     "section.partitions",
     { "aria-label": "Partitions" },
-    make("h3", {}, "Partitions, expected and observed"),
+    make("h3", {}, title),
     make(
       "table",
       {},
-      make("thead", {}, make("tr", {}, ...titles.map((title) => make("th", {}, title)))),
-      make("tbody", {}, ...rows)
+      make("thead", {}, make("tr", {}, ...titles.map((text) => make("th", {}, text)))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row))))
     )
   );
+}
+
+function expectedCell(check) {
+  return [name(check.expected), check.isInferred ? make("span.facts", {}, " inferred") : ""];
 }
 
 function how(check, side) {

@@ -10,10 +10,10 @@ const PITCH = 13; // from one square to the next, in pixels
 // What a square can be: what is drawn, and what the legend says. Form and colour, not colour alone.
 const box = (x, size) => `M${x - size / 2},${6 - size / 2}h${size}v${size}h${-size}z`;
 const KINDS = new Map([
-  ["own", [(x) => box(x, 10), "read or written by this run"]],
+  ["own", [(x) => box(x, 10), "read or written"]],
   ["unexpected", [(x) => `M${x},0.5l5.5,5.5l-5.5,5.5l-5.5,-5.5z`, "though not expected"]],
   ["missing", [(x) => `${box(x, 9)}m0,0l9,9m0,-9l-9,9`, "expected, but neither read nor written"]],
-  ["other", [(x) => box(x, 5), "by another run of this task"]],
+  ["other", [(x) => box(x, 6), "by another run of this task"]],
   ["none", [(x) => box(x, 9), "not known to be read or written"]],
 ]);
 

@@ -3,114 +3,17 @@
 from __future__ import annotations
 
 import json
-import uuid
-from datetime import UTC, datetime
 
 import pytest
-from airflow.api_fastapi.common.db.common import _get_session
-from airflow.models import import_all_models
-from airflow.models.base import Base
-from airflow.models.dagrun import DagRun
-from airflow.models.taskinstance import TaskInstance
-from airflow.models.xcom import XComModel
-from fastapi.testclient import TestClient
-from sqlalchemy import create_engine, insert, update
-from sqlalchemy.orm import Session
-from sqlalchemy.pool import StaticPool
 
-from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
-from airflow_provider_sparklineage.plugins import task_lineage
+from airflow_provider_sparklineage.plugins import stored, task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+from tests.operators.tab.conftest import LATEST, event
 
 pytestmark = pytest.mark.airflow
-
-NOW = datetime(2024, 5, 6, tzinfo=UTC)
-OF_TASK = {"dag_id": "shop", "run_id": "manual", "task_id": "revenue"}
-LATEST = 3
-
-
-def event(job="shop.revenue"):
-    return {
-        "job": {"namespace": "tests", "name": job},
-        "run": {"facets": {"sparkLineage_capture": {}}},
-    }
-
-
-@pytest.fixture(scope="module")
-def engine():
-    import_all_models()
-    made = create_engine(
-        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
-    )
-    Base.metadata.create_all(made)
-    yield made
-    made.dispose()
-
-
-@pytest.fixture
-def session(engine):
-    """Give a session in which a task's third try has ended; what is done in it is rolled back."""
-    with engine.connect() as connection, connection.begin() as everything:
-        of_run = {"dag_id": "shop", "run_id": "manual"}
-        run = {**of_run, "run_type": "manual", "run_after": NOW, "state": "success"}
-        connection.execute(insert(DagRun).values(id=1, **run, span_status="not_started"))
-        tried = {"try_number": LATEST, "max_tries": 3, "state": "success", "pool": "p"}
-        for map_index in (-1, 7):
-            ti = {**OF_TASK, **tried, "map_index": map_index, "span_status": "not_started"}
-            connection.execute(insert(TaskInstance).values(id=uuid.uuid4(), **ti))
-        with Session(connection) as made:
-            yield made
-        everything.rollback()
-
-
-@pytest.fixture
-def ask(session):
-    """Ask as a user who may see the DAG; those who may not are in the browser's tests."""
-    app = make_app()
-    [route] = [r for r in app.routes if r.path.endswith("/lineage")]
-    for guard in route.dependencies:
-        app.dependency_overrides[guard.dependency] = lambda: None
-    app.dependency_overrides[_get_session] = lambda: session
-    client = TestClient(app, raise_server_exceptions=False)
-
-    def ask(status=200, what="lineage", **query):
-        query = {"run_id": "manual", "task_id": "revenue", **query}
-        answer = client.get(f"/api/dags/shop/{what}", params=query)
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-    return ask
-
-
-@pytest.fixture
-def push(session):
-    """Store an XCom as the task's; ``value`` is what comes out of the database."""
-
-    def push(value, map_index=-1, key="sparklineage"):
-        row = {**OF_TASK, "dag_run_id": 1, "map_index": map_index, "key": key}
-        session.execute(insert(XComModel).values(**row, value=value, timestamp=NOW))
-
-    return push
-
-
-@pytest.fixture
-def is_at(session):
-    """Put the task into a state, and to a try."""
-
-    def put(state, try_number=LATEST):
-        values = {"state": state, "try_number": try_number}
-        session.execute(update(TaskInstance).values(**values))
-
-    return put
-
-
-@pytest.fixture
-def archive(monkeypatch, tmp_path):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", (tmp_path / "archive").as_uri())
-    return Archive((tmp_path / "archive").as_uri())
 
 
 def test_the_latest_try_is_that_of_the_xcom(ask, push):
@@ -165,7 +68,12 @@ def test_a_task_that_goes_on_has_not_ended(ask, push, is_at, state):
     is_at(state)
     answer = ask()
     assert answer["message"] == task_lineage.RUNNING
-    assert ask(what="state") == {"latest": LATEST, "state": state, "has_ended": False}
+    assert ask(what="state") == {
+        "latest": LATEST,
+        "state": state,
+        "has_ended": False,
+        "expected_at": None,
+    }
     assert (answer["state"], answer["has_ended"]) == (state, False)
 
 
@@ -212,10 +120,10 @@ def test_links_lead_to_the_task_s_own_backend(ask, push, monkeypatch, link, lead
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        pytest.param("s3://another/xcom/1", task_lineage.CUSTOM_XCOM_BACKEND, id="custom backend"),
+        pytest.param("s3://another/xcom/1", stored.CUSTOM_XCOM_BACKEND, id="custom backend"),
         pytest.param({"a": 1}, "no lineage of a Spark job", id="another value"),
         pytest.param(json.dumps({"a": 1}), "no lineage of a Spark job", id="as text"),
-        pytest.param("[" * 100_000, task_lineage.CUSTOM_XCOM_BACKEND, id="endless lists"),
+        pytest.param("[" * 100_000, stored.CUSTOM_XCOM_BACKEND, id="endless lists"),
     ],
 )
 def test_what_is_no_lineage_is_a_sentence(ask, push, value, message):
@@ -235,3 +143,13 @@ def test_nothing_that_a_task_pushed_is_made_an_object_of_in_the_server(ask, push
 @pytest.mark.parametrize("query", [{"map_index": 2**40}, {"map_index": -2}, {"try_number": 0}])
 def test_numbers_that_fit_into_no_database_are_not_asked_for(ask, query):
     ask(422, **query)
+
+
+def test_all_that_is_somebody_s_data_has_a_guard():
+    of_dags = [route for route in make_app().routes if "/api/" in route.path]
+    assert {route.path.rpartition("/")[2] for route in of_dags} == {
+        "lineage",
+        "partitions",
+        "state",
+    }
+    assert all(len(route.dependencies) == 1 for route in of_dags)

@@ -1,0 +1,131 @@
+"""What is stored of a task instance: its XComs, as the API server may read them; the archive."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.models.xcom import XComModel
+
+from airflow_provider_sparklineage.event import reading, xcom
+from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+
+CUSTOM_XCOM_BACKEND = (
+    "The lineage is kept by a custom XCom backend, which Airflow's web server does not ask; set "
+    "[sparklineage] archive_url to see it here."
+)
+
+
+class Found(NamedTuple):
+    """An event, or why there is none; neither where nothing was stored."""
+
+    event: dict[str, Any] | None = None
+    message: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is an event, with all detail."""
+        return self.event is not None and not any(
+            d.get("code") == DegradationCode.DETAIL_DROPPED
+            for d in reading.degradations(self.event)
+        )
+
+
+def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
+    """Read an XCom as what JSON has, None without one; of a custom backend, a text of its own.
+
+    It is that of the latest try once that has ended: its process clears it some time after Airflow
+    has set the try to running.
+    """
+    query = XComModel.get_many(
+        run_id=wanted.run_id,
+        key=key,
+        task_ids=wanted.task_id,
+        dag_ids=wanted.dag_id,
+        map_indexes=wanted.map_index,
+        limit=1,
+    )
+    row: Any = session.scalars(query).first()
+    # Not by XComModel.deserialize_value(), which makes objects of classes that a task names: the
+    # web server does that for nobody.
+    value = None if row is None else row.value
+    with suppress(ValueError, RecursionError):
+        return json.loads(value) if isinstance(value, str) else value
+    return value
+
+
+def pushed(wanted: TaskIdentity, session: Session) -> Found:
+    """Give the event that a task instance pushed last."""
+    value = xcom_value(wanted, xcom.KEY, session)
+    if value is None:
+        return Found()
+    if isinstance(value, str):
+        return Found(message=CUSTOM_XCOM_BACKEND)
+    try:
+        return Found(xcom.decode(value))
+    except DocumentError as error:
+        return Found(message=str(error))
+
+
+class BoundedArchive:
+    """The archive, asked until its time is over, or until it has not answered once.
+
+    Where there is none, nothing is found.
+
+    :param seconds: for all that is asked of it
+    """
+
+    def __init__(self, settings: Settings, seconds: float) -> None:
+        self._archive = archive_of(settings, seconds)
+        self._end = time.monotonic() + seconds
+        self.complaint = ""
+        """Why it is asked no more; empty while it answers."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it can be asked."""
+        return self._archive is not None and not self.complaint
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time is over."""
+        return time.monotonic() >= self._end
+
+    def tries(self, wanted: TaskIdentity) -> list[int]:
+        """List the tries of which it has an event; none if it does not answer."""
+        if (archive := self._in_time()) is None:
+            return []
+        try:
+            return archive.tries(wanted)
+        except ArchiveError as error:
+            self.complaint = str(error)
+            return []
+
+    def read(self, wanted: TaskIdentity) -> Found:
+        """Give the event of a try, if it has one."""
+        if (archive := self._in_time()) is None:
+            return Found()
+        try:
+            return Found(archive.read(wanted))
+        except ArchiveError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                self.complaint = str(error)
+            return Found(message=str(error))
+        except DocumentError as error:
+            return Found(message=str(error))
+
+    def _in_time(self) -> Archive | None:
+        if self._archive is None or self.complaint:
+            return None
+        return self._archive.within(max(0.0, self._end - time.monotonic()))

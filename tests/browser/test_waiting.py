@@ -1,0 +1,370 @@
+"""The tab while it waits: for its files, for an answer, for the end of a try, for other runs.
+
+Airflow is played by answers of the test: only so can each of them be late.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+
+import pytest
+from playwright.sync_api import expect
+
+from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.events import partitioned_event, source
+from tests.browser.test_accessibility import broken, unclear
+from tests.conftest import Recorded
+
+HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><body>
+<div id="host"></div>
+<script type="module">
+globalThis.React = {
+  useRef: () => ({ current: document.getElementById("host") }),
+  useEffect: (effect) => effect(),
+  createElement: () => null,
+};
+await import("/sparklineage/page/tab.js");
+const task = { dagId: "shop", runId: "of 6", taskId: "revenue", mapIndex: "{mapIndex}" };
+globalThis.AirflowPlugin(task);
+</script>"""
+LOOK_AGAIN_MS = 5000
+RUNNING = {
+    "event": None,
+    "message": "This try has not ended.",
+    "tries": [1],
+    "try_number": 1,
+    "latest": 1,
+    "note": "",
+    "links": {},
+    "state": "running",
+    "has_ended": False,
+    "expected_at": None,
+    "expected": None,
+    "last": None,
+}
+EXPECTED = {
+    "try_number": 1,
+    "entries": [
+        {
+            "side": "write",
+            "status": "expected",
+            "dataset": {"namespace": "s3://lake", "name": "shop/revenue"},
+            "expected": {"summary": "dt=2024-05-06"},
+            "from": [source("2024-05-06")],
+        },
+        {
+            "side": "either",
+            "status": "expected",
+            "dataset": {"namespace": "s3://lake", "name": "shop/orders"},
+            "expected": {"summary": "dt=2024-05-05"},
+        },
+        {"side": "write", "status": "expected", "expected": {"summary": "dt=2024-05-06"}},
+        {"side": "either", "status": "inferred", "from": [source("2024-05-06", "inferred", "")]},
+    ],
+    "unlisted": 2,
+}
+NO_OTHERS = {"runs": 0, "datasets": [], "note": ""}
+
+
+class FakeAirflow:
+    """Answers by the last part of their paths; what is withheld is answered when it is let go."""
+
+    def __init__(self, page):
+        self.page = page
+        self.answers = {"lineage": RUNNING, "partitions": NO_OTHERS}
+        self.asked = []
+        self.withheld = {}
+        page.route("http://airflow.example/**", self._answer)
+
+    @property
+    def root(self):
+        return self.page.locator("#host main")
+
+    def withhold(self, *names):
+        self.withheld.update({name: [] for name in names})
+
+    def let_go(self, *names):
+        for name in names:
+            for route in self.withheld.pop(name):
+                self._fulfill(route, name)
+
+    def is_asked_for(self, name):
+        for _ in range(200):
+            if self.withheld.get(name) or name in self.asked:
+                return
+            self.page.wait_for_timeout(20)
+        pytest.fail(f"{name} was not asked for")
+
+    def open(self):
+        self.page.goto("http://airflow.example/")
+
+    def _answer(self, route):
+        name = urllib.parse.urlsplit(route.request.url).path.rpartition("/")[2]
+        self.asked.append(name)
+        if name in self.withheld:
+            self.withheld[name].append(route)
+        else:
+            self._fulfill(route, name)
+
+    def _fulfill(self, route, name):
+        if not name:
+            route.fulfill(body=HOST, content_type="text/html")
+        elif name in page_files.FILES:
+            route.fulfill(body=page_files.content(name), content_type=page_files.FILES[name])
+        elif name == "state":
+            keys = ("state", "latest", "has_ended", "expected_at")
+            route.fulfill(json={key: self.answers["lineage"][key] for key in keys})
+        elif isinstance(self.answers.get(name), int):
+            route.fulfill(status=self.answers[name])
+        elif name in self.answers:
+            route.fulfill(json=self.answers[name])
+        else:
+            route.fulfill(status=204)
+
+
+@pytest.fixture
+def airflow(new_page):
+    fake = FakeAirflow(new_page())
+    yield fake
+    fake.let_go(*fake.withheld)
+
+
+@pytest.fixture(scope="module")
+def staging():
+    return Recorded("staging_chain").event
+
+
+def last_of(event, **more):
+    more = {"run_id": "of 5", "try_number": 1, "map_index": -1, **more}
+    return {"event": event, "links": {}, "date": "2024-05-05T00:00:00+00:00", **more}
+
+
+def done(event):
+    return RUNNING | {"event": event, "message": "", "state": "success", "has_ended": True}
+
+
+# --- for files and the first answer ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", ["lineage", "page.css", "view.js"])
+def test_a_skeleton_shows_until_there_is_an_answer(airflow, staging, late):
+    airflow.answers["lineage"] = done(staging)
+    airflow.withhold(late)
+    airflow.open()
+    airflow.is_asked_for(late)
+    expect(airflow.root.locator(".skeleton")).to_be_visible()
+    expect(airflow.root).to_have_attribute("aria-busy", "true")
+    expect(airflow.root.get_by_role("status")).to_have_text("Loading the lineage …")
+    airflow.let_go(late)
+    expect(airflow.root.locator("h2")).to_contain_text("staging_chain")
+    expect(airflow.root.locator(".skeleton")).to_have_count(0)
+    expect(airflow.root).to_have_attribute("aria-busy", "false")
+
+
+def test_the_skeleton_is_still_for_who_wants_no_motion(airflow):
+    airflow.withhold("lineage")
+    moving = "element => getComputedStyle(element).animationName !== 'none'"
+    airflow.open()
+    assert airflow.root.locator(".skeleton").evaluate(moving)
+    airflow.page.emulate_media(reduced_motion="reduce")
+    assert not airflow.root.locator(".skeleton").evaluate(moving)
+
+
+def test_the_answer_is_asked_for_without_waiting_for_the_style(airflow):
+    airflow.withhold("page.css")
+    airflow.open()
+    airflow.is_asked_for("lineage")
+
+
+def test_files_that_cannot_be_loaded_are_reported(chromium):
+    page = chromium.new_page()  # whose console reports the file
+    airflow = FakeAirflow(page)
+    page.route("**/task.js", lambda route: route.abort())
+    airflow.open()
+    expect(airflow.root).to_contain_text("could not be loaded")
+    expect(airflow.root).to_have_attribute("aria-busy", "false")
+    page.close()
+
+
+# --- for the end of a try -------------------------------------------------------------------------
+
+
+def test_while_a_try_runs_what_is_expected_shows(airflow):
+    airflow.answers["lineage"] = RUNNING | {"expected": EXPECTED}
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_have_text("This try has not ended.")
+    rows = airflow.root.locator(".partitions tbody tr")
+    expect(rows).to_have_count(4)
+    cells = [row.locator("td").all_inner_texts()[:4] for row in rows.all()]
+    assert cells == [
+        ["shop/revenue", "to be written", "expected", "dt=2024-05-06"],
+        ["shop/orders", "to be read or written", "expected", "dt=2024-05-05"],
+        ["any output", "to be written", "expected", "dt=2024-05-06"],
+        ["dates among the arguments", "", "inferred", "2024-05-06"],
+    ]
+    expect(rows.first).to_contain_text("{{ ds }}")
+    expect(airflow.root.locator(".partitions")).to_contain_text("2 more are not listed.")
+
+
+@pytest.mark.parametrize(
+    ("last", "title"),
+    [
+        pytest.param({}, "Last run: 2024-05-05, until this one has ended", id="a day"),
+        pytest.param(
+            {"date": "2024-05-05T13:30:00+00:00"},
+            "Last run: 2024-05-05 13:30 UTC, until this one has ended",
+            id="a time",
+        ),
+        pytest.param(
+            {"date": None}, "Last run: of 5, until this one has ended", id="a run without a date"
+        ),
+        pytest.param(
+            {"run_id": "of 6", "date": None},
+            "Try 1 of this run, until this one has ended",
+            id="an earlier try",
+        ),
+        pytest.param(
+            {"run_id": "of 6", "map_index": 7},
+            "Mapped instance 7 of this run, until this one has ended",
+            id="a sibling",
+        ),
+    ],
+)
+def test_the_last_run_is_shown_as_what_it_is(airflow, staging, last, title):
+    airflow.answers["lineage"] = RUNNING | {"last": last_of(staging, **last)}
+    airflow.open()
+    expect(airflow.root.locator(".last > h3")).to_have_text(title)
+    expect(airflow.root.locator(".last .card")).to_have_count(5)
+
+
+def test_after_a_failure_nothing_is_awaited(airflow, staging):
+    failed = {"state": "failed", "has_ended": True, "last": last_of(staging)}
+    airflow.answers["lineage"] = RUNNING | failed
+    airflow.open()
+    expect(airflow.root.locator(".last > h3")).to_have_text("Last run: 2024-05-05")
+
+
+def test_a_task_without_lineage_has_one_sentence(airflow):
+    airflow.answers["lineage"] = RUNNING | {"message": "No Spark lineage.", "has_ended": True}
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_have_text("No Spark lineage.")
+    assert airflow.root.locator("section, h2, h3, table").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_grey_can_be_read(airflow, staging, theme):
+    airflow.answers["lineage"] = RUNNING | {"last": last_of(staging), "expected": EXPECTED}
+    airflow.open()
+    airflow.page.evaluate(f"document.documentElement.className = '{theme}'")
+    expect(airflow.root).to_have_attribute("data-theme", theme)
+    written = airflow.root.get_by_role("listbox", name="Columns written")
+    for column in ("revenue", "amount_eur"):
+        written.get_by_role("option", name=column).first.click()
+        assert broken(airflow.page) == []
+        assert unclear(airflow.page) == []
+
+
+def test_what_was_chosen_stays_chosen_when_the_try_has_ended(airflow, staging):
+    airflow.page.clock.install()
+    airflow.answers["lineage"] = RUNNING | {"last": last_of(staging)}
+    airflow.open()
+    written = airflow.root.get_by_role("listbox", name="Columns written")
+    written.get_by_role("option", name="revenue").click()
+    airflow.answers["lineage"] = done(staging)
+    airflow.page.clock.run_for(LOOK_AGAIN_MS)
+    expect(airflow.root.locator(".state")).to_have_text("COMPLETE")
+    expect(airflow.root.locator(".greyed")).to_have_count(0)
+    expect(airflow.root.get_by_role("option", selected=True)).to_contain_text("revenue")
+
+
+def test_what_is_expected_appears_when_the_job_has_begun(airflow):
+    airflow.page.clock.install()
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_have_text("This try has not ended.")
+    airflow.answers["lineage"] = RUNNING | {"expected": EXPECTED, "expected_at": "2024-05-06"}
+    airflow.page.clock.run_for(LOOK_AGAIN_MS)
+    expect(airflow.root.locator(".partitions tbody tr")).to_have_count(4)
+
+
+def test_nothing_is_asked_for_again_while_nothing_changes(airflow):
+    airflow.page.clock.install()
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_have_text("This try has not ended.")
+    for _ in range(3):
+        airflow.page.clock.run_for(LOOK_AGAIN_MS)
+        airflow.page.wait_for_timeout(100)
+    assert airflow.asked.count("lineage") == 1
+    assert airflow.asked.count("state") >= 2
+
+
+# --- for other runs -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def days():
+    """Make an event that wrote one day, and the answer of other runs that wrote others."""
+    event = partitioned_event({}, {"shop/revenue": {"named": [{"dt": "2024-05-06"}]}})
+    written = [{"dt": f"2024-05-{n:02}"} for n in (1, 2, 3, 5, 7)]
+    of_revenue = {"side": "written", "namespace": "s3://lake", "name": "shop/revenue"}
+    others = {"runs": 5, "datasets": [{**of_revenue, "partitions": written}], "note": ""}
+    return event, others
+
+
+ALONE = "dt from 2024-04-07 to 2024-05-06. written: 2024-05-06."
+WITH_OTHERS = (
+    "dt from 2024-04-08 to 2024-05-07. written: 2024-05-06; written by other runs: "
+    "2024-05-01 to 2024-05-03, 2024-05-05, 2024-05-07."
+)
+
+
+def test_the_strip_gets_other_runs_when_they_are_known(airflow, days):
+    event, others = days
+    airflow.answers |= {"lineage": done(event), "partitions": others}
+    airflow.withhold("partitions")
+    airflow.open()
+    strip = airflow.root.locator(".card .strip svg")
+    expect(strip).to_have_attribute("aria-label", ALONE)
+    airflow.is_asked_for("partitions")
+    expect(airflow.root.locator(".legend")).not_to_contain_text("by another run")
+    airflow.let_go("partitions")
+    expect(strip).to_have_attribute("aria-label", WITH_OTHERS)
+    expect(airflow.root.locator(".legend")).to_contain_text("by another run of this task")
+    expect(airflow.root.locator(".legend .note")).to_have_text("Other runs that are known: 5.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "note"),
+    [
+        pytest.param(
+            NO_OTHERS | {"note": "The archive is away."}, "The archive is away.", id="note"
+        ),
+        pytest.param(NO_OTHERS, "Other runs that are known: 0.", id="none"),
+    ],
+)
+def test_without_other_runs_the_strip_is_of_this_one(airflow, days, answer, note):
+    airflow.answers |= {"lineage": done(days[0]), "partitions": answer}
+    airflow.open()
+    expect(airflow.root.locator(".legend .note")).to_have_text(note)
+    expect(airflow.root.locator(".card .strip svg")).to_have_attribute("aria-label", ALONE)
+
+
+def test_a_server_that_fails_is_reported_next_to_the_strip(chromium, days):
+    page = chromium.new_page()  # whose console reports the 500
+    airflow = FakeAirflow(page)
+    airflow.answers |= {"lineage": done(days[0]), "partitions": 500}
+    airflow.open()
+    expect(airflow.root.locator(".legend .note")).to_have_text(
+        "Other runs are not shown (Airflow answered 500)."
+    )
+    page.close()
+
+
+def test_nobody_asks_for_other_runs_of_what_has_no_dates(airflow, staging):
+    text = re.sub(r"2024-05(-06)?", "eu", json.dumps(staging))
+    airflow.answers["lineage"] = done(json.loads(text))
+    airflow.open()
+    expect(airflow.root.locator("h2")).to_be_visible()
+    airflow.page.wait_for_timeout(200)
+    assert "partitions" not in airflow.asked

@@ -1,0 +1,150 @@
+"""What the tab gets of a try without lineage (yet): what is expected of it, and the last run."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event.expected import KEY
+from airflow_provider_sparklineage.plugins import task_lineage
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+from tests.operators.tab.conftest import LATEST, event
+
+pytestmark = pytest.mark.airflow
+
+EXPECTED = {"try_number": LATEST, "entries": [{"side": "read"}], "unlisted": 0}
+FAILED = event("failed") | {"eventType": "FAIL"}
+
+
+@pytest.mark.parametrize("state", ["running", "queued", "scheduled", "deferred", None])
+def test_a_try_that_goes_on_has_the_last_run(ask, ran, is_at, state):
+    ran(4, event("of the 4th"))
+    ran(5, event("of the 5th"))
+    is_at(state)
+    answer = ask()
+    assert (answer["event"], answer["message"]) == (None, task_lineage.RUNNING)
+    assert answer["last"] == {
+        "event": event("of the 5th"),
+        "links": {},
+        "run_id": "run of 5",
+        "try_number": 1,
+        "map_index": -1,
+        "date": "2024-05-05T00:00:00+00:00",
+    }
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped"])
+def test_so_has_one_that_ended_before_its_job_was_submitted(ask, ran, is_at, state):
+    ran(5, event("of the 5th"))
+    is_at(state)
+    answer = ask()
+    assert (answer["event"], answer["message"]) == (None, task_lineage.NOT_SUBMITTED)
+    assert answer["last"]["run_id"] == "run of 5"
+
+
+def test_one_that_has_its_own_lineage_has_no_other(ask, ran, push):
+    ran(5, event("of the 5th"))
+    push(event())
+    answer = ask()
+    assert (answer["event"], answer["last"], answer["expected"]) == (event(), None, None)
+
+
+def test_nor_has_one_that_succeeded_without(ask, ran):
+    ran(5, event("of the 5th"))
+    answer = ask()
+    assert (answer["message"], answer["last"]) == (task_lineage.NOTHING, None)
+
+
+def test_nor_an_earlier_try(ask, ran, is_at):
+    ran(5, event("of the 5th"))
+    is_at("running")
+    assert ask(try_number=1)["last"] is None
+
+
+@pytest.mark.parametrize(
+    ("days", "last"),
+    [
+        pytest.param([3, 5, 4], "run of 5", id="the latest before"),
+        pytest.param([5, 9], "run of 5", id="not one after it"),
+        pytest.param([9, 8], "run of 8", id="where there is none before, the next"),
+        pytest.param([], None, id="none"),
+    ],
+)
+def test_the_last_run_is_the_nearest(ask, ran, is_at, days, last):
+    for day in days:
+        ran(day, event())
+    is_at("running")
+    found = ask()["last"]
+    assert (found and found["run_id"]) == last
+
+
+def test_the_last_run_is_one_that_succeeded_and_has_lineage(ask, ran, is_at):
+    ran(2, event())
+    ran(3, FAILED)
+    ran(4, {"a": 1})
+    ran(5, event(), state="failed")
+    is_at("running")
+    assert ask()["last"]["run_id"] == "run of 2"
+
+
+def test_the_last_run_of_an_instance_is_of_the_same_index(ask, ran, is_at):
+    ran(4, event("of 7"), map_index=7)
+    ran(5, event("not mapped"))
+    is_at("running")
+    assert ask(map_index=7)["last"]["event"] == event("of 7")
+
+
+def test_a_mapped_sibling_stands_in_where_there_is_no_other_run(ask, push, session, is_at):
+    push(event("of the sibling"), map_index=7)
+    is_at("running")
+    assert ask()["last"] is None  # the sibling has not succeeded
+    is_at("success")
+    is_at("running", map_index=-1)
+    assert ask()["last"]["event"] == event("of the sibling")
+
+
+def test_after_a_clear_it_is_the_try_before_from_the_archive(ask, ran, is_at, archive):
+    ran(5, event("of the 5th"))
+    identity = TaskIdentity("shop", "revenue", "manual", 1)
+    archive.write(identity, Written(event("of the first try")))
+    archive.write(TaskIdentity("shop", "revenue", "manual", 2), Written(FAILED))
+    is_at("running")
+    last = ask()["last"]
+    assert (last["event"], last["try_number"]) == (event("of the first try"), 1)
+    assert (last["run_id"], last["date"]) == ("manual", None)
+
+
+def test_a_run_whose_xcom_is_gone_is_in_the_archive(ask, ran, is_at, archive):
+    ran(5)
+    archive.write(TaskIdentity("shop", "revenue", "run of 5", 1), Written(event("archived")))
+    is_at("running")
+    assert ask()["last"]["event"] == event("archived")
+
+
+def test_an_archive_that_is_away_is_asked_once(ask, ran, is_at, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    for day in (3, 4, 5):
+        ran(day)
+    is_at("running")
+    assert ask()["note"].count("could not be read from") == 1
+
+
+def test_what_is_expected_is_that_of_the_try(ask, push, is_at):
+    push(EXPECTED, key=KEY)
+    is_at("running")
+    answer = ask()
+    assert answer["expected"] == EXPECTED
+    assert answer["expected_at"] == ask(what="state")["expected_at"] is not None
+
+
+def test_what_an_earlier_try_expected_is_not(ask, push, is_at):
+    push(EXPECTED | {"try_number": 2}, key=KEY)
+    is_at("running")
+    assert ask()["expected"] is None
+
+
+@pytest.mark.parametrize("value", ["s3://another/xcom/1", [1], 5])
+def test_what_is_no_expectation_is_none(ask, push, is_at, value):
+    push(value, key=KEY)
+    is_at("running")
+    assert ask()["expected"] is None
