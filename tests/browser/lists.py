@@ -18,11 +18,12 @@ def current(page):
     )
 
 
-def is_below_its_heading(row):
+def is_uncovered(row):
+    """Look whether anything is above of a row, as a heading or the search may be."""
     return row.evaluate(
         """row => {
-            const heading = row.parentElement.firstElementChild.getBoundingClientRect();
-            return row.getBoundingClientRect().top >= heading.bottom - 1;
+            const { x, y, width, height } = row.getBoundingClientRect();
+            return row.contains(document.elementFromPoint(x + width / 2, y + height / 2));
         }"""
     )
 
