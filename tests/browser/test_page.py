@@ -77,6 +77,12 @@ def test_what_is_missing_from_an_event_is_shown_empty(show, staging, change):
     )
 
 
+def test_where_nothing_was_accessed_there_is_nothing_to_search(show, staging):
+    page = show(staging | {"inputs": [], "outputs": []})
+    expect(page.locator(".side").first).to_contain_text("Nothing was read.")
+    expect(page.get_by_role("searchbox")).to_have_count(0)
+
+
 def test_words_that_every_object_of_the_browser_knows_are_words(show, staging):
     check = {"dataset": staging["inputs"][0] | {"facets": {}}, "status": "constructor"}
     check["from"] = [{"dimension": "dt", "value": str(n), "expressions": ["ds"]} for n in range(99)]

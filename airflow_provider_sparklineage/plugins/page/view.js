@@ -27,7 +27,7 @@ export function draw(root, event, links = {}, state = null) {
   const field = new SearchField(model, (search) => [flow, columns].forEach((part) => part.find(search)));
   root.replaceChildren(
     header(model, links),
-    field.element,
+    field.datasets.length ? field.element : "",
     flow.element,
     strips.legend,
     partitions(model),
