@@ -15,7 +15,9 @@ checks a real one against the same expectations. The rules:
    ``outputFacets`` are on no page.
 6. An edge between columns needs both columns in schemas of the run, and stays for ever.
 7. Names of symlinks lead to the dataset that named them first.
-8. A namespace of other characters than its own breaks all lists, for good.
+8. The texts of a job, of a dataset and of each column are those of the last event that names it;
+   an event that has none takes them away.
+9. A namespace of other characters than its own breaks all lists, for good.
 """
 
 from __future__ import annotations
@@ -36,6 +38,13 @@ class Job(NamedTuple):
     inputs: list[str]
     outputs: list[str]
     state: str
+
+
+class Texts(NamedTuple):
+    """What a dataset's page begins with, and its column of descriptions."""
+
+    text: str | None
+    columns: dict[str, str | None]
 
 
 class Page(NamedTuple):
@@ -64,6 +73,8 @@ class _Dataset:
     versions: list[_Version] = field(default_factory=list)
     current: _Version | None = None
     edges: set[tuple[str, str, str]] = field(default_factory=set)
+    text: str | None = None
+    column_texts: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,6 +93,7 @@ class MarquezModel:
     def __init__(self) -> None:
         self._poisoned = False
         self._jobs: dict[Name, tuple[set[Name], set[Name]]] = {}
+        self._job_texts: dict[Name, str | None] = {}
         self._latest: dict[Name, str] = {}
         self._runs: dict[str, _Run] = {}
         self._datasets: dict[Name, _Dataset] = {}
@@ -95,6 +107,7 @@ class MarquezModel:
         run_id = event["run"]["runId"]
         run = self._runs.setdefault(run_id, _Run())
         self._latest[job] = run_id
+        self._job_texts[job] = _text(event["job"])
         run.state = _STATES.get(event["eventType"], "RUNNING")
         inputs, outputs = self._jobs.setdefault(job, (set(), set()))
         if not event.get("inputs"):
@@ -127,7 +140,11 @@ class MarquezModel:
         primary = self._links.get(name, name)
         for link in links:
             self._links.setdefault((link["namespace"], link["name"]), primary)
-        return self._datasets.setdefault(primary, _Dataset(primary))
+        stored = self._datasets.setdefault(primary, _Dataset(primary))
+        stored.text = _text(dataset)
+        for column in (facets.get("schema") or {}).get("fields") or ():
+            stored.column_texts[column["name"]] = column.get("description")
+        return stored
 
     def _version(self, stored: _Dataset, run_id: str, facets: dict[str, Any]) -> _Version:
         """Give the version of a dataset that a run names with these facets."""
@@ -193,6 +210,19 @@ class MarquezModel:
             sorted(current.columns), partitions.get("summary"), len(stored.versions), stored.edges
         )
 
+    def texts(self, namespace: str, name: str) -> Texts | None:
+        """Show what a dataset's page says in words; None if nobody has named the dataset."""
+        self._require_readable()
+        stored = self._datasets.get(self._links.get((namespace, name), (namespace, name)))
+        if stored is None:
+            return None
+        columns = stored.current.columns if stored.current else set()
+        return Texts(stored.text, {column: stored.column_texts[column] for column in columns})
+
+    def job_text(self, namespace: str, name: str) -> str | None:
+        """Show what a job's page begins with."""
+        return self._job_texts.get((namespace, name))
+
     def run_state(self, run_id: str) -> str:
         """Show the state of a run."""
         return self._runs[run_id].state
@@ -205,3 +235,8 @@ class MarquezModel:
 def _columns(dataset: dict[str, Any]) -> set[str]:
     schema = (dataset.get("facets") or {}).get("schema") or {}
     return {f["name"] for f in schema.get("fields") or ()}
+
+
+def _text(of: dict[str, Any]) -> str | None:
+    text: str | None = ((of.get("facets") or {}).get("documentation") or {}).get("description")
+    return text

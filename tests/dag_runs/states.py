@@ -61,6 +61,8 @@ class Runs:
         self.name = name
         self.events: list[dict[str, Any]] = []
         """Those of the latest run."""
+        self.texts: list[Any] = []
+        """What the page of ``REVENUE`` says in words after each of them."""
         self._run_dag, self._events_of = run_dag, events_of
         self._seen: dict[str, int] = {}
 
@@ -96,15 +98,20 @@ class Runs:
         seen = self._seen.get(job, 0)
         every = self._events_of(job, seen + at_least)
         self.events, self._seen[job] = every[seen:], len(every)
-        shown = []
+        shown, self.texts = [], []
         for event in self.events:
             self.marquez.receive(event)
+            self.texts.append(self.marquez.texts("file", REVENUE))
             shown.append((_sent(event), Shown(*self.marquez.job(NAMESPACE, job))))
         return shown
 
     def dataset(self, name: str = REVENUE) -> Any:
         """Show a dataset's page."""
         return self.marquez.dataset("file", name)
+
+    def job_text(self) -> Any:
+        """Show what the page of the task's job begins with."""
+        return self.marquez.job_text(NAMESPACE, f"{self.name}.task")
 
     def codes(self) -> list[str]:
         """Give the codes of what is missing from the last event, and why."""
@@ -184,6 +191,52 @@ def a_failure_of_an_action(runs: Runs) -> None:
     outputs = {d["name"]: d["facets"] for d in runs.events[-1]["outputs"]}
     assert outputs["/lake/checked_orders"].keys() == {"dataSource"}
     assert "columnLineage" in outputs["/lake/good_orders"]
+
+
+@state
+def what_pages_say(runs: Runs) -> None:
+    runs.good_run(doc_md="Revenue by customer.")
+    before_first, first = runs.texts
+    assert before_first is None
+    assert f"ritten by {runs.name}.task, 20" in first.text
+    revenue = "= sum((amount * rate)), from orders.amount, rates.rate"
+    assert first.columns["revenue"] == revenue
+    assert ": wrote revenue, enriched_orders; read customers, " in runs.job_text()
+    assert f"revenue {revenue}" in runs.job_text()
+    assert runs.job_text().endswith("\n\n—\n\nRevenue by customer.")
+    # A failure has written nothing, and the page says what was written last, at START already.
+    runs.spark_submit.does(exit=1)
+    runs.run(DAYS[1], doc_md="Revenue by customer.")
+    assert runs.texts == [first, first]
+    assert "(the run failed): nothing was read or written." in runs.job_text()
+    runs.good_run(DAYS[2], doc_md="Revenue by customer.")
+    of_start, second = runs.texts
+    assert of_start == first
+    assert second.columns == first.columns
+
+
+@state
+def what_pages_say_of_a_table_that_another_task_reads(runs: Runs) -> None:
+    runs.good_run()
+    [_, written] = runs.texts
+    reader = [{"namespace": "file", "name": REVENUE, "facets": {}}]
+    runs.marquez.receive(_of_another_job(reader))
+    assert runs.marquez.texts("file", REVENUE).text is None
+    runs.good_run(DAYS[1])
+    assert runs.texts[0] == written
+
+
+def _of_another_job(inputs: list[Any]) -> dict[str, Any]:
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": "2024-05-06T00:00:00Z",
+        "run": {"runId": "018f4b33-3c00-7c1b-9334-000000000000"},
+        "job": {"namespace": NAMESPACE, "name": "reader"},
+        "inputs": inputs,
+        "outputs": [],
+        "producer": "p",
+        "schemaURL": "u",
+    }
 
 
 @state

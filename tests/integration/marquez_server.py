@@ -10,7 +10,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
-from tests.marquez_model import Job, Page
+from tests.marquez_model import Job, Page, Texts
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT_S = 30
@@ -85,6 +85,23 @@ class MarquezServer:
 
     def _dataset_of(self, node_id: str) -> str:
         return self._short(node_id.removeprefix("dataset:file:"))
+
+    def job_text(self, namespace: str, name: str) -> str | None:
+        """Show what a job's page begins with."""
+        page = self.get("namespaces", f"{namespace}-{self._own}", "jobs", name)
+        return None if page["description"] is None else self._short(page["description"])
+
+    def texts(self, namespace: str, name: str) -> Texts | None:
+        """Show what a dataset's page says in words; None if nobody has named the dataset."""
+        try:
+            page = self.get("namespaces", namespace, "datasets", name.replace("/lake", self._root))
+        except RefusedError as error:
+            if error.args != (404,):
+                raise
+            return None
+        return Texts(
+            page["description"], {field["name"]: field["description"] for field in page["fields"]}
+        )
 
     def dataset(self, namespace: str, name: str) -> Page:
         """Show a dataset's page."""

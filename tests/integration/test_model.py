@@ -24,10 +24,16 @@ SOURCES = st.builds(
 )
 
 
-def described(name, columns, **facets):
+TEXTS = st.sampled_from(["", "one text", "another"])
+
+
+def described(name, columns, text="", column_text="", **facets):
     facets["dataSource"] = {"name": "file", "uri": "file"}
+    if text:
+        facets["documentation"] = {"description": text}
     if columns:
-        facets["schema"] = {"fields": [{"name": c, "type": "int"} for c in columns]}
+        more = {"description": column_text} if column_text else {}
+        facets["schema"] = {"fields": [{"name": c, "type": "int", **more} for c in columns]}
     return {"namespace": "file", "name": name, "facets": {k: FACET | f for k, f in facets.items()}}
 
 
@@ -36,7 +42,11 @@ def histories(draw):
     """Make events of two jobs with two runs each, which read and write the same tables."""
     # A run describes a table that it writes in one way: of several versions by one run, the
     # database decides which becomes current.
-    looks = {(run, name): (draw(COLUMNS), draw(st.booleans())) for run in RUNS for name in NAMES}
+    looks = {
+        (run, name): (draw(COLUMNS), draw(TEXTS), draw(st.booleans()))
+        for run in RUNS
+        for name in NAMES
+    }
     events = []
     for second in range(draw(st.integers(1, 6))):
         number = draw(st.integers(0, 3))
@@ -49,12 +59,11 @@ def histories(draw):
                 "eventType": draw(st.sampled_from(["START", "RUNNING", "COMPLETE", "FAIL"])),
                 "eventTime": f"2024-05-06T00:00:0{second}Z",
                 "run": {"runId": run},
-                "job": {"namespace": "tests", "name": f"job_{number // 2}"},
-                "inputs": [described(name, draw(COLUMNS)) for name in inputs],
-                "outputs": [
-                    described(name, looks[run, name][0], **written(draw, looks[run, name][1]))
-                    for name in outputs
+                "job": {"namespace": "tests", "name": f"job_{number // 2}", **job(draw(TEXTS))},
+                "inputs": [
+                    described(name, draw(COLUMNS), draw(TEXTS), draw(TEXTS)) for name in inputs
                 ],
+                "outputs": [output(draw, name, *looks[run, name]) for name in outputs],
                 "producer": "p",
                 "schemaURL": "u",
             }
@@ -62,7 +71,11 @@ def histories(draw):
     return events
 
 
-def written(draw, overwrites):
+def job(text):
+    return {"facets": {"documentation": FACET | {"description": text}}} if text else {}
+
+
+def output(draw, name, columns, column_text, overwrites):
     facets = {}
     if overwrites:
         facets["lifecycleStateChange"] = {"lifecycleStateChange": "OVERWRITE"}
@@ -72,7 +85,7 @@ def written(draw, overwrites):
     if made_of:
         fields = {column: {"inputFields": [source]} for column, source in made_of.items()}
         facets["columnLineage"] = {"fields": fields}
-    return facets
+    return described(name, columns, draw(TEXTS), column_text, **facets)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -85,7 +98,9 @@ def test_both_show_the_same_after_each_event(events):
         server.receive(event)
         jobs.add(event["job"]["name"])
         names |= {d["name"] for d in (*event["inputs"], *event["outputs"])}
-        for job in sorted(jobs):
-            assert server.job("tests", job) == model.job("tests", job)
+        for shown in sorted(jobs):
+            assert server.job("tests", shown) == model.job("tests", shown)
+            assert server.job_text("tests", shown) == model.job_text("tests", shown)
         for name in sorted(names):
             assert server.dataset("file", name) == model.dataset("file", name)
+            assert server.texts("file", name) == model.texts("file", name)
