@@ -88,15 +88,17 @@ class Descriptions:
     def _every_column(self) -> str:
         """Say what the outputs' columns are made of, as far as there is room."""
         room, texts = _MAX_OF_COLUMNS, []
-        for (side, name), described in self.of_datasets().items():
-            columns = [f"{column} {text}" for column, text in described.columns.items()]
+        for name, output in self._known(Side.WRITE).items():
+            columns = [f"{column} {text}" for column, text in self._columns(output).items()]
             columns.sort(key=lambda text: " = " not in text)  # what is only copied comes last
             ends = accumulate(map(len, columns))
             count = sum(1 for end in ends if end <= room)
-            room -= sum(map(len, columns))
-            if side is Side.WRITE and count:
+            if count:
                 more = f" and {len(columns) - count} more" if count < len(columns) else ""
                 texts.append(f"In {self._names[name]}: {'; '.join(columns[:count])}{more}.")
+            room -= sum(map(len, columns))
+            if room <= 0:
+                break
         return " ".join(texts)
 
     # --- datasets ---------------------------------------------------------------------------------

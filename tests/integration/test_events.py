@@ -9,7 +9,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from airflow_provider_sparklineage.event.backends import BACKENDS
+from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
@@ -18,6 +20,7 @@ from tests.unit.lineage.test_hostile_events import CASES, document, merged, spoi
 
 pytestmark = needs_marquez
 MARQUEZ = BACKENDS["marquez"]
+LEAVING = Leaving(backend="marquez")
 NAMESPACE = f"recorded/{uuid.uuid4()}"
 
 
@@ -28,7 +31,7 @@ def server():
 
 @pytest.fixture
 def sent(server):
-    """Send merged events as they are; afterwards its lists still answer."""
+    """Send merged events; afterwards its lists still answer."""
 
     def send(event):
         event["job"]["namespace"] = NAMESPACE
@@ -44,7 +47,7 @@ def sent(server):
 @pytest.mark.parametrize(("spark", "case"), RECORDED)
 def test_every_recorded_job_is_shown_in_full(sent, server, recorded, spark, case):
     found = recorded(case, spark)
-    event = sent(document(found.lineage, ReadReport(), backend="marquez"))
+    event = sent(leaving(document(found.lineage, ReadReport(), backend="marquez"), LEAVING))
     read = {(d["namespace"], d["name"]) for d in event["inputs"]}
     for output in event["outputs"]:
         name = DatasetName(output["namespace"], output["name"])
@@ -64,12 +67,31 @@ def test_every_recorded_job_is_shown_in_full(sent, server, recorded, spark, case
         }
         assert expected <= shown
         assert set(fields) <= {field["name"] for field in page["fields"]}
+        _assert_described(page, output["facets"])
         _assert_opens(server, MARQUEZ.dataset_page("http://web", name), "tableLevelNode", "lineage")
         for column in sorted({column for column, *_ in expected})[:1]:
             page = MARQUEZ.columns_page("http://web", name, column)
             _assert_opens(server, page, "column", "column-lineage")
     job = MARQUEZ.job_page("http://web", NAMESPACE, event["job"]["name"])
     _assert_opens(server, job, "tableLevelNode", "lineage")
+    text = server.get("namespaces", NAMESPACE, "jobs", event["job"]["name"])["description"]
+    assert text == event["job"]["facets"]["documentation"]["description"]
+    run = server.get("jobs", "runs", event["run"]["runId"])
+    assert _lines(run) == _lines(event["run"])
+
+
+def _assert_described(page, facets):
+    """Compare what the page says of a dataset, and of each column, with what was sent."""
+    assert page["description"] == facets.get("documentation", {}).get("description")
+    assert {field["name"]: field["description"] for field in page["fields"]} == {
+        field["name"]: field.get("description")
+        for field in facets.get("schema", {}).get("fields", ())
+    }
+
+
+def _lines(run):
+    check = run["facets"].get("sparkLineage_partitionCheck", {})
+    return {key: text for key, text in check.items() if " " in key}
 
 
 def _assert_opens(server, page, parameter, endpoint):

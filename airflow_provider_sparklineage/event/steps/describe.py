@@ -1,9 +1,10 @@
-"""Datasets and columns get texts for people, where they have none of their own.
+"""Job, datasets and columns get texts for people, where they have none of their own.
 
-Marquez keeps one text of a dataset and of each column: that of the last event which names it. An
-event without one takes it away, be it a START, a failure, or of a task that only reads. So every
-dataset of an event has its text, and one that this run has not accessed (yet) that of the last run
-which did: it is then still true.
+Marquez keeps one text of each: that of the last event which names it. An event without one takes it
+away, be it a START, a failure, or of a task that only reads. So every dataset of an event has its
+text, and one that this run has not accessed (yet) that of the last run which did: it is then still
+true. Airflow puts the user's text of a job in the place of what is here, which
+:mod:`airflow_provider_sparklineage.operators.documentation` joins with it.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
 
 DOCUMENTATION_KEY = "documentation"
-_SCHEMA = (
-    "https://openlineage.io/spec/facets/1-1-0/DocumentationDatasetFacet.json"
-    "#/$defs/DocumentationDatasetFacet"
-)
+_FACETS = "https://openlineage.io/spec/facets/1-1-0"
+_SCHEMA = f"{_FACETS}/DocumentationDatasetFacet.json#/$defs/DocumentationDatasetFacet"
+_JOB_SCHEMA = f"{_FACETS}/DocumentationJobFacet.json#/$defs/DocumentationJobFacet"
 
 
 def described(event: Event, last: Event | None = None) -> Event:
-    """Describe the datasets of an event.
+    """Describe the datasets of an event, and its run at the end of a try.
 
     :param last: the event of the task's last successful run
     """
-    texts = Descriptions(last).of_datasets() if last else {}
-    texts |= Descriptions(event).of_datasets()
-    if not texts:
-        return event
+    own = Descriptions(event)
+    texts = (Descriptions(last).of_datasets() if last else {}) | own.of_datasets()
+    job = event["job"]["facets"]
+    if "eventTime" in event:
+        job = {DOCUMENTATION_KEY: facet(_JOB_SCHEMA, description=own.of_run()), **job}
     inputs, outputs = (
         [_with_texts(d, texts.get((side, name_of(d)))) for d in event[key]]
         for side, key in ((Side.READ, "inputs"), (Side.WRITE, "outputs"))
     )
-    return replaced(event, inputs=inputs, outputs=outputs)
+    return replaced(event, inputs=inputs, outputs=outputs, job_facets=job)
 
 
 def _with_texts(dataset: dict[str, Any], texts: Described | None) -> dict[str, Any]:

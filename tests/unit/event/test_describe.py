@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.model.representation import Leaving
 from tests.openlineage_spec import validate_event
@@ -57,6 +58,13 @@ def test_what_a_run_accessed_is_described_when_it_leaves():
         "visib": "= avg(visib), from weather.visib",
         "n": "from flights.n",
     }
+
+
+def test_a_run_that_has_ended_describes_its_job():
+    """As when it is sent again, without Airflow, which would put the user's text there."""
+    facets = leaving(WHOLE, MARQUEZ)["job"]["facets"]
+    assert facets["documentation"]["description"] == Descriptions(WHOLE).of_run()
+    assert leaving(start(bare()), MARQUEZ, WHOLE)["job"]["facets"] == {}
 
 
 def test_it_is_valid(recorded):
