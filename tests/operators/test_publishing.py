@@ -16,7 +16,9 @@ from airflow_provider_sparklineage.event import archive as archives
 from airflow_provider_sparklineage.event import expected, xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.operators import partition_check, publishing
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -24,6 +26,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 pytestmark = pytest.mark.airflow
 
 TASK = TaskIdentity("shop", "revenue", "manual", 1)
+LEAVING = Leaving(backend="marquez")
 
 
 def operator(**kwargs):
@@ -69,13 +72,14 @@ def codes(event):
     return [d["code"] for d in event["run"]["facets"]["sparkLineage_capture"]["degradations"]]
 
 
-def test_the_xcom_is_the_event_as_it_is_sent(spark_submit, execute, context, pushed):
+def test_what_is_sent_is_the_xcom_with_descriptions(spark_submit, execute, context, pushed):
     spark_submit.does(events="staging_chain")
     task = operator()
     execute(task)
     event = pushed()
     assert event == context["ti"].xcoms["sparklineage"]
-    assert parts_of(event) == sent(task, context)
+    assert parts_of(leaving(event, LEAVING)) == sent(task, context)
+    assert parts_of(event) != sent(task, context)
     assert event["eventType"] == "COMPLETE"
     assert event["job"]["name"] == "shop.revenue"
     assert event["outputs"]
@@ -87,7 +91,7 @@ def test_a_failed_try_leaves_its_event_as_well(spark_submit, execute, context, p
     with pytest.raises(AirflowException):
         execute(task)
     assert pushed()["eventType"] == "FAIL"
-    assert parts_of(pushed()) == sent(task, context)
+    assert parts_of(leaving(pushed(), LEAVING)) == sent(task, context)
     assert archive.read(TASK) == pushed()
 
 

@@ -224,7 +224,7 @@ def test_what_is_older_than_the_retention_goes_with_its_mark_and_its_empty_folde
 
 
 def test_it_is_swept_once_an_hour(archive, root):
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) + timedelta(minutes=1)  # after the sweep has marked its time
     archive.sweep_at_times(older_than=timedelta(days=1), now=now)
     archive.write(TASK, Written(event()))
     aged(root / "shop", 1000)
