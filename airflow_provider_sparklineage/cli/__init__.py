@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.cli import events, examples, listener, schema
 from airflow_provider_sparklineage.cli.doctor import command as doctor
 from airflow_provider_sparklineage.cli.explain import command as explain
 from airflow_provider_sparklineage.cli.output import note
+from airflow_provider_sparklineage.cli.resend import command as resend
 from airflow_provider_sparklineage.model.control_characters import escaped
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
@@ -50,6 +51,7 @@ AIRFLOW_COMMANDS = (
     *events.COMMANDS,
     explain.OF_TASK,
     settings.COMMAND,
+    resend.COMMAND,
     schemas.COMMAND,
     listener.COMMAND,
     examples.COMMAND,

@@ -75,7 +75,9 @@ class OpenLineageHooks:
         collected = self.lineage_try.collected
         if collected is None:  # execute() did not get as far as submitting
             collected = self.lineage_try.expected(self, has_ended=True)
-        return self._sent(collected)
+        lineage = self._sent(collected)
+        self.lineage_try.watch_delivery()
+        return lineage
 
     def _sent(self, event: Event) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting

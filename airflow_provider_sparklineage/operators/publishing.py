@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.model import collector
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.operators import delivery
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -36,13 +37,24 @@ _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecti
 _XCOM_OPTION = "[sparklineage] xcom_max_bytes"
 
 
-def publish(capture: TryCapture, deadline: Deadline, event: Event, context: Context) -> None:
-    """Push the XCom and write the archive; never raises, and what fails is one warning."""
+def publish(
+    capture: TryCapture,
+    deadline: Deadline,
+    event: Event,
+    context: Context,
+    *,
+    is_for_sending: bool = True,
+) -> None:
+    """Push the XCom and write the archive; never raises, and what fails is one warning.
+
+    :param is_for_sending: whether Airflow is going to ask for the event
+    """
     written = Written(event)
     try:
         with collector.paused():
             _push(written, capture.settings, context)
-        _archive(written, capture, is_killed=deadline.is_killed)
+        sending = _sending(capture, context) if is_for_sending else None
+        _archive(written, capture, sending, is_killed=deadline.is_killed)
     except (Exception, AirflowTaskTimeout) as error:
         # Spark has ended, and how it ended is the task's outcome.
         log.warning(
@@ -66,12 +78,25 @@ def _push(written: Written, settings: Settings, context: Context) -> None:
     context["ti"].xcom_push(key=xcom.KEY, value=value)
 
 
-def _archive(written: Written, capture: TryCapture, *, is_killed: bool) -> None:
+def _sending(capture: TryCapture, context: Context) -> dict[str, Any] | None:
+    if not capture.settings.archive_url:
+        return None
+    try:
+        return delivery.additions(capture.bundle.manifest, context)
+    except Exception:  # of a provider that is not as those that are known
+        log.debug("What Airflow adds to the event is not known.", exc_info=True)
+        return None
+
+
+def _archive(
+    written: Written, capture: TryCapture, sending: dict[str, Any] | None, *, is_killed: bool
+) -> None:
     settings, task = capture.settings, capture.bundle.manifest.task
     archive = archive_of(settings, _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S)
     if archive is None or task is None:
         return
-    archive.write(task, written)
+    is_unsent = sending is not None and archive.has_marks and delivery.can_be_watched()
+    archive.write(task, written, sending, is_unsent=is_unsent)
     if not is_killed:  # else the next try has the time for it
         with suppress(ArchiveError):  # the next try sweeps
             archive.sweep_at_times(older_than=settings.archive_retention, now=datetime.now(UTC))

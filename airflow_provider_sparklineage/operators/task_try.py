@@ -309,4 +309,14 @@ class Try:
                 self.ended_as = reporting.ended_as(context["ti"])
             from airflow_provider_sparklineage.operators.publishing import publish
 
-            publish(self.capture, self.deadline, self.collected, context)
+            is_for_sending = self.ended_as is None
+            publish(
+                self.capture, self.deadline, self.collected, context, is_for_sending=is_for_sending
+            )
+
+    def watch_delivery(self) -> None:
+        """Note it when the event of this try was sent, which Airflow is about to do."""
+        from airflow_provider_sparklineage.operators import delivery
+
+        if self.capture is not None and self.collected is not None:
+            delivery.watch(self.capture)

@@ -15,21 +15,15 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.settings.resolution import Settings
 
-ARCHIVE = "archive"
+ARCHIVE, UNSENT = "archive", "unsent events"
 
 _EXAMPLE = "s3://aws_default@lineage/tasks"
 
 
 def check(resolved: Settings) -> list[Check]:
-    """Check whether events are kept, and can be."""
+    """Check whether events are kept and can be, and whether all of them were sent."""
     archive = archive_of(resolved)
-    return (
-        [
-            _without(),
-        ]
-        if archive is None
-        else [_place(archive)]
-    )
+    return [_without()] if archive is None else [_place(archive), *_unsent(archive)]
 
 
 def _without() -> Check:
@@ -64,3 +58,19 @@ def _place(archive: Archive) -> Check:
         fix = "Set [sparklineage] archive_url to another place, or to none."
         return Check(ARCHIVE, Status.WARNING, problem, fix)
     return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}, for this user only.")
+
+
+def _unsent(archive: Archive) -> list[Check]:
+    if not archive.has_marks:
+        return []
+    try:
+        unsent = archive.unsent()
+    except ArchiveError:  # another check says so
+        return []
+    if not unsent:
+        return [Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")]
+    what = "1 event was" if len(unsent) == 1 else f"{len(unsent)} events were"
+    oldest = min((entry.written for entry in unsent if entry.written), default=None)
+    since = f", the first on {oldest:%Y-%m-%d at %H:%M} UTC" if oldest else ""
+    fix = "Send them when the backend is up: airflow sparklineage resend"
+    return [Check(UNSENT, Status.WARNING, f"{what} not sent{since}.", fix)]

@@ -194,6 +194,11 @@ class Archive(Frozen, frozen=True):
         """
         self.unmark(_name(task))
 
+    def mark(self, name: str) -> None:
+        """Mark an event as not sent; raises as :meth:`sent` does."""
+        if self.has_marks:
+            self._bounded(lambda: self._store().write(f"{_UNSENT}/{name}", b""), "written to")
+
     def unmark(self, name: str) -> None:
         """Remove the mark of an event; raises as :meth:`sent` does."""
         if self.has_marks:

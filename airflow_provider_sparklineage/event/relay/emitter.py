@@ -1,4 +1,4 @@
-"""The process that sends Spark's events: a script of its own, which imports OpenLineage's client.
+"""The process that sends events: a script of its own, which imports OpenLineage's client.
 
 It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
 the task nothing but the time that it was given. From its standard input it reads one line of JSON,

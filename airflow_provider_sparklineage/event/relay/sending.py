@@ -1,4 +1,4 @@
-"""The worker's side of relaying: starts the emitter, feeds it, and ends it when time is up."""
+"""The side of who sends events: starts the emitter, feeds it, and ends it when time is up."""
 
 from __future__ import annotations
 
@@ -27,18 +27,27 @@ _LOOK_S = 0.25
 class Sent(Frozen, frozen=True):
     """What became of the events that were to be sent.
 
-    :param events: how many the transport took
-    :param refused: why, of those that it did not want
+    :param outcomes: of each event that was come to, in order: empty if the transport took it, else
+        why it did not want it
     :param stopped: why no more were sent; empty if there was no such reason
     :param lost: how many were taken and not delivered, as far as the transport says
     :param printed: what the transport printed or logged
     """
 
-    events: int = 0
-    refused: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
     stopped: str = ""
     lost: int = 0
     printed: str = ""
+
+    @property
+    def events(self) -> int:
+        """How many the transport took."""
+        return self.outcomes.count("")
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Why, of those that it did not want."""
+        return tuple(filter(None, self.outcomes))
 
 
 def send(
@@ -46,6 +55,7 @@ def send(
     configuration: dict[str, Any] | None,
     seconds: float,
     past_deadline: Callable[[], bool] = lambda: False,
+    notice: Callable[[int], None] = lambda _: None,
 ) -> Sent:
     """Send events through a transport, in their order, in a process that ends when this returns.
 
@@ -54,6 +64,7 @@ def send(
         None: as the client finds it in its environment
     :param seconds: that it may take
     :param past_deadline: asked now and then; when it says True, the process is ended
+    :param notice: called now and then with how many events were come to
     :raise OSError: if the process cannot be started
     """
     header = {
@@ -78,6 +89,7 @@ def send(
         late = False
         try:
             while not late and not _ended(process):
+                notice(_lines(out))
                 late = time.monotonic() >= until or past_deadline()
         finally:  # Airflow's task timeout can fire in here
             # And what a transport has started, which would keep the writer waiting at the pipe.
@@ -102,26 +114,30 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
+def _lines(file: IO[bytes]) -> int:
+    # Not by seeking: the process that writes to it would go on from there.
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).count(b"\n")
+
+
 def _content(file: IO[bytes]) -> bytes:
     file.seek(0)
     return file.read()
 
 
 def _read(out: bytes, err: bytes, stopped: str, code: int) -> Sent:
-    events, lost = 0, 0
-    refused: list[str] = []
+    lost = 0
+    outcomes: list[str] = []
     for line in out.splitlines():
         try:
             result = json.loads(line)
         except ValueError:  # the last one of a process that was ended
             continue
-        events = result.get("sent", events)
         lost = result.get("lost", lost)
         stopped = stopped or result.get("stopped", "")
-        if "refused" in result:
-            refused.append(result["refused"])
+        if "sent" in result or "refused" in result:
+            outcomes.append(result.get("refused", ""))
     printed = err.decode(errors="replace")
     if code and not stopped:
         last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
         stopped = f"the process that sends them ended with {code}: {last[0]}"
-    return Sent(events, tuple(refused), stopped, lost, printed)
+    return Sent(tuple(outcomes), stopped, lost, printed)

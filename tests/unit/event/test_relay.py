@@ -268,7 +268,7 @@ def test_a_process_that_is_ended_in_mid_word_is_still_heard():
     sent = sending._read(
         b'{"sent": 1}\n{"refused": "no"}\n{"sent": 2}\n{"se', b"", "time was up", -9
     )
-    assert sent == sending.Sent(2, ("no",), "time was up")
+    assert sent == sending.Sent(("", "no", ""), "time was up")
 
 
 def test_a_process_that_crashes_is_reported_with_its_last_words():
@@ -279,19 +279,19 @@ def test_a_process_that_crashes_is_reported_with_its_last_words():
 @pytest.mark.parametrize(
     ("sent", "why", "sentence"),
     [
-        (sending.Sent(3), "", ""),
+        (sending.Sent(("", "", "")), "", ""),
         (
-            sending.Sent(1, stopped="time was up"),
+            sending.Sent(("",), stopped="time was up"),
             "",
             "Of 3 Spark events 1 were sent on: time was up.",
         ),
         (
-            sending.Sent(2, refused=("422 no.",)),
+            sending.Sent(("", "422 no.", "")),
             "",
             "Of 3 Spark events 2 were sent on: one was refused (422 no).",
         ),
         (
-            sending.Sent(3, lost=2),
+            sending.Sent(("", "", ""), lost=2),
             "they have more than 9 bytes",
             "Of 3 Spark events 1 were sent on: 2 did not arrive (Airflow's transport sends later "
             "and logs why); further ones were not read, because they have more than 9 bytes.",

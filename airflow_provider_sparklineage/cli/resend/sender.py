@@ -1,0 +1,143 @@
+"""Sends events of the archive, and notes there which of them have arrived."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.providers.common.compat.sdk import redact
+from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+
+from airflow_provider_sparklineage.cli.output import note
+from airflow_provider_sparklineage.cli.resend.progress import progress
+from airflow_provider_sparklineage.event import resending
+from airflow_provider_sparklineage.event.relay.sending import send
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
+from airflow_provider_sparklineage.operators.masking import masked_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sparklineage.cli.resend.choice import Choice
+    from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.event.relay.sending import Sent
+    from airflow_provider_sparklineage.event.resending import Candidate
+    from airflow_provider_sparklineage.model.representation import Leaving
+
+_START_S, _EVENT_S = 30.0, 60.0
+"""Times that a batch may take: a backend takes its time over large events, and clients retry."""
+_BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
+"""What is held in memory."""
+_REDACTED_DEPTH = 20  # of Airflow's OpenLineage provider
+
+
+class Result(NamedTuple):
+    """What became of what was chosen.
+
+    :param events: how many of them were sent
+    :param is_done: whether nothing went wrong
+    """
+
+    events: int
+    is_done: bool
+
+
+class Sender:
+    """Sends what was chosen through the transport of Airflow's OpenLineage provider.
+
+    :param how: what is done for the backend
+    :raise SettingsError: if Airflow has no transport
+    """
+
+    def __init__(self, archive: Archive, how: Leaving) -> None:
+        if reason := sources.why_not_sent():
+            raise reason
+        sources.transport()  # raises what names the connection that is missing
+        self._configuration = OpenLineageAdapter().get_openlineage_config()
+        self._archive = archive
+        self._how = how
+        self._chosen: frozenset[str] = frozenset()
+        self._sent = 0
+        self._is_done = True
+
+    def send(self, chosen: Choice) -> Result:
+        """Send events in their order, and note for people what goes wrong."""
+        self._chosen = frozenset(one.name for one in chosen.events)
+        everything = [*chosen.events, *chosen.following]
+        begin, stopped = 0, ""
+        with progress("Sending events", len(everything)) as reached:
+            while begin < len(everything) and not stopped:
+                batch = self._batch(everything[begin : begin + _BATCH])
+                stopped = self._send(batch, partial(_reached, reached, begin))
+                begin += len(batch)
+        if stopped:
+            self._note(f"Sending stopped: {stopped}")
+        return Result(self._sent, self._is_done)
+
+    def _batch(self, candidates: Sequence[Candidate]) -> list[tuple[Candidate, list[bytes]]]:
+        """Give the events of some candidates: of the first, at least."""
+        batch: list[tuple[Candidate, list[bytes]]] = []
+        size = 0
+        for one in candidates:
+            lines = self._lines(one)
+            batch.append((one, lines))
+            size += sum(map(len, lines))
+            if size > _BATCH_BYTES:
+                break
+        return batch
+
+    def _lines(self, one: Candidate) -> list[bytes]:
+        is_chosen = one.name in self._chosen
+        try:
+            kept = self._archive.kept(one.name)
+            if is_chosen:  # between START and its end the backend takes the run for running
+                self._archive.mark(one.name)
+        except (ArchiveError, DocumentError) as error:
+            self._note(f"{one.name} is skipped: {error}")
+            return []
+        return resending.events(kept, self._how, _redacted, with_start=is_chosen)
+
+    def _send(
+        self, batch: list[tuple[Candidate, list[bytes]]], reached: Callable[[int], None]
+    ) -> str:
+        """Send a batch; return why no more can be sent."""
+        lines = [line for _, of_one in batch for line in of_one]
+        if not lines:
+            return ""
+        ends = [0, *accumulate(len(of_one) for _, of_one in batch)]
+
+        def notice(number: int) -> None:
+            reached(sum(end <= number for end in ends[1:]))
+
+        seconds = _START_S + _EVENT_S * len(lines)
+        sent = send(lines, self._configuration, seconds, notice=notice)
+        if sent.lost:
+            return f"{sent.lost} events were taken and did not arrive; Airflow's transport says why"
+        for (one, _), (begin, end) in zip(batch, pairwise(ends), strict=True):
+            if begin < end <= len(sent.outcomes):
+                self._arrived(one, sent, end - 1)
+        return sent.stopped
+
+    def _arrived(self, one: Candidate, sent: Sent, end: int) -> None:
+        if why := sent.outcomes[end]:
+            self._note(f"The event of {one.job} ({one.run_id}) was refused: {why}")
+            return
+        self._sent += one.name in self._chosen
+        try:
+            self._archive.unmark(one.name)
+        except ArchiveError as error:
+            self._note(str(error))
+
+    def _note(self, problem: str) -> None:
+        self._is_done = False
+        note(f"sparklineage: {masked_message(problem)}")
+
+
+def _reached(reached: Callable[[int], None], before: int, of_batch: int) -> None:
+    reached(before + of_batch)
+
+
+def _redacted(facets: dict[str, Any]) -> Any:
+    return redact(facets, max_depth=_REDACTED_DEPTH)

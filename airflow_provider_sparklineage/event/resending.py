@@ -1,0 +1,163 @@
+"""Events that are sent from the archive: what is sent of each, in which order, and what with them.
+
+A backend such as Marquez takes the event that comes last for the latest, whatever its time is: the
+columns of a dataset and the datasets of a job become those of an old run. So whoever sends an event
+again sends after it the latest one of its job, and of each dataset that it wrote.
+
+What is sent of a try is START and its end, with run id and times as they were. Without a START the
+run would have no beginning, if the backend was away then as well; one that comes twice changes
+nothing, because the end follows. Both have what Airflow's OpenLineage provider adds that a backend
+needs to find the run's place: parent, nominal time and type of job. Its other facets (owners, tags,
+texts of the DAG, Airflow's own) are not kept.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.model.last_run import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from airflow_provider_sparklineage.event.archive import Kept
+    from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.model.representation import Leaving
+
+STARTED, RUN_FACETS, JOB_FACETS = "started", "runFacets", "jobFacets"
+"""Keys of what Airflow adds: the time of START, and facets of every event."""
+
+
+class Candidate(NamedTuple):
+    """An event of the archive that can be sent.
+
+    :param name: in the archive
+    :param time: of the event
+    :param state: how the try ended
+    :param keys: its job, and the datasets that it wrote if the job succeeded
+    """
+
+    name: str
+    time: datetime
+    state: str
+    job: str
+    run_id: str
+    keys: frozenset[tuple[str, ...]]
+
+
+def candidate(name: str, event: Event) -> Candidate:
+    """Describe a kept event.
+
+    :raise ValueError: if it is none that can be sent: without a run, or a time
+    """
+    run_id, job = event["run"].get("runId"), event["job"]
+    if not isinstance(run_id, str) or not isinstance(job.get("namespace"), str):
+        msg = "it is of no run"
+        raise ValueError(msg)  # noqa: TRY004  (what is kept is wrong, not what calls)
+    time = datetime.fromisoformat(str(event.get("eventTime")))
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    state = str(event.get("eventType"))
+    keys: set[tuple[str, ...]] = {("job", job["namespace"], job["name"])}
+    if state == "COMPLETE":
+        keys |= {("dataset", *name_of(dataset)) for dataset in event.get("outputs") or ()}
+    return Candidate(name, time, state, job["name"], run_id, frozenset(keys))
+
+
+def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Sort events as they happened; of the same time, by their names."""
+    return sorted(candidates, key=lambda one: (one.time, one.name))
+
+
+def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[Candidate]:
+    """Find the later events that have to be sent after some, so that they stay the latest.
+
+    :param chosen: what is sent
+    :param known: all that there is since the first of them
+    :return: in the order in which they are sent, none of those that are chosen
+    """
+    latest = {key: one for one in in_order(known) for key in one.keys}
+    sent = {one.name for one in chosen}
+    found: dict[str, Candidate] = {}
+    to_look_at = list(chosen)
+    while to_look_at:
+        one = to_look_at.pop()
+        for key in one.keys:
+            last = latest.get(key, one)
+            # One that follows writes datasets as well, and of each of them the latest follows.
+            if last.name not in sent and last.name not in found:
+                found[last.name] = last
+                to_look_at.append(last)
+    return in_order(found.values())
+
+
+def events(
+    kept: Kept, how: Leaving, redact: Callable[[Facets], Facets], *, with_start: bool
+) -> list[bytes]:
+    """Give what is sent of a try, each event as a line of JSON.
+
+    :param kept: with what Airflow adds
+    :param redact: hides secrets in facets that are not of this package, as Airflow does
+    :param with_start: whether its START is sent as well
+    """
+    sending = kept.sending or {}
+    run_facets, job_facets = sending.get(RUN_FACETS) or {}, sending.get(JOB_FACETS) or {}
+    end = _redacted(leaving(kept.event, how), redact)
+    found = [_with(end, run_facets, job_facets)]
+    if with_start and sending.get(STARTED):
+        start = {
+            **end,
+            "eventType": "START",
+            "eventTime": sending[STARTED],
+            "run": {**end["run"], "facets": {}},
+            "job": {**end["job"], "facets": {}},
+            "inputs": [_as_known(d, "inputFacets") for d in end["inputs"]],
+            "outputs": [_as_known(d, "outputFacets") for d in end["outputs"]],
+        }
+        found.insert(0, _with(start, run_facets, job_facets))
+    return [msgspec.json.encode(event) + b"\n" for event in found]
+
+
+def _with(event: Event, run_facets: Facets, job_facets: Facets) -> Event:
+    run, job = event["run"], event["job"]
+    return {
+        **event,
+        "run": {**run, "facets": {**run["facets"], **run_facets}},
+        "job": {**job, "facets": {**job["facets"], **job_facets}},
+    }
+
+
+def _as_known(dataset: Mapping[str, Any], own: str) -> dict[str, Any]:
+    """Give a dataset as START has it: what identifies it, and nothing of the run."""
+    facets = {key: facet for key, facet in dataset["facets"].items() if key in KEPT}
+    return {**dataset, "facets": facets, own: {}}
+
+
+def _redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
+    def safe(facets: Facets) -> Facets:
+        others = {
+            key: facet
+            for key, facet in facets.items()
+            if not (isinstance(facet, dict) and facet.get("_producer") == producer())
+        }
+        return {**facets, **redact(others)} if others else facets
+
+    def datasets(side: str, own: str) -> list[Any]:
+        return [
+            {**d, "facets": safe(d.get("facets") or {}), own: safe(d.get(own) or {})}
+            for d in event.get(side) or ()
+        ]
+
+    run, job = event["run"], event["job"]
+    return {
+        **event,
+        "run": {**run, "facets": safe(run.get("facets") or {})},
+        "job": {**job, "facets": safe(job.get("facets") or {})},
+        "inputs": datasets("inputs", "inputFacets"),
+        "outputs": datasets("outputs", "outputFacets"),
+    }

@@ -1,0 +1,122 @@
+"""Whether the event of a try has left: noted in the archive until Airflow's client has sent it.
+
+The mark is made with the archive's entry, before anything is sent, and it is removed when the
+client has returned from sending this run's event. So it stays if the process is killed, if Airflow
+cuts it off, and if the client gives up. Where nobody can tell whether an event arrived, none is
+marked: with transports that send later, or to several places.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.event import resending
+from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+
+log = logger(__name__)
+
+_WATCHED = frozenset({"http", "file", "console"})
+"""Transports that return when the event has arrived, and raise if it has not."""
+
+_TIMEOUT_S = 2.0  # to remove a mark: Airflow's time for an event runs
+
+
+def additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
+    """Give what Airflow's OpenLineage provider adds to the event of a try, and a backend needs.
+
+    :return: None if Airflow's emission policy holds the event back
+    """
+    if manifest.task is None or not _is_emitted(context.get("task"), manifest.task):
+        return None
+    ti: Any = context["ti"]
+    started = getattr(ti, "start_date", None) or manifest.started
+    dag_run: Any = context["dag_run"]
+    return {
+        resending.STARTED: started.isoformat() if started else "",
+        resending.RUN_FACETS: _run_facets(manifest.task, dag_run),
+        resending.JOB_FACETS: _job_facets(),
+    }
+
+
+def _is_emitted(task: Any, identity: TaskIdentity) -> bool:
+    from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+
+    if task is None:
+        return True
+    policy = resolve_task_emission_policy(task, identity.dag_id, identity.task_id)
+    return bool(policy.emit and policy.extract_operator_metadata)
+
+
+def _run_facets(identity: TaskIdentity, dag_run: Any) -> dict[str, Any]:
+    from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+    from airflow.providers.openlineage.utils.utils import get_task_parent_run_facet
+    from openlineage.client.facet_v2 import nominal_time_run
+    from openlineage.client.serde import Serde
+
+    run_id = OpenLineageAdapter.build_dag_run_id(
+        identity.dag_id, dag_run.logical_date or dag_run.run_after, dag_run.clear_number
+    )
+    facets = get_task_parent_run_facet(run_id, identity.dag_id, dr_conf=dag_run.conf or {})
+    start, end = (getattr(dag_run, f"data_interval_{side}", None) for side in ("start", "end"))
+    if start is not None:
+        facets["nominalTime"] = nominal_time_run.NominalTimeRunFacet(
+            start.isoformat(), end and end.isoformat()
+        )
+    return {key: Serde.to_dict(facet) for key, facet in facets.items()}
+
+
+def _job_facets() -> dict[str, Any]:
+    from openlineage.client.facet_v2 import job_type_job
+    from openlineage.client.serde import Serde
+
+    kind = job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")
+    return {"jobType": Serde.to_dict(kind)}
+
+
+def can_be_watched() -> bool:
+    """Whether it is going to be known that an event was sent, or was not."""
+    if sources.why_not_sent() is not None:
+        return False  # nothing is, and nobody wants it to be
+    try:
+        transport, _ = sources.transport()
+    except SparkLineageError:
+        return True  # Airflow's client cannot be made, so the event is not sent
+    return transport is not None and transport.get("type") in _WATCHED
+
+
+def watch(capture: TryCapture) -> None:
+    """Remove the mark of a try once its event was sent; never raises.
+
+    Called in the process, or the thread, in which the provider sends the event right after.
+    """
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+    task, run_id = capture.bundle.manifest.task, capture.bundle.manifest.run_id
+    archive = archive_of(capture.settings, _TIMEOUT_S)
+    if archive is None or not archive.has_marks or task is None:
+        return
+    try:
+        client = get_openlineage_listener().adapter.get_or_create_openlineage_client()
+        emit = client.emit
+    except Exception:  # the provider meets the same when it sends
+        log.debug("The OpenLineage client cannot be watched.", exc_info=True)
+        return
+
+    def watched(event: Any) -> None:
+        emit(event)
+        if event.run.runId == run_id:
+            vars(client)["emit"] = emit
+            with suppress(ArchiveError):  # sent twice is no harm
+                archive.sent(task)
+
+    vars(client)["emit"] = watched

@@ -1,0 +1,256 @@
+"""What was not sent is marked in the archive: made with the event, gone when it was delivered."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+from airflow.providers.openlineage.plugins.macros import lineage_run_id
+from airflow.sdk.exceptions import AirflowException
+from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
+
+from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.operators import partition_check
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests.loopback import Handler, serving
+
+pytestmark = pytest.mark.airflow
+
+NAME = "shop/manual/revenue/-1/1"
+RETRY = {"total": 0}
+
+
+class _Backend(Handler):
+    def post(self):
+        self.server.events.append(json.loads(self.body()))
+        self.answer(self.server.status)
+
+
+@pytest.fixture
+def backend():
+    with serving(_Backend, events=[], status=201) as server:
+        yield server
+
+
+@pytest.fixture
+def transport(monkeypatch):
+    def set_to(**transport):
+        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+        monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
+
+    return set_to
+
+
+@pytest.fixture
+def archive(home):
+    return Archive(f"file://{home}/sparklineage/archive", is_default=True)
+
+
+@pytest.fixture
+def is_marked(archive):
+    return lambda: [entry.name for entry in archive.unsent()] == [NAME]
+
+
+def operator(**kwargs):
+    return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+
+
+def deliver(task, context, run_id=None):
+    """Send the event as Airflow's provider does: hook and client in one process."""
+    lineage = task.get_openlineage_facets_on_complete(context["ti"])
+    event = RunEvent(
+        eventTime="2024-05-06T02:00:00Z",
+        eventType=RunState.COMPLETE,
+        run=Run(run_id or lineage_run_id(context["ti"]), facets=lineage.run_facets),
+        job=Job("tests", "shop.revenue", facets=lineage.job_facets),
+        inputs=lineage.inputs,
+        outputs=lineage.outputs,
+    )
+    get_openlineage_listener().adapter.emit(event)
+
+
+def test_an_event_is_marked_until_it_has_arrived(
+    spark_submit, execute, context, backend, transport, is_marked
+):
+    transport(type="http", url=backend.url, retry=RETRY)
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    assert is_marked()
+    deliver(task, context)
+    assert len(backend.events) == 1
+    assert not is_marked()
+
+
+@pytest.mark.parametrize("status", [500, 422, 404])
+def test_the_mark_stays_if_the_backend_does_not_take_it(
+    spark_submit, execute, context, backend, transport, is_marked, status
+):
+    backend.status = status
+    transport(type="http", url=backend.url, retry=RETRY)
+    task = operator()
+    execute(task)
+    deliver(task, context)
+    assert is_marked()
+
+
+def test_the_mark_stays_if_nobody_listens(spark_submit, execute, context, transport, is_marked):
+    transport(type="http", url="http://127.0.0.1:9", retry=RETRY)
+    task = operator()
+    execute(task)
+    deliver(task, context)
+    assert is_marked()
+
+
+def test_the_mark_stays_if_the_process_ends_before(spark_submit, execute, transport, is_marked):
+    transport(type="http", url="http://127.0.0.1:9")
+    execute(operator())
+    assert is_marked()
+
+
+def test_the_mark_of_a_failed_try_goes_with_its_event(
+    spark_submit, execute, context, backend, transport, is_marked
+):
+    transport(type="http", url=backend.url, retry=RETRY)
+    spark_submit.does(exit=1)
+    task = operator()
+    with pytest.raises(AirflowException):
+        execute(task)
+    assert is_marked()
+    deliver(task, context)
+    assert not is_marked()
+
+
+def test_an_event_of_another_run_is_not_taken_for_it(
+    spark_submit, execute, context, backend, transport, is_marked
+):
+    transport(type="http", url=backend.url, retry=RETRY)
+    task = operator()
+    execute(task)
+    deliver(task, context, run_id="00000000-0000-7000-8000-000000000009")
+    assert is_marked()
+    deliver(task, context)
+    assert not is_marked()
+
+
+def test_the_client_is_as_it_was_when_the_event_has_arrived(
+    spark_submit, execute, context, backend, transport
+):
+    transport(type="http", url=backend.url, retry=RETRY)
+    task = operator()
+    execute(task)
+    client = get_openlineage_listener().adapter.get_or_create_openlineage_client()
+    before = client.emit
+    deliver(task, context)
+    assert client.emit == before
+
+
+@pytest.mark.parametrize(
+    "transport_of",
+    [
+        lambda url: {"type": "async_http", "url": url},
+        lambda url: {"type": "composite", "transports": [{"type": "http", "url": url}]},
+        lambda _: {"type": "noop"},
+        lambda _: {"type": "my.module.Transport"},
+    ],
+    ids=["sends later", "sends to several", "sends nothing", "nobody knows"],
+)
+def test_where_nobody_can_tell_whether_it_arrived_nothing_is_marked(
+    spark_submit, execute, archive, transport, transport_of
+):
+    transport(**transport_of("http://127.0.0.1:9"))
+    execute(operator())
+    assert archive.unsent() == []
+    assert archive.kept(NAME).sending
+
+
+@pytest.mark.parametrize("kind", ["console", "file"])
+def test_other_transports_that_can_be_watched(
+    spark_submit, execute, context, transport, is_marked, kind, tmp_path
+):
+    transport(type=kind, log_file_path=str(tmp_path / "events"), append=True)
+    task = operator()
+    execute(task)
+    assert is_marked()
+    deliver(task, context)
+    assert not is_marked()
+
+
+def test_a_client_that_cannot_be_made_sends_nothing(
+    spark_submit, execute, context, monkeypatch, is_marked
+):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "missing")
+    monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
+    task = operator()
+    execute(task)
+    assert task.get_openlineage_facets_on_complete(context["ti"]).run_facets
+    assert is_marked()
+
+
+def test_without_a_transport_nothing_is_marked_and_it_can_be_sent_later(
+    spark_submit, execute, monkeypatch, archive
+):
+    monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: True)
+    execute(operator())
+    assert archive.unsent() == []
+    assert archive.kept(NAME).sending
+
+
+@pytest.mark.parametrize("control", ["emit", "extract_operator_metadata"])
+def test_what_airflows_policy_holds_back_is_neither_marked_nor_for_sending(
+    spark_submit, execute, context, monkeypatch, archive, control
+):
+    path = f"{SparkLineageSubmitOperator.__module__}.{SparkLineageSubmitOperator.__name__}"
+    rule = {"scope": {"operator": path}, "controls": {control: False}}
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__EMISSION_POLICY", json.dumps([rule]))
+    task = operator()
+    context["task"] = task
+    execute(task)
+    assert archive.unsent() == []
+    assert archive.kept(NAME).sending is None
+
+
+def test_what_a_person_ended_is_neither_marked_nor_for_sending(
+    spark_submit, execute, context, monkeypatch, archive
+):
+    task = operator()
+
+    def ended(*_):
+        task.lineage_try.deadline.killed()
+        return []
+
+    monkeypatch.setattr(partition_check, "follow_up", ended)
+    states = {context["ti"].run_id: {"revenue": "failed"}}
+    monkeypatch.setattr(context["ti"], "get_task_states", lambda **_: states, raising=False)
+    execute(task)
+    assert archive.unsent() == []
+    assert archive.kept(NAME).sending is None
+
+
+def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context, archive):
+    started = datetime(2024, 5, 7, 1, tzinfo=UTC)
+    context["ti"].start_date = started
+    context["dag_run"].data_interval_start = datetime(2024, 5, 6, tzinfo=UTC)
+    context["dag_run"].data_interval_end = datetime(2024, 5, 7, tzinfo=UTC)
+    execute(operator())
+    sending = archive.kept(NAME).sending
+    assert sending["started"] == started.isoformat()
+    parent = sending["runFacets"]["parent"]
+    assert (parent["job"]["namespace"], parent["job"]["name"]) == ("tests", "shop")
+    assert parent["run"]["runId"] == spark_submit.given.conf["spark.openlineage.rootParentRunId"]
+    assert sending["runFacets"]["nominalTime"]["nominalStartTime"] == "2024-05-06T00:00:00+00:00"
+    assert sending["jobFacets"]["jobType"]["jobType"] == "TASK"
+
+
+def test_a_provider_that_is_not_known_costs_nothing_but_the_sending(
+    spark_submit, execute, context, archive
+):
+    del context["dag_run"].clear_number
+    context["ti"].dag_run.clear_number = 0
+    del context["dag_run"]
+    execute(operator())
+    assert archive.kept(NAME).sending is None
+    assert "sparklineage" in context["ti"].xcoms
