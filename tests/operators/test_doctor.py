@@ -17,8 +17,11 @@ from airflow_provider_sparklineage.cli.doctor.airflow import (
     SPARK_CONNECTION,
     TIME,
 )
-from airflow_provider_sparklineage.cli.doctor.archive import ARCHIVE
+from airflow_provider_sparklineage.cli.doctor.archive import ARCHIVE, UNSENT
+from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow
@@ -350,6 +353,26 @@ def test_an_archive_of_another_user_is_a_warning(found, home):
     check = found()[ARCHIVE]
     assert check.status is Status.WARNING
     assert "no folder of this user" in check.message
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(0, "All events"), (1, "1 event was not sent, the first on"), (3, "3 events were not sent")],
+)
+def test_events_that_were_not_sent_are_counted(found, home, number, message):
+    kept = Archive(f"file://{home}/sparklineage/archive", is_default=True)
+    for run_id in range(5):
+        identity = TaskIdentity("shop", "revenue", str(run_id), 1)
+        kept.write(identity, Written({"job": {}}), is_unsent=run_id < number)
+    check = found()[UNSENT]
+    assert check.message.startswith(message)
+    assert check.status is (Status.WARNING if number else Status.OK)
+    assert ("airflow sparklineage resend" in check.fix) is bool(number)
+
+
+def test_of_an_object_store_the_doctor_does_not_know_what_was_not_sent(found, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://bucket/x")
+    assert UNSENT not in found()
 
 
 # --- the command ----------------------------------------------------------------------------------
