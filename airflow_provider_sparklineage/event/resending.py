@@ -7,8 +7,8 @@ again sends after it the latest one of its job, and of each dataset that it wrot
 What is sent of a try is START and its end, with run id and times as they were. Without a START the
 run would have no beginning, if the backend was away then as well; one that comes twice changes
 nothing, because the end follows. Both have what Airflow's OpenLineage provider adds that a backend
-needs to find the run's place: parent, nominal time and type of job. Its other facets (owners, tags,
-texts of the DAG, Airflow's own) are not kept.
+needs to find the run's place and shows first: parent, nominal time, type and text of the job. Its
+other facets (owners, tags, Airflow's own) are not kept.
 """
 
 from __future__ import annotations
@@ -97,17 +97,23 @@ def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[C
 
 
 def events(
-    kept: Kept, how: Leaving, redact: Callable[[Facets], Facets], *, with_start: bool
+    kept: Kept,
+    how: Leaving,
+    redact: Callable[[Facets], Facets],
+    last: Event | None = None,
+    *,
+    with_start: bool,
 ) -> list[bytes]:
     """Give what is sent of a try, each event as a line of JSON.
 
     :param kept: with what Airflow adds
+    :param last: of the task's last successful run before it
     :param redact: hides secrets in facets that are not of this package, as Airflow does
     :param with_start: whether its START is sent as well
     """
     sending = kept.sending or {}
     run_facets, job_facets = sending.get(RUN_FACETS) or {}, sending.get(JOB_FACETS) or {}
-    end = _redacted(leaving(kept.event, how), redact)
+    end = _redacted(leaving(kept.event, how, last), redact)
     found = [_with(end, run_facets, job_facets)]
     if with_start and sending.get(STARTED):
         start = {

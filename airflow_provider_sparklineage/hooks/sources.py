@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.settings.connection import (
     source_of,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
-from airflow_provider_sparklineage.settings.resolution import Origin, Source
+from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
 
 log = logger(__name__)
 
@@ -170,8 +170,18 @@ def ready_client() -> None:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
 
 
-def is_unset() -> bool:
-    """Whether nobody has set up Airflow's OpenLineage provider, and nobody switched it off."""
+def is_kept_unsent(settings: Settings) -> bool:
+    """Whether lineage is collected where it is not sent: for the archive alone.
+
+    One that somebody configured is a reason. The default one is, where nobody has set up Airflow's
+    OpenLineage provider, nor switched it off, and lineage does not have to be sent.
+    """
+    if not settings.archive_is_default:
+        return bool(settings.archive_url)
+    return not settings.strict and _is_unset()
+
+
+def _is_unset() -> bool:
     from airflow.providers.openlineage import conf
 
     try:

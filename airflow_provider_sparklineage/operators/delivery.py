@@ -44,7 +44,7 @@ def additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
     return {
         resending.STARTED: started.isoformat() if started else "",
         resending.RUN_FACETS: _run_facets(manifest.task, dag_run),
-        resending.JOB_FACETS: _job_facets(),
+        resending.JOB_FACETS: _job_facets(context.get("task")),
     }
 
 
@@ -75,12 +75,19 @@ def _run_facets(identity: TaskIdentity, dag_run: Any) -> dict[str, Any]:
     return {key: Serde.to_dict(facet) for key, facet in facets.items()}
 
 
-def _job_facets() -> dict[str, Any]:
-    from openlineage.client.facet_v2 import job_type_job
+def _job_facets(task: Any) -> dict[str, Any]:
+    from airflow.providers.openlineage.utils import utils
+    from openlineage.client.facet_v2 import documentation_job, job_type_job
     from openlineage.client.serde import Serde
 
-    kind = job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")
-    return {"jobType": Serde.to_dict(kind)}
+    facets: dict[str, Any] = {"jobType": job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")}
+    # Of a task whose job has ended it says what that did.
+    text, kind = utils.get_task_documentation(task)
+    if not text and getattr(task, "dag", None):
+        text, kind = utils.get_dag_documentation(task.dag)
+    if text:
+        facets["documentation"] = documentation_job.DocumentationJobFacet(text, kind)
+    return {key: Serde.to_dict(facet) for key, facet in facets.items()}
 
 
 def can_be_watched() -> bool:

@@ -174,11 +174,8 @@ class Try:
         try:
             resolved = self.settings()
             strict = resolved.strict
-            if resolved.archive_is_default:
-                if not strict and sources.is_unset():
-                    log.info("The lineage of this try is kept in Airflow and not sent: %s", reason)
-                    return True
-            elif resolved.archive_url:
+            if sources.is_kept_unsent(resolved):
+                log.info("The lineage of this try is kept in the archive, not sent: %s", reason)
                 return True
         except Exception:
             strict = self.is_strict

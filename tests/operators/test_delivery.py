@@ -235,7 +235,9 @@ def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context
     context["ti"].start_date = started
     context["dag_run"].data_interval_start = datetime(2024, 5, 6, tzinfo=UTC)
     context["dag_run"].data_interval_end = datetime(2024, 5, 7, tzinfo=UTC)
-    execute(operator())
+    context["task"] = task = operator(doc_md="Revenue by segment.")
+    spark_submit.does("staging_chain")
+    execute(task)
     sending = archive.kept(NAME).sending
     assert sending["started"] == started.isoformat()
     parent = sending["runFacets"]["parent"]
@@ -243,6 +245,9 @@ def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context
     assert parent["run"]["runId"] == spark_submit.given.conf["spark.openlineage.rootParentRunId"]
     assert sending["runFacets"]["nominalTime"]["nominalStartTime"] == "2024-05-06T00:00:00+00:00"
     assert sending["jobFacets"]["jobType"]["jobType"] == "TASK"
+    text = sending["jobFacets"]["documentation"]["description"]
+    assert text == task.doc
+    assert text.endswith("Revenue by segment.")
 
 
 def test_a_provider_that_is_not_known_costs_nothing_but_the_sending(

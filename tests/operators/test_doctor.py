@@ -152,7 +152,7 @@ def test_an_impossible_setting_fails(found, monkeypatch):
     ("option", "value", "name", "status", "text"),
     [
         ("OPENLINEAGE__DISABLED", "True", PROVIDER, "failed", "disabled is True"),
-        ("OPENLINEAGE__TRANSPORT", "", TRANSPORT, "failed", "has no transport"),
+        ("OPENLINEAGE__TRANSPORT", "", TRANSPORT, "warning", "has no transport"),
         ("OPENLINEAGE__TRANSPORT", '{"type": "console"}', PROVIDER, "warning", "is console"),
         ("OPENLINEAGE__TRANSPORT", '{"type": "noop"}', PROVIDER, "failed", "is noop"),
         ("OPENLINEAGE__TRANSPORT", "[1]", PROVIDER, "failed", "cannot read its configuration"),
@@ -353,6 +353,21 @@ def test_an_archive_of_another_user_is_a_warning(found, home):
     check = found()[ARCHIVE]
     assert check.status is Status.WARNING
     assert "no folder of this user" in check.message
+
+
+@pytest.mark.parametrize(
+    ("url", "status", "message"),
+    [
+        ("", Status.WARNING, "lineage is kept, and not sent"),
+        ("none", Status.FAILED, "no lineage is sent and none collected"),
+    ],
+)
+def test_without_a_transport_it_depends_on_the_archive(found, monkeypatch, url, status, message):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", url)
+    check = found()[TRANSPORT]
+    assert check.status is status
+    assert message in check.message
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,26 @@ def test_what_was_held_back_is_not_sent(backend, keep, resend):
     assert len(backend.events) == 2
 
 
+def test_a_failed_run_is_sent_with_what_the_last_successful_one_knew(
+    keep, resend, backend, monkeypatch
+):
+    lasts = []
+
+    def events(*given, with_start):
+        lasts.append(given[3] and given[3]["eventTime"])
+        return []
+
+    keep(9, is_unsent=False)
+    before = keep(8, is_unsent=False)
+    keep(7, is_unsent=False, job="shop.other")
+    keep(6, state="FAIL")
+    keep(5, state="FAIL")
+    keep(4, is_unsent=False)
+    monkeypatch.setattr(sender.resending, "events", events)
+    resend()
+    assert lasts == [before["eventTime"], before["eventTime"], None]
+
+
 def test_more_than_fit_into_one_batch(backend, archive, keep, resend, monkeypatch):
     monkeypatch.setattr(sender, "_BATCH", 2)
     events = [keep(hours) for hours in (5, 4, 3, 2, 1)]

@@ -148,6 +148,9 @@ def _transport(
     except SparkLineageError as error:
         return [failed(PROVIDER, error)]
     compared = backend.compare(connection, transport, config_conn_id)
+    if transport is None and sources.is_kept_unsent(resolved):
+        text = "Airflow's OpenLineage provider has no transport: lineage is kept, and not sent."
+        return [replace(compared, status=Status.WARNING, message=text)]
     if transport is None:
         return [compared]
     place = _place(config_conn_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_sparklineage.cli.resend.choice import Choice
-    from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.event.archive import Archive, Entry
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.event.relay.sending import Sent
     from airflow_provider_sparklineage.event.resending import Candidate
     from airflow_provider_sparklineage.model.representation import Leaving
@@ -97,7 +100,29 @@ class Sender:
         except (ArchiveError, DocumentError) as error:
             self._note(f"{one.name} is skipped: {error}")
             return []
-        return resending.events(kept, self._how, _redacted, with_start=is_chosen)
+        last = None if one.state == "COMPLETE" else self._last_before(one)
+        return resending.events(kept, self._how, _redacted, last, with_start=is_chosen)
+
+    def _last_before(self, one: Candidate) -> Event | None:
+        """Find the last successful run of the same task: it has what a failed one does not know."""
+        dag_id, _, *of_task, _ = one.name.split("/")
+        for entry in self._entries:
+            other_dag, _, *of_other, _ = entry.name.split("/")
+            if (other_dag, of_other) != (dag_id, of_task) or entry.name == one.name:
+                continue
+            with suppress(ArchiveError, DocumentError, ValueError):
+                event = self._archive.kept(entry.name).event
+                other = resending.candidate(entry.name, event)
+                if other.state == "COMPLETE" and other.time < one.time:
+                    return event
+        return None
+
+    @cached_property
+    def _entries(self) -> list[Entry]:
+        """What is kept, the latest first."""
+        with suppress(ArchiveError):
+            return sorted(self._archive.entries(), key=_written, reverse=True)
+        return []
 
     def _send(
         self, batch: list[tuple[Candidate, list[bytes]]], reached: Callable[[int], None]
@@ -113,6 +138,7 @@ class Sender:
 
         seconds = _START_S + _EVENT_S * len(lines)
         sent = send(lines, self._configuration, seconds, notice=notice)
+        reached(len(batch))
         if sent.lost:
             return f"{sent.lost} events were taken and did not arrive; Airflow's transport says why"
         for (one, _), (begin, end) in zip(batch, pairwise(ends), strict=True):
@@ -133,6 +159,10 @@ class Sender:
     def _note(self, problem: str) -> None:
         self._is_done = False
         note(f"sparklineage: {masked_message(problem)}")
+
+
+def _written(entry: Entry) -> datetime:
+    return entry.written or datetime.min.replace(tzinfo=UTC)
 
 
 def _reached(reached: Callable[[int], None], before: int, of_batch: int) -> None:
