@@ -243,3 +243,38 @@ def test_nothing_is_expected_because_a_date_is_among_the_arguments(show):
     entry = {"named": days(6), "status": "undeclared", "from": [source(DAY, "inferred")]}
     page = show(partitioned_event({"orders": entry}))
     expect(page.locator(".partitions tbody td").nth(3)).to_have_text("")
+
+
+MANY = 300
+
+
+def test_of_many_checks_those_that_need_a_person_come_first(show):
+    entries = {f"table_{n}": {"named": days(6), "from": [source(DAY)] * 9} for n in range(MANY)}
+    entries["table_200"] |= {"status": "missing", "missing": counted(days(5))}
+    entries["table_100"] |= {"status": "unexpected", "unexpected": counted(days(6))}
+    page = show(partitioned_event({}, entries))
+    table = page.locator(".partitions")
+    names = table.locator("tbody tr td:first-child")
+    expect(names).to_have_count(10)
+    assert names.all_inner_texts()[:3] == ["table_100", "table_200", "table_0"]
+    table.get_by_role("button", name=f"Show all {MANY} datasets").click()
+    expect(table.locator("tbody tr")).to_have_count(MANY)
+    table.locator("tbody tr").last.scroll_into_view_if_needed()
+    expect(table.locator("tbody tr").last).to_contain_text("table_299")
+    expect(names.first).not_to_have_text(
+        "table_100"
+    )  # which is not drawn, far from what is in view
+    assert page.evaluate("document.getElementsByTagName('*').length") < 5000
+    table.get_by_role("button", name="Show the first 10 datasets").click()
+    expect(names).to_have_count(10)
+
+
+def test_a_page_of_many_strips_has_few_elements(show):
+    entries = {
+        f"table_{n}": {"named": days(5, 6), "missing": counted(days(4))} for n in range(MANY)
+    }
+    page = show(partitioned_event(entries, entries))
+    for button in reversed(page.get_by_role("button", name="Show all").all()):
+        button.click()
+    expect(page.locator(".card .strip svg").first).to_be_visible()
+    assert page.evaluate("document.getElementsByTagName('*').length") < 5000

@@ -26,6 +26,10 @@ def test_an_open_tab_follows_its_task(tab, standalone):
     # Of the second try, which runs until it is released.
     expect(latest.get_by_label("Try")).to_have_value("2", timeout=TASK_TIMEOUT_S * 1000)
     expect(latest.get_by_role("status")).to_contain_text("has not ended")
+    # Pushed by the worker when the try began, some time after Airflow had set it to running.
+    because = "dt=2024-05-06 ← literal writes[0], declared"
+    row = ["/lake/revenue", "to be written", "expected", "dt=2024-05-06", because]
+    expect(latest.locator(".partitions tbody td")).to_have_text(row)
     page, earlier = tab()
     earlier.get_by_label("Try").select_option("1")
     expect(earlier.locator(".state")).to_have_text("FAIL")

@@ -167,6 +167,7 @@ def test_the_skeleton_is_still_for_who_wants_no_motion(airflow):
     airflow.withhold("lineage")
     moving = "element => getComputedStyle(element).animationName !== 'none'"
     airflow.open()
+    assert broken(airflow.page) == []
     assert airflow.root.locator(".skeleton").evaluate(moving)
     airflow.page.emulate_media(reduced_motion="reduce")
     assert not airflow.root.locator(".skeleton").evaluate(moving)
@@ -332,6 +333,7 @@ def test_the_strip_gets_other_runs_when_they_are_known(airflow, days):
     expect(strip).to_have_attribute("aria-label", WITH_OTHERS)
     expect(airflow.root.locator(".legend")).to_contain_text("by another run of this task")
     expect(airflow.root.locator(".legend .note")).to_have_text("Other runs that are known: 5.")
+    assert broken(airflow.page) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ It is plain ES modules and one style sheet, served and shipped as they are::
     search.js         the search for datasets and columns
     flow.js, card.js  datasets in, task, datasets out
     strip.js          the last dates of a dataset as squares; squares.js: which, calendar.js: dates
-    partitions.js     partitions, expected and observed
+    partitions.js     partitions, expected and observed; table.js: the table
     columns.js        columns, and what comes first when one is chosen
     pane.js           the columns of one side
     explanation.js    what the chosen column is made of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SHARED = (
     *("values.js", "edges.js", "calendar.js", "squares.js", "model.js"),
     *("dom.js", "fold.js", "windowed.js", "search.js"),
-    *("explanation.js", "pane.js", "columns.js", "partitions.js"),
+    *("explanation.js", "pane.js", "columns.js", "table.js", "partitions.js"),
     *("card.js", "flow.js", "strip.js", "view.js"),
 )
 """Modules in the order in which they need each other."""

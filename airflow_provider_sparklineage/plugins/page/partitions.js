@@ -1,7 +1,9 @@
 // Partitions: expected, observed, and where an expected value comes from.
 
 import { make, name } from "./dom.js";
+import { FIRST } from "./fold.js";
 import { valueOf } from "./model.js";
+import { foldedTable } from "./table.js";
 
 // Sources of expected values of one dataset that are named.
 const SOURCES = 24;
@@ -21,29 +23,34 @@ export function badge(status) {
 }
 
 export function partitions(model) {
-  const rows = [...model.inputs, ...model.outputs].flatMap((dataset) =>
+  const checks = [...model.inputs, ...model.outputs].flatMap((dataset) =>
     dataset.checks
       .filter((check) => check.expected || check.observed || check.from.length)
-      .map((check) => [
-        name(dataset.label),
-        how(check, dataset.side),
-        badge(check.status),
-        expectedCell(check),
-        observed(check, dataset.part),
-        origins(check.from),
-      ])
+      .map((check) => ({ dataset, check }))
   );
+  // Of many those first that need a person.
+  if (checks.length > FIRST) checks.sort((one, other) => needOf(other.check) - needOf(one.check));
+  const rows = checks.map(({ dataset, check }) => () => [
+    name(dataset.label),
+    how(check, dataset.side),
+    badge(check.status),
+    [values(check.expected), check.isInferred ? make("span.facts", {}, " inferred") : ""],
+    observed(check, dataset.part),
+    origins(check.from),
+  ]);
   const titles = ["Dataset", "", "Status", "Expected", "Observed", "Expected because of"];
   return rows.length ? section("Partitions, expected and observed", titles, rows) : "";
 }
 
+const needOf = ({ status }) => ["missing", "unexpected"].indexOf(status);
+
 // What is expected of a try whose job still runs, as model.expectedOf() gives it.
 export function pending(entries, unlisted) {
-  const rows = entries.map(({ dataset, side, check }) => [
+  const rows = entries.map(({ dataset, side, check }) => () => [
     dataset ? name(dataset) : make("span.facts", {}, UNNAMED.get(check.status) ?? ""),
     check.status === "inferred" ? "" : PENDING.get(side) ?? side,
     badge(check.status),
-    name(check.expected),
+    values(check.expected),
     origins(check.from),
   ]);
   if (!rows.length) return "";
@@ -63,23 +70,22 @@ const UNNAMED = new Map([
   ["inferred", "dates among the arguments"],
 ]);
 
-function section(title, titles, rows) {
-  const cells = (row) => row.map((cell) => make("td", {}, ...[cell].flat()));
-  return make(
+const section = (title, titles, rows) =>
+  make(
     "section.partitions",
     { "aria-label": "Partitions" },
     make("h3", {}, title),
-    make(
-      "table",
-      {},
-      make("thead", {}, make("tr", {}, ...titles.map((text) => make("th", {}, text)))),
-      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row))))
-    )
+    ...foldedTable("dataset", titles, rows)
   );
-}
 
-function expectedCell(check) {
-  return [name(check.expected), check.isInferred ? make("span.facts", {}, " inferred") : ""];
+// A summary of partitions, which breaks between two values and not in one.
+function values(summary) {
+  const parts = summary.split(" … ");
+  return make(
+    "span.values",
+    { title: summary },
+    ...parts.flatMap((part, n) => [n ? " … " : "", make("bdi", { dir: "auto" }, part)])
+  );
 }
 
 function how(check, side) {
@@ -88,10 +94,10 @@ function how(check, side) {
 }
 
 function observed(check, part) {
-  const cell = make("div", {}, name(check.observed || (check.status === "unobserved" ? "" : part)));
-  if (check.planned) cell.append(make("div.facts", {}, `only planned: ${check.planned}`));
-  if (check.unexpected) cell.append(make("div.unexpected", {}, `not expected: ${check.unexpected}`));
-  if (check.missing) cell.append(make("div.missing", {}, `missing: ${check.missing}`));
+  const cell = make("div", {}, values(check.observed || (check.status === "unobserved" ? "" : part)));
+  if (check.planned) cell.append(make("div.facts", {}, "only planned: ", values(check.planned)));
+  if (check.unexpected) cell.append(make("div.unexpected", {}, "not expected: ", values(check.unexpected)));
+  if (check.missing) cell.append(make("div.missing", {}, "missing: ", values(check.missing)));
   return cell;
 }
 
