@@ -6,13 +6,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.output import note, say_json
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import DocumentError, UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 
 def _merge(args: argparse.Namespace) -> int:
@@ -28,7 +33,8 @@ def _merge(args: argparse.Namespace) -> int:
             problem = "The input has merged events already."
             fix = "See them with `sparklineage show`."
             raise UnusableInputError(problem, fix)
-        with open_bundle(paths, application=args.application) as bundle:
+        with open_bundle(paths, application=args.application) as opened:
+            bundle = _with_limit(opened, args.max_event_bytes)
             event = merged_event(bundle, task_lineage(bundle))
     if args.job_namespace:
         event["job"]["namespace"] = args.job_namespace
@@ -36,6 +42,13 @@ def _merge(args: argparse.Namespace) -> int:
         event["job"]["name"] = args.job_name
     say_json(event, sort_keys=True)
     return _notes(event, strict=args.strict)
+
+
+def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBundle:
+    if max_event_bytes is None:
+        return bundle
+    manifest = replace(bundle.manifest, max_event_bytes=max_event_bytes)
+    return replace(bundle, manifest=manifest)
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
@@ -46,6 +59,8 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
         note(f"note: {entry['code']}: {entry['message']}")
     if more := reading.unlisted_degradations(event):
         note(f"note: {more} more are not listed in the event")
+    if any(entry["code"] == DegradationCode.DETAIL_DROPPED for entry in missing):
+        note("note: --max-event-bytes N gives an event of up to N bytes, whatever is configured")
     return 1 if strict and missing else 0
 
 
@@ -180,6 +195,14 @@ COMMANDS = (
             ),
             Argument(
                 ("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}
+            ),
+            Argument(
+                ("--max-event-bytes",),
+                {
+                    "type": int,
+                    "metavar": "N",
+                    "help": "how large the event may be, instead of [sparklineage] max_event_bytes",
+                },
             ),
             _APPLICATION,
             _STRICT,

@@ -128,6 +128,15 @@ def test_a_bundle_limits_the_size_of_its_event(run, bundle):
     assert "note: detail_dropped: " in small.err
 
 
+def test_merge_takes_another_limit_than_the_bundle_has_and_names_it(run, bundle):
+    limited = str(bundle(max_event_bytes=9000))
+    hint = "note: --max-event-bytes N gives an event of up to N bytes, whatever is configured\n"
+    small, full = run("merge", limited), run("merge", limited, "--max-event-bytes", "1000000")
+    assert small.err.endswith(hint)
+    assert hint not in full.err
+    assert "detail_dropped" not in full.err + full.out
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
