@@ -36,4 +36,8 @@ def _steps(how: Leaving, last: Event | None) -> tuple[Step, ...]:
         from airflow_provider_sparklineage.event.steps.describe import described
 
         steps.append(partial(described, last=last))
+    if backend.pays_per_column:
+        from airflow_provider_sparklineage.event.steps.columns import with_few_columns
+
+        steps.append(partial(with_few_columns, max_columns=how.max_columns, last=last))
     return tuple(steps)

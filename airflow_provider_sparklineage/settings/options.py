@@ -173,9 +173,10 @@ OPTIONS = (
         kinds.COUNT,
         str(DEFAULT_MAX_COLUMNS),
         "10000",
-        "Columns of schemas that one event for Marquez may have, which takes some milliseconds for "
-        "each of them. Of a larger event columns are left out, and a degradation says so. What "
-        "Airflow keeps has them all.",
+        "Columns that one event for Marquez may have, which takes most of a millisecond for each: "
+        "those of schemas, those with column lineage once more, and one for every four edges. Of "
+        "a larger event those go first that no edge names, then the column lineage of whole "
+        "outputs, and a degradation says so. What Airflow keeps has them all.",
     ),
     Option(
         "describe_datasets",

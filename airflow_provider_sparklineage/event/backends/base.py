@@ -44,6 +44,10 @@ class Backend(ABC):
     shows_descriptions: ClassVar[bool] = False
     """Whether its pages begin with a text of the job or dataset, and show one of each column."""
 
+    pays_per_column: ClassVar[bool] = False
+    """Whether it takes time for each column and each edge of an event, so that many of them are
+    more than a client waits for."""
+
     # --- events -----------------------------------------------------------------------------------
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:

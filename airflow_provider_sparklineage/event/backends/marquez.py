@@ -41,6 +41,7 @@ class Marquez(Backend):
     title = "Marquez"
     versions_by_schema = True
     shows_descriptions = True
+    pays_per_column = True
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
         """Replace characters of the namespace, and shorten what is too long, by a checksum.

@@ -18,10 +18,11 @@ from airflow_provider_sparklineage.event.steps.size.declaration import (
 from airflow_provider_sparklineage.event.steps.size.measured_event import BYTES, MeasuredEvent
 from airflow_provider_sparklineage.event.steps.size.named import NamedColumns
 from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
+from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.event.steps.size.measured_event import Measure, Place
@@ -39,7 +40,9 @@ class Fitting:
     :param measure: of what the event may have so much
     """
 
-    def __init__(self, event: Event, option: str, budget: Budget, measure: Measure = BYTES) -> None:
+    def __init__(
+        self, event: Event, option: str, budget: Budget = UNLIMITED, measure: Measure = BYTES
+    ) -> None:
         self._event = event
         self._option = option
         self._budget = budget
@@ -52,6 +55,7 @@ class Fitting:
         """Columns of schemas that went, of each side."""
         self._bare: list[DatasetName] = []
         """Outputs whose column lineage went."""
+        self._named: NamedColumns | None = None
         self._gone: list[Place] = []
         """Facets that went in the last step."""
 
@@ -105,7 +109,8 @@ class Fitting:
         yield from self._columns("inputs")
         yield from self._details()
         yield from self._columns("inputs")  # those that INDIRECT edges named
-        yield from self._witnesses()
+        if self._measure.of_text:
+            yield from self._witnesses()
         yield from self._columns("outputs")
         yield from self._column_lineage()
         yield from self._facets()
@@ -113,60 +118,52 @@ class Fitting:
         self._declared["names"] = [too_large(what, self._option)]
 
     def _columns(self, side: str) -> Iterator[None]:
-        self._leave_named(self._named(), (side,))
-        yield
+        for place in self._measured.largest_first(self._measured.places("schema", group=side)):
+            self._leave_named(place)
+            yield
 
-    def _named(self) -> NamedColumns:
-        places = self._measured.places(COLUMNS_KEY, group="outputs")
-        names = ((place, self._measured.dataset(place)) for place in places)
-        return NamedColumns((p, name, self._measured.facet(p)) for p, name in names if name)
+    def _leave_named(self, place: Place) -> None:
+        """Leave only columns that column lineage names in a schema."""
+        name = self._measured.dataset(place)
+        if name is None or self._measured.facet(place) is None:
+            return
+        if gone := self._measured.reduce(place, partial(self._names.left_of, name)):
+            self._declared.setdefault(place.group, [])
+            self._unnamed[place.group] += gone
 
-    def _leave_named(
-        self,
-        named: NamedColumns,
-        sides: Collection[str],
-        datasets: Collection[DatasetName] | None = None,
-    ) -> None:
-        """Leave only columns that column lineage names in the schemas of (these) datasets."""
-        for name in self._schemas if datasets is None else datasets:
-            for place in self._schemas.get(name, ()):
-                if place.group not in sides or self._measured.facet(place) is None:
-                    continue
-                if gone := self._measured.reduce(place, partial(named.left_of, name)):
-                    self._declared.setdefault(place.group, [])
-                    self._unnamed[place.group] += gone
-
-    @cached_property
-    def _schemas(self) -> dict[DatasetName, list[Place]]:
-        found: dict[DatasetName, list[Place]] = {}
-        for place in self._measured.places("schema"):
-            if (name := self._measured.dataset(place)) is not None:
-                found.setdefault(name, []).append(place)
-        return found
+    @property
+    def _names(self) -> NamedColumns:
+        if self._named is None:
+            places = self._measured.places(COLUMNS_KEY, group="outputs")
+            names = ((place, self._measured.dataset(place)) for place in places)
+            self._named = NamedColumns((p, n, self._measured.facet(p)) for p, n in names if n)
+        return self._named
 
     def _details(self) -> Iterator[None]:
         for kind in KINDS:
             if self._budget.is_spent():
                 return
+            if kind.is_text and not self._measure.of_text:
+                continue
             places = self._measured.places(*kind.keys)
             count = sum(self._measured.reduce(place, kind.reduced) for place in places)
             if count:
+                self._named = None
                 self._declared[kind.what] = [of_dropped(f"{count} {kind.what}", self._option)]
             yield
 
     def _witnesses(self) -> Iterator[None]:
         if self._known is not None and (datasets := self._known.get("datasets")):
-            without = {k: v for k, v in self._known.items() if k != "datasets"}
-            if self._measure.facet(CAPTURE_KEY, without) < self._measure.facet(
-                CAPTURE_KEY, self._known
-            ):
-                self._known = without
-                what = f"{len(datasets)} entries on who saw a dataset"
-                self._declared["witnesses"] = [of_dropped(what, self._option)]
+            self._known = {k: v for k, v in self._known.items() if k != "datasets"}
+            what = f"{len(datasets)} entries on who saw a dataset"
+            self._declared["witnesses"] = [of_dropped(what, self._option)]
             yield
 
     def _column_lineage(self) -> Iterator[None]:
-        named = self._named()
+        names = self._names
+        schemas: dict[DatasetName | None, list[Place]] = {}
+        for place in self._measured.places("schema"):
+            schemas.setdefault(self._measured.dataset(place), []).append(place)
         places = self._measured.places(COLUMNS_KEY, group="outputs")
         for place in self._measured.largest_first(places):
             name = self._measured.dataset(place)
@@ -175,7 +172,9 @@ class Fitting:
             self._declared.setdefault(COLUMNS_KEY, [])
             self._bare.append(name)
             yield
-            self._leave_named(named, ("inputs", "outputs"), named.forget(place))
+            for dataset in names.forget(place):
+                for schema in schemas.get(dataset, ()):
+                    self._leave_named(schema)
             yield
 
     def _facets(self) -> Iterator[None]:

@@ -75,13 +75,15 @@ class Measure(Frozen, frozen=True):
 
     :param facet: the size of a facet, by its key and its value
     :param rest: that of an event without facets
+    :param of_text: whether text is a part of it, and not only columns and edges
     """
 
     facet: Callable[[str, Any], int]
     rest: Callable[[Event], int]
+    of_text: bool
 
 
-BYTES = Measure(_size_of_facet, lambda event: HEADER + size_of(event))
+BYTES = Measure(_size_of_facet, lambda event: HEADER + size_of(event), of_text=True)
 
 
 class Place(NamedTuple):
@@ -127,19 +129,17 @@ class MeasuredEvent:
         return name_of(self._event[place.group][place.number])
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Put what is left of a facet into its place, and count what went.
-
-        What would not make the event smaller stays as it is, and counts for nothing.
-        """
+        """Put what is left of a facet into its place, and count what went."""
         left, count = reduced(self._facets[place])
-        size = 0 if left is None else self._sized(place, left)
-        if not count or size >= self._sizes[place]:
+        if not count:
             return 0
-        self.size += size - self._sizes[place]
+        self.size -= self._sizes.pop(place)
         if left is None:
-            del self._facets[place], self._sizes[place]
+            del self._facets[place]
         else:
-            self._facets[place], self._sizes[place] = left, size
+            self._facets[place] = left
+            self._sizes[place] = self._sized(place, left)
+            self.size += self._sizes[place]
         return count
 
     def _sized(self, place: Place, facet: Any) -> int:

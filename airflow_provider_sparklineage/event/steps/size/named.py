@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.event.document import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.event.steps.size.measured_event import Place
     from airflow_provider_sparklineage.event.steps.size.reductions import Reduced
@@ -34,17 +34,22 @@ class NamedColumns:
         return {dataset for dataset, _ in forgotten}
 
     def left_of(self, dataset: DatasetName, schema: dict[str, Any]) -> Reduced:
-        """Leave of a schema the columns that are named; what has another shape stays."""
-        fields = schema.get("fields")
-        if not isinstance(fields, list):
-            return schema, 0
-        kept = [field for field in fields if self._is_named(dataset, field)]
-        gone = len(fields) - len(kept)
-        return (schema | {"fields": kept} if kept else None), gone
+        """Leave of a schema the columns that are named."""
+        return left_of(schema, lambda column: self._times[dataset, column] > 0)
 
-    def _is_named(self, dataset: DatasetName, field: Any) -> bool:
-        name = field.get("name") if isinstance(field, dict) else None
-        return not isinstance(name, str) or self._times[dataset, name] > 0
+
+def left_of(schema: dict[str, Any], is_left: Callable[[str], bool]) -> Reduced:
+    """Leave some of the columns of a schema; what has another shape stays."""
+    fields = schema.get("fields")
+    if not isinstance(fields, list):
+        return schema, 0
+    names = (field.get("name") if isinstance(field, dict) else None for field in fields)
+    kept = [
+        field
+        for field, name in zip(fields, names, strict=True)
+        if not isinstance(name, str) or is_left(name)
+    ]
+    return (schema | {"fields": kept} if kept else None), len(fields) - len(kept)
 
 
 def _named(output: DatasetName, facet: Mapping[str, Any]) -> Iterator[Named]:

@@ -25,11 +25,13 @@ class Kind(Frozen, frozen=True):
     :param what: in words, in the plural
     :param keys: facets that have it
     :param reduced: a facet without it, and how much of it there was
+    :param is_text: whether columns and edges are as many without it
     """
 
     what: str
     keys: tuple[str, ...]
     reduced: Callable[[Facet], Reduced]
+    is_text: bool = True
 
 
 def everything(_facet: Facet) -> Reduced:
@@ -178,6 +180,6 @@ KINDS = (
     Kind("transformations of DIRECT lineage", _COLUMNS, _without_direct_transformations),
     Kind("statistics", ("inputStatistics", "outputStatistics", "dataQualityMetrics"), everything),
     Kind("comments of schemas", ("schema",), _without_comments),
-    Kind("INDIRECT edges of column lineage", _COLUMNS, _without_indirect),
+    Kind("INDIRECT edges of column lineage", _COLUMNS, _without_indirect, is_text=False),
 )
 """What goes first, in this order."""
