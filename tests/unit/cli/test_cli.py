@@ -9,10 +9,12 @@ import json
 import random
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -324,6 +326,12 @@ def test_schemas_are_listed_and_printed(run):
     assert "SparkLineageCaptureRunFacet" in names
     for name in names:
         assert json.loads(run("schema", name).out)["$schema"]
+
+
+def test_readme_names_every_command():
+    readme = (Path(cli.__file__).parents[2] / "README.md").read_text()
+    named = set(re.findall(r"^(?:airflow )?sparklineage ([\w-]+)", readme, re.MULTILINE))
+    assert {c.name for c in cli.COMMANDS} <= named
 
 
 def test_an_unknown_schema_is_reported_with_the_known_ones(run):

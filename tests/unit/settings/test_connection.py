@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -229,6 +232,18 @@ def test_the_form_begins_with_one_field_for_the_url_and_one_for_the_key():
 )
 def test_the_transport_that_the_fields_stand_for(fields, transport):
     assert json.loads(connection(**fields).wanted_transport) == transport
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/connection.md"])
+def test_the_connection_on_a_page_looks_where_airflow_sends(page):
+    text = (Path(__file__).parents[3] / page).read_text().replace("\\\n", "")
+    [command] = re.findall(r"airflow connections add sparklineage_default [^`]+?}'", text)
+    words = shlex.split(command)[4:]
+    fields = dict(zip((w.removeprefix("--conn-") for w in words[::2]), words[1::2], strict=True))
+    assert fields.pop("type") == "sparklineage"
+    found = read("sparklineage_default", **fields)
+    assert found.transport == json.loads(found.wanted_transport)
+    assert found.values["web_url"].endswith(":3000")
 
 
 def test_what_the_form_saves_of_empty_fields_sets_nothing():
