@@ -196,13 +196,17 @@ def compare(
             f"Connection {connection.conn_id} has a transport, but Airflow sends by another.",
             _transport_fix(connection),
         )
-    urls = sorted({api_url(str(t.get("url") or "")) for t in http_transports(transport)})
+    sent_to = [(api_url(str(t.get("url") or "")), t) for t in http_transports(transport)]
+    urls = sorted({url for url, _ in sent_to})
     if not urls or connection.backend_url is None:
         message = (
             f"Airflow sends lineage by its {kind} transport, which is not compared with a URL."
         )
         return Check(TRANSPORT, Status.OK, message)
     if connection.backend_url in urls:
+        ways = [t for url, t in sent_to if url == connection.backend_url]
+        if connection.api_key and not any(t.get("auth") or t.get("custom_headers") for t in ways):
+            return _keyless(connection)
         message = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
         return Check(TRANSPORT, Status.OK, message)
     looked_at = connection.place.of("host", "port", "schema")
@@ -213,6 +217,17 @@ def compare(
         f"Airflow sends lineage to {', '.join(urls)}, and connection {connection.conn_id} looks at "
         f"it at {connection.backend_url}.",
         f"If these are not two URLs of one backend, correct {looked_at}, or the transport {sent}.",
+    )
+
+
+def _keyless(connection: LineageConnection) -> Check:
+    auth = {"type": "airflow_connection_api_key", "conn_id": connection.conn_id}
+    return Check(
+        TRANSPORT,
+        Status.WARNING,
+        f"Airflow sends lineage to {connection.backend_url} without the API key that connection "
+        f"{connection.conn_id} has.",
+        f'Add "auth": {json.dumps(auth)} to the transport.',
     )
 
 

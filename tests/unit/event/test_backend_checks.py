@@ -381,6 +381,24 @@ def test_of_two_ends_both_places_are_named(config_conn_id, sent):
     assert found.fix.endswith(sent)
 
 
+@pytest.mark.parametrize(
+    ("password", "added", "status"),
+    [
+        ("k3y", {}, Status.WARNING),
+        ("k3y", {"auth": {"type": "api_key", "apiKey": "k3y"}}, Status.OK),
+        ("k3y", {"custom_headers": {"Authorization": "Bearer k3y"}}, Status.OK),
+        (None, {}, Status.OK),
+    ],
+    ids=["not sent", "sent", "sent in a header", "none"],
+)
+def test_a_key_that_airflow_does_not_send_is_reported(password, added, status):
+    sent = {"type": "http", "url": "http://marquez:5000", **added}
+    found = compare(connection(host="http://marquez:5000", password=password), sent)
+    assert found.status is status
+    wanted = '"auth": {"type": "airflow_connection_api_key", "conn_id": "lineage"}'
+    assert (wanted in found.fix) is (status is Status.WARNING)
+
+
 def test_a_transport_that_airflow_does_not_use_is_reported():
     given = connection({"transport": HTTP})
     assert compare(given, HTTP, "lineage").status is Status.OK
