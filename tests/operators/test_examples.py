@@ -51,24 +51,3 @@ def test_what_marquez_shows_of_the_names_of_tables_differs(dag_bag):
     # Its graph cuts a dataset's name after fifteen characters.
     labels = {f"{lake}/{name}"[:15] for name in (*raw, *tables, *reports)}
     assert len(labels) == len([*raw, *tables, *reports])
-
-
-def end_of(job, *inputs, kind="COMPLETE", facets=("sparkLineage_capture",)):
-    facets = {name: {} for name in facets}
-    run, job = {"facets": facets}, {"name": job}
-    return {"eventType": kind, "run": run, "job": job, "inputs": inputs, "outputs": []}
-
-
-def test_the_demo_shows_runs_that_did_something():
-    from dags_examples.run_demo import worth_showing
-
-    laid_out, reported = end_of("prepare", "raw"), end_of("report", "flights")
-    nothing = [
-        end_of("prepare", "raw", kind="START"),
-        end_of("prepare"),
-        end_of("clean"),
-        end_of("dag", facets=()),
-    ]
-    failed = end_of("report", "flights", kind="FAIL")
-    events = [laid_out, reported, *nothing, failed]
-    assert worth_showing(events) == ([laid_out, reported, failed], ["clean"])
