@@ -331,7 +331,7 @@ def test_schemas_are_listed_and_printed(run):
 def test_readme_names_every_command():
     readme = (Path(cli.__file__).parents[2] / "README.md").read_text()
     named = set(re.findall(r"^(?:airflow )?sparklineage ([\w-]+)", readme, re.MULTILINE))
-    assert {c.name for c in cli.COMMANDS} <= named
+    assert {command.name for command in (*cli.COMMANDS, *cli.AIRFLOW_COMMANDS)} <= named
 
 
 def test_an_unknown_schema_is_reported_with_the_known_ones(run):
