@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.events import counted, partitioned_event, source
+from tests.browser.test_page import HOSTILE
 
 DAY = "2024-05-06"
 MONTH_OF_DAYS = "dt from 2024-04-07 to 2024-05-06."
@@ -243,6 +244,18 @@ def test_nothing_is_expected_because_a_date_is_among_the_arguments(show):
     entry = {"named": days(6), "status": "undeclared", "from": [source(DAY, "inferred")]}
     page = show(partitioned_event({"orders": entry}))
     expect(page.locator(".partitions tbody td").nth(3)).to_have_text("")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_of_dimensions_are_text_whatever_they_are(show, name):
+    named = [{name: DAY, "region": name}]
+    entry = {"named": named, "expected": counted(named), "from": [source(name, dimension=name)]}
+    page = show(partitioned_event({"orders": entry}))
+    label = page.locator(".card .strip svg").get_attribute("aria-label")
+    assert label.endswith(f"from 2024-04-07 to 2024-05-06. read: {DAY}.") or len(label) > 2000
+    assert page.locator("main img, main script").count() == 0
+    assert not re.search("[\u202e\x00\x1b]", page.locator("main").inner_text() + label)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 MANY = 300

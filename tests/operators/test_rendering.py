@@ -408,7 +408,7 @@ def loaded():
         "report()\n"
         "from airflow_provider_sparklineage.links import pages\n"
         "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
-        "from airflow_provider_sparklineage.operators import reporting, try_capture\n"
+        "from airflow_provider_sparklineage.operators import expecting, reporting, try_capture\n"
         "report()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

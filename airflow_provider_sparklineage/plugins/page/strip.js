@@ -1,7 +1,7 @@
 // The partition strip: the last dates of a dataset as small squares, so that gaps show.
 
 import { spansOf, textOf } from "./calendar.js";
-import { make } from "./dom.js";
+import { make, shown } from "./dom.js";
 import { SVG } from "./flow.js";
 import { marksOf, SQUARES, stripOf } from "./squares.js";
 
@@ -63,7 +63,7 @@ function stripElements(strip, side) {
   const text = (step) => textOf(strip.unit, step);
   const places = new Map([...KINDS.keys()].map((kind) => [kind, []]));
   steps.forEach((step) => marksOf(strip, step).forEach((kind) => places.get(kind).push(step)));
-  const squares = drawing(SQUARES, { role: "img", "aria-label": describe(strip, places, side) });
+  const squares = drawing(SQUARES, { role: "img", "aria-label": shown(describe(strip, places, side)) });
   places.forEach((found, kind) => {
     if (found.length) squares.append(path(kind, found.map((step) => step - strip.first)));
   });
