@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from playwright.sync_api import expect
+
 from tests.browser.serving import api_server
 from tests.pictures import demo
-from tests.pictures.screen import new_context
+from tests.pictures.screen import TIMEOUT_S, new_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,36 +55,59 @@ class Airflow:
         page.get_by_text("Dags", exact=True).first.wait_for()
         page.close()
 
-    def tab(self, task_id: str, day: datetime) -> Page:
+    def tab(self, task_id: str, day: datetime, dag_id: str = demo.DAG_ID) -> Page:
         """Open the tab of a task in the run of a day."""
         page = self._context.new_page()
-        run_id = quote(self._run_id(day), safe="")
-        tab = "plugin/spark-lineage"
-        page.goto(f"{self._url}/dags/{demo.DAG_ID}/runs/{run_id}/tasks/{task_id}/{tab}")
+        run_id = quote(self._run_id(day, dag_id), safe="")
+        page.goto(f"{self._url}/dags/{dag_id}/runs/{run_id}/tasks/{task_id}")
+        page.get_by_role("link", name="Spark lineage").click()
         lineage(page).locator("h2, [role=status]").first.wait_for()
         return page
 
+    def tab_while_running(self, task_id: str) -> Page:
+        """Open the tab of a task of the next day, as soon as it runs."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while self._state(task_id, demo.NEXT_DAY) != "running":
+            if time.monotonic() > deadline:
+                message = f"{task_id} did not run within {TIMEOUT_S} s."
+                raise TimeoutError(message)
+            time.sleep(0.2)
+        return self.tab(task_id, demo.NEXT_DAY)
+
     def connection_form(self) -> Locator:
         """Open the form of the connection that the README makes."""
-        self._context.request.post(f"{self._url}/api/v2/connections", data=_CONNECTION)
+        connections = f"{self._url}/api/v2/connections"
+        self._context.request.delete(f"{connections}/{_CONNECTION['connection_id']}")
+        self._context.request.post(connections, data=_CONNECTION)
         page = self._context.new_page()
         page.goto(f"{self._url}/connections")
         page.get_by_role("button", name="Edit Connection").click()
         return page.get_by_role("dialog")
 
-    def _run_id(self, day: datetime) -> str | None:
-        runs = self._get("dagRuns")["dag_runs"]
+    def _run_id(self, day: datetime, dag_id: str = demo.DAG_ID) -> str | None:
+        runs = self._get(f"{dag_id}/dagRuns")["dag_runs"]
         of_day = [r["dag_run_id"] for r in runs if r["logical_date"].startswith(f"{day:%Y-%m-%d}")]
         return of_day[0] if of_day else None
 
+    def _state(self, task_id: str, day: datetime) -> str | None:
+        run_id = self._run_id(day)
+        if run_id is None:
+            return None
+        path = f"{demo.DAG_ID}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task_id}"
+        return self._get(path)["state"]
+
     def _get(self, path: str) -> Any:
-        answer = self._context.request.get(f"{self._url}/api/v2/dags/{demo.DAG_ID}/{path}")
-        return answer.json()
+        return self._context.request.get(f"{self._url}/api/v2/dags/{path}").json()
 
 
 def lineage(page: Page) -> Locator:
     """Find what the tab has drawn."""
     return page.locator("[data-sparklineage] main")
+
+
+def await_other_runs(page: Page) -> None:
+    """Wait for what other runs did; the tab asks for it when all else is drawn."""
+    expect(lineage(page).locator(".legend .note")).not_to_be_empty()
 
 
 def tabs(page: Page) -> Locator:

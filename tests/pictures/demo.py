@@ -1,4 +1,4 @@
-"""The demo, run once for all pictures: its events, and its Airflow."""
+"""The demo, run once for all pictures: its events, and its Airflow with one day more."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dags_examples import run_demo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 FOLDER = run_demo.DEMO
 DAG_ID = "example_report_flight_delays"
 DAY = run_demo.DAYS[-1]
+NEXT_DAY = DAY + timedelta(days=1)
+"""A day that the demo does not run; its tasks are seen while they run."""
+
 TIMEOUT_S = 1800
 _NOW = datetime(2013, 1, 9, 6, tzinfo=UTC)
 _BETWEEN_EVENTS = timedelta(seconds=10)
@@ -37,18 +45,39 @@ def environment() -> dict[str, str]:
     return run_demo.isolated(dict(os.environ)) | {"PYTHONPATH": str(ROOT)}
 
 
+@contextmanager
+def next_day() -> Iterator[None]:
+    """Let the DAG run for one day more, while somebody looks at it."""
+    command = [sys.executable, "-m", "tests.pictures.demo"]
+    with (FOLDER / "next_day.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, env=environment(), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_S)
+
+
 def events() -> list[dict[str, Any]]:
-    """Give all events that Airflow has sent, in their order."""
+    """Give all events that Airflow has sent for the demo's days, in their order."""
     with run_demo.EVENTS.open() as lines:
         sent = [json.loads(equal_everywhere(line)) for line in lines]
-    for number, event in enumerate(sent):
+    of_days = [event for event in sent if _day(event) <= f"{DAY:%Y-%m-%d}"]
+    for number, event in enumerate(of_days):
         event["eventTime"] = (_NOW + number * _BETWEEN_EVENTS).isoformat()
-    return sent
+    return of_days
 
 
 def last_event(task_id: str) -> dict[str, Any]:
-    """Give what a task has reported at its end."""
+    """Give what a task has reported at its end, for the last of the demo's days."""
     return [e for e in events() if e["job"]["name"] == f"{DAG_ID}.{task_id}"][-1]
+
+
+def _day(event: Mapping[str, Any]) -> str:
+    day: str = event["run"]["facets"]["nominalTime"]["nominalStartTime"][:10]
+    return day
 
 
 def equal_everywhere(text: str) -> str:
@@ -56,3 +85,13 @@ def equal_everywhere(text: str) -> str:
     text = _APPLICATION.sub("local-1", text.replace(str(run_demo.LAKE), "/lake"))
     text = _TIME_IN_TEXT.sub(f"{_NOW:%Y-%m-%d %H:%M} UTC", text)
     return _EVENT_TIME.sub(rf"\g<1>{_NOW.isoformat()}", text)
+
+
+if __name__ == "__main__":
+    from dags_examples.example_report_flight_delays import dag
+
+    signal.signal(signal.SIGTERM, run_demo.interrupt)
+    try:
+        run_demo.run_day(dag, NEXT_DAY)
+    finally:
+        run_demo.stop_children()

@@ -70,7 +70,7 @@ def demo_marquez(browser: Browser) -> Iterator[Marquez]:
     server = MarquezServer(os.environ[API_URL])
     for event in demo.events():
         server.send(json.loads(names.sent(json.dumps(event))))
-    context = new_context(browser, _DRAWER_PX + 400, 900)
+    context = new_context(browser, _DRAWER_PX + 400, 960)
     context.route("**/api/v1/**", names.answer)
     yield Marquez(os.environ[WEB_URL], context)
     context.close()

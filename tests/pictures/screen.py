@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -14,12 +16,13 @@ MAX_BYTES = 300_000
 TIMEOUT_S = 300  # of anything that is waited for, on a machine that has other work
 
 
-def new_context(browser: Browser, width: int = 1280, height: int = 1800) -> BrowserContext:
+def new_context(browser: Browser, width: int = 1280, height: int = 2000) -> BrowserContext:
     """Make a window in which nothing moves, as large as all that is to be seen."""
     context = browser.new_context(
         viewport={"width": width, "height": height}, reduced_motion="reduce", color_scheme="light"
     )
     context.set_default_timeout(TIMEOUT_S * 1000)
+    expect.set_options(timeout=TIMEOUT_S * 1000)
     return context
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.events import wide_event
 from tests.pictures import demo, marquez, terminal
-from tests.pictures.airflow import lineage, tabs
+from tests.pictures.airflow import await_other_runs, lineage, tabs
 from tests.pictures.screen import take
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Make = Callable[[Studio, Path], None]
 
 PICTURES: dict[str, Make] = {}
-"""How to make each file."""
+"""How to make each file; in this order, as the last ones see the Airflow with one day more."""
 
 
 class SkippedError(Exception):
@@ -64,6 +64,7 @@ def daily_delays(_studio: Studio, file: Path) -> None:
 def lineage_page(studio: Studio, file: Path) -> None:
     """Show the tab, with a column chosen."""
     page = studio.airflow.tab("daily_delays", demo.DAY)
+    await_other_runs(page)
     written = lineage(page).get_by_role("listbox", name="Columns written")
     written.get_by_role("option", name="avg_visibility").click()
     page.mouse.move(0, 0)
@@ -74,13 +75,32 @@ def lineage_page(studio: Studio, file: Path) -> None:
 def partition_strip(studio: Studio, file: Path) -> None:
     """Show which dates runs have read and written."""
     page = studio.airflow.tab("weekly_report", demo.DAY)
-    take(file, lineage(page).locator("h2"), lineage(page).locator(".flow"))
+    await_other_runs(page)
+    take(file, lineage(page).locator(".flow"), lineage(page).locator(".legend"))
+
+
+@picture("wrong_partition.png")
+def wrong_partition(studio: Studio, file: Path) -> None:
+    """Show a task that has written another day than it should have."""
+    page = studio.airflow.tab("carrier_delays", demo.DAY, "example_catch_wrong_partition")
+    await_other_runs(page)
+    take(file, lineage(page).locator(".flow"), lineage(page).locator(".partitions"))
 
 
 @picture("connection_form.png")
 def connection_form(studio: Studio, file: Path) -> None:
     """Show the form of a connection."""
     take(file, studio.airflow.connection_form(), height=1100)
+
+
+@picture("running_task.png")
+def running_task(studio: Studio, file: Path) -> None:
+    """Show what is expected of a task that runs."""
+    with demo.next_day():
+        page = studio.airflow.tab_while_running("daily_delays")
+        for what in (".partitions", ".last .card"):
+            lineage(page).locator(what).first.wait_for()
+        take(file, tabs(page), lineage(page), height=950)
 
 
 # --- the page as a file ---------------------------------------------------------------------------

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WIDTH = 112
-# Without the font that a browser would ask another machine for.
-_FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL).replace(
-    "Fira Code, monospace", "ui-monospace, Menlo, Consolas, monospace"
-)
+# Without the font that a browser would ask another machine for, and without an address.
+_FORMAT = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+_FORMAT = _FORMAT.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, monospace")
 
 
 def draw_show(file: Path, task_id: str) -> None:
