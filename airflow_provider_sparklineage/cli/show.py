@@ -10,6 +10,7 @@ from rich.table import Table
 
 from airflow_provider_sparklineage.event.reading import accesses, degradations, partition_check
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
 from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import control_characters
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -18,7 +19,7 @@ from airflow_provider_sparklineage.model.subset import Comparison
 from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Where the output is no terminal there is no width to keep; this keeps a source's line together.
 _PLAIN_WIDTH = 160
@@ -323,8 +324,9 @@ def _print_columns(
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name in names:
-        made_of = (sources.get(name) or {}).get("inputFields") or ()
-        origin = ", ".join(_source(s, labels) for s in made_of) or "[yellow]sources unknown[/]"
+        field = sources.get(name) or {}
+        made_of = [_source(s, labels, _of_all(field)) for s in field.get("inputFields") or ()]
+        origin = ", ".join(made_of) or "[yellow]sources unknown[/]"
         table.add_row(f"  {escape(name)}", f"[dim]{escape(types.get(name, ''))}[/]", origin)
     out.print(table)
     everything = [_source(s, labels) for s in lineage.get("dataset") or ()]
@@ -335,9 +337,19 @@ def _print_columns(
         )
 
 
-def _source(source: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> str:
+def _of_all(field: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give what is done with all sources of a column; a large event says only that."""
+    kind, _, subtype = (field.get("transformationType") or "").partition(":")
+    return [{"type": kind, "subtype": subtype}] if kind in (DIRECT, INDIRECT) else []
+
+
+def _source(
+    source: Mapping[str, Any],
+    labels: Mapping[DatasetName, str],
+    of_all: Sequence[Mapping[str, Any]] = (),
+) -> str:
     kinds = []
-    for t in source.get("transformations") or ():
+    for t in source.get("transformations", of_all) or ():
         kind = (t.get("subtype") or t.get("type") or "").lower().replace("_", " ")
         kinds.append(f"{kind}, masked" if t.get("masking") else kind)
     how = " + ".join(dict.fromkeys(k for k in kinds if k))

@@ -105,6 +105,18 @@ def test_a_masked_column_is_shown_as_masked(show):
     expect(page.locator(".details")).to_contain_text("masked")
 
 
+def test_what_only_the_type_of_a_column_says_is_shown_of_its_sources(show):
+    event = wide_event(1, 2)
+    for field in event["outputs"][0]["facets"]["columnLineage"]["fields"].values():
+        field["transformationType"] = "DIRECT:AGGREGATION"
+        for source in field["inputFields"]:
+            del source["transformations"]
+    page = show(event)
+    option(page, "written", "column_1").click()
+    expect(page.locator(".row.lit .kind").first).to_have_text("aggregation")
+    expect(page.locator("td", has_text="AGGREGATION")).to_have_count(2)
+
+
 def test_a_dataset_has_its_part_and_a_mark_where_one_saw_it_alone(show):
     observed = Recorded("staging_chain").event
     entries = observed["run"]["facets"]["sparkLineage_capture"]["datasets"]

@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.model.representation import Leaving, Represen
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
-from tests.unit.event.test_columns import counted
+from tests.unit.event.test_columns import counted, start
 from tests.unit.event.test_size import columns_of, dropped_messages, named_in, wide
 
 pytestmark = needs_marquez
@@ -28,17 +28,21 @@ CLIENT_TIMEOUT_S = 5
 
 
 @pytest.fixture
-def sent():
-    """Make what is sent of a task that joins two of thirty tables into each of ten."""
-    run, lake = uuid.uuid4(), uuid.uuid4()
-    header = Header(str(run), "tests", f"wide-{lake}", "2026-01-01T00:00:00+00:00")
-    lineage = wide(inputs=30, outputs=10, columns=70)
-    kept = event_of(lineage, ReadReport(), Representation(backend="marquez"), header=header)
-    event = leaving(kept, Leaving(backend="marquez"))
-    return json.loads(json.dumps(event).replace("s3://lake", f"s3://{lake}"))
+def kept():
+    """Make the event of a task that joins two of thirty tables into each of ten."""
+
+    def made(columns):
+        lake = uuid.uuid4()
+        header = Header(str(lake), "tests", f"wide-{lake}", "2026-01-01T00:00:00+00:00")
+        lineage = wide(inputs=30, outputs=10, columns=columns)
+        event = event_of(lineage, ReadReport(), Representation(backend="marquez"), header=header)
+        return json.loads(json.dumps(event).replace("s3://lake", f"s3://{lake}"))
+
+    return made
 
 
-def test_an_event_at_the_bound_is_taken_while_the_client_waits_and_all_of_it_is_drawn(sent):
+def test_an_event_at_the_bound_is_taken_while_the_client_waits_and_all_of_it_is_drawn(kept):
+    sent = leaving(kept(70), Leaving(backend="marquez"))
     assert dropped_messages(sent)
     assert 2700 < counted(sent) <= 3000
     marquez = MarquezServer(MARQUEZ_URL)
@@ -55,3 +59,20 @@ def test_an_event_at_the_bound_is_taken_while_the_client_waits_and_all_of_it_is_
         }
         for facet in facets
     ]
+
+
+def test_a_run_makes_one_version_of_each_output_also_where_columns_are_left_out(kept):
+    how = Leaving(backend="marquez", max_columns=60)
+    end, marquez = kept(3), MarquezServer(MARQUEZ_URL)
+    begin = leaving(start(end), how, end)
+    sent = leaving(end, how)
+    assert columns_of(sent, "outputs") == columns_of(begin, "outputs") != columns_of(end, "outputs")
+    marquez.send(sent)
+    run = {"runId": str(uuid.uuid4()), "facets": {}}
+    marquez.send({**sent, **begin, "eventType": "START", "job": end["job"], "run": run})
+    marquez.send({**sent, "run": run})
+    pages = [marquez.dataset(d["namespace"], d["name"]) for d in end["outputs"]]
+    assert [page.versions for page in pages] == [2] * 10
+    assert {
+        (d["name"], c) for d, p in zip(end["outputs"], pages, strict=True) for c in p.columns
+    } == (columns_of(sent, "outputs"))

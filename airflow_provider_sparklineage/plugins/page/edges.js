@@ -24,14 +24,14 @@ export class Edges {
   sourcesOf(key, column) {
     return this.targets
       .filter((target) => target.key === key)
-      .flatMap(({ fields }) => inputsOf(fields.get(column)).map((source) => edgeOf(source, key, column)));
+      .flatMap(({ fields }) => edgesOf(fields.get(column), key, column));
   }
 
   // What influences all rows of an output.
   influencesOn(key) {
     return this.targets
       .filter((target) => target.key === key)
-      .flatMap(({ influences }) => influences.map((source) => edgeOf(record(source), key, "")));
+      .flatMap(({ influences }) => influences.map((source) => edgeOf(record(source), key, "", [])));
   }
 
   // What is made of a column of an input.
@@ -40,7 +40,7 @@ export class Edges {
       text(source.field) === column && text(source.name) === name && text(source.namespace) === namespace;
     return this.targets.flatMap(({ key, fields }) =>
       [...fields].flatMap(([target, field]) =>
-        inputsOf(field).filter(isFrom).map((source) => edgeOf(source, key, target))
+        edgesOf(field, key, target, isFrom)
       )
     );
   }
@@ -63,13 +63,21 @@ export class Edges {
 
 const inputsOf = (field) => list(record(field).inputFields).map(record);
 
-function edgeOf(source, target, targetColumn) {
+// A large event says only once what is done with the sources of a column: as the type of the column.
+function edgesOf(field, target, column, isWanted = () => true) {
+  const [type, subtype] = text(record(field).transformationType).split(":");
+  const kinds = type === "DIRECT" || type === "INDIRECT" ? [{ type, subtype }] : [];
+  return inputsOf(field).filter(isWanted).map((source) => edgeOf(source, target, column, kinds));
+}
+
+function edgeOf(source, target, targetColumn, otherwise) {
+  const given = source.transformations === undefined ? otherwise : list(source.transformations);
   return {
     dataset: keyOf(source),
     column: text(source.field),
     target,
     targetColumn,
-    kinds: list(source.transformations).map(record).map((kind) => ({
+    kinds: given.map(record).map((kind) => ({
       type: text(kind.type),
       subtype: text(kind.subtype),
       description: text(kind.description),

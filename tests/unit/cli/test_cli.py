@@ -201,6 +201,17 @@ def test_show_takes_a_bundle(run, bundle):
     assert "Columns of revenue" in run("show", str(bundle())).out
 
 
+def test_show_says_what_is_done_with_a_source_also_where_only_the_column_says_it(run, tmp_path):
+    event = json.loads(run("merge", STAGING).out)
+    for output in event["outputs"]:
+        for field in output["facets"]["columnLineage"]["fields"].values():
+            for source in field["inputFields"]:
+                del source["transformations"]
+    file = tmp_path / "lineage.ndjson"
+    file.write_text(json.dumps(event))
+    assert "orders.amount (aggregation), rates.rate (aggregation)" in run("show", str(file)).out
+
+
 def test_show_takes_the_last_merged_event_of_each_job(run, tmp_path):
     merged = run("merge", STAGING).out
     events = []
