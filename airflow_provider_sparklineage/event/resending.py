@@ -75,11 +75,13 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[Candidate]:
-    """Find the later events that have to be sent after some, so that they stay the latest.
+    """Find the later events that have to be sent with some, so that they stay the latest.
+
+    All of them are sent in their order: one that follows may be older than one that is chosen.
 
     :param chosen: what is sent
     :param known: all that there is since the first of them
-    :return: in the order in which they are sent, none of those that are chosen
+    :return: none of those that are chosen
     """
     latest = {key: one for one in in_order(known) for key in one.keys}
     sent = {one.name for one in chosen}

@@ -9,7 +9,9 @@ marked: with transports that send later, or to several places.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow.providers.common.compat.sdk import redact
 
 from airflow_provider_sparklineage.event import resending
 from airflow_provider_sparklineage.event.archive import archive_of
@@ -61,7 +63,6 @@ def _run_facets(identity: TaskIdentity, dag_run: Any) -> dict[str, Any]:
     from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
     from airflow.providers.openlineage.utils.utils import get_task_parent_run_facet
     from openlineage.client.facet_v2 import nominal_time_run
-    from openlineage.client.serde import Serde
 
     run_id = OpenLineageAdapter.build_dag_run_id(
         identity.dag_id, dag_run.logical_date or dag_run.run_after, dag_run.clear_number
@@ -72,13 +73,12 @@ def _run_facets(identity: TaskIdentity, dag_run: Any) -> dict[str, Any]:
         facets["nominalTime"] = nominal_time_run.NominalTimeRunFacet(
             start.isoformat(), end and end.isoformat()
         )
-    return {key: Serde.to_dict(facet) for key, facet in facets.items()}
+    return _as_sent(facets)
 
 
 def _job_facets(task: Any) -> dict[str, Any]:
     from airflow.providers.openlineage.utils import utils
     from openlineage.client.facet_v2 import documentation_job, job_type_job
-    from openlineage.client.serde import Serde
 
     facets: dict[str, Any] = {"jobType": job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")}
     # Of a task whose job has ended it says what that did.
@@ -87,7 +87,15 @@ def _job_facets(task: Any) -> dict[str, Any]:
         text, kind = utils.get_dag_documentation(task.dag)
     if text:
         facets["documentation"] = documentation_job.DocumentationJobFacet(text, kind)
-    return {key: Serde.to_dict(facet) for key, facet in facets.items()}
+    return _as_sent(facets)
+
+
+def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
+    """Give facets of Airflow's as JSON, with the secrets hidden that Airflow hides in them."""
+    from openlineage.client.serde import Serde
+
+    as_json = {key: Serde.to_dict(facet) for key, facet in facets.items()}
+    return cast("dict[str, Any]", redact(as_json, max_depth=20))
 
 
 def can_be_watched() -> bool:
@@ -106,22 +114,25 @@ def watch(capture: TryCapture) -> None:
 
     Called in the process, or the thread, in which the provider sends the event right after.
     """
+    try:
+        _watch(capture)
+    except Exception:  # no client can be made, which the provider meets as well when it sends
+        log.debug("It is not watched whether the event is sent.", exc_info=True)
+
+
+def _watch(capture: TryCapture) -> None:
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     task, run_id = capture.bundle.manifest.task, capture.bundle.manifest.run_id
     archive = archive_of(capture.settings, _TIMEOUT_S)
     if archive is None or not archive.has_marks or task is None:
         return
-    try:
-        client = get_openlineage_listener().adapter.get_or_create_openlineage_client()
-        emit = client.emit
-    except Exception:  # the provider meets the same when it sends
-        log.debug("The OpenLineage client cannot be watched.", exc_info=True)
-        return
+    client = get_openlineage_listener().adapter.get_or_create_openlineage_client()
+    emit = client.emit
 
     def watched(event: Any) -> None:
-        emit(event)
-        if event.run.runId == run_id:
+        emit(event)  # raises if it is not delivered
+        if getattr(getattr(event, "run", None), "runId", None) == run_id:
             vars(client)["emit"] = emit
             with suppress(ArchiveError):  # sent twice is no harm
                 archive.sent(task)

@@ -250,6 +250,38 @@ def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context
     assert text.endswith("Revenue by segment.")
 
 
+def test_no_secret_of_a_text_is_kept(spark_submit, execute, context, archive):
+    from airflow.sdk.log import mask_secret
+
+    mask_secret("hunter2-hunter2")
+    context["task"] = task = operator(doc_md="The key is hunter2-hunter2.")
+    execute(task)
+    sending = archive.kept(NAME).sending
+    assert "The key is ***." in sending["jobFacets"]["documentation"]["description"]
+    assert "hunter2" not in json.dumps(sending)
+
+
+def test_a_client_that_is_not_known_gets_the_event_all_the_same(
+    spark_submit, execute, context, monkeypatch, is_marked
+):
+    class Client:
+        __slots__ = ("seen",)
+
+        def emit(self, event):
+            self.seen = event
+
+    client = Client()
+    monkeypatch.setattr(get_openlineage_listener().adapter, "_client", client)
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    lineage = task.get_openlineage_facets_on_complete(context["ti"])
+    assert lineage.outputs
+    client.emit(lineage)
+    assert client.seen is lineage
+    assert is_marked()
+
+
 def test_a_provider_that_is_not_known_costs_nothing_but_the_sending(
     spark_submit, execute, context, archive
 ):

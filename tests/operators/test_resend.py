@@ -173,7 +173,7 @@ def test_a_list_says_what_follows(keep, resend, backend):
     _, out, _ = resend(dry_run=True)
     first, second, summary = out.splitlines()
     assert "shop.revenue  COMPLETE  00000000" in first
-    assert second.endswith("once more, to stay the latest")
+    assert second.endswith("(once more, to stay the latest)")
     assert summary == "1 to be sent."
 
 

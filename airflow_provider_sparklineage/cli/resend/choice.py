@@ -33,14 +33,19 @@ class Asked(NamedTuple):
 class Choice(NamedTuple):
     """What is sent.
 
-    :param events: that were asked for, in order
-    :param following: later ones, which have to come after them
+    :param events: that were asked for
+    :param following: later ones of the same jobs and datasets, which have to stay the latest
     :param skipped: how many were asked for and cannot be read
     """
 
     events: list[Candidate]
     following: list[Candidate]
     skipped: int
+
+    @property
+    def in_order(self) -> list[Candidate]:
+        """All of them as they are sent."""
+        return resending.in_order([*self.events, *self.following])
 
 
 class _Read(NamedTuple):

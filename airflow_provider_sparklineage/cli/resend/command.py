@@ -59,16 +59,14 @@ def _since(text: str | None, now: datetime) -> datetime | None:
 def _planned(chosen: Choice) -> list[str]:
     if not chosen.events:
         return ["There is nothing to send."]
-    return [
-        *map(_described, chosen.events),
-        *(f"{_described(one)}, once more, to stay the latest" for one in chosen.following),
-        f"{len(chosen.events)} to be sent.",
-    ]
+    lines = [_described(one, is_asked=one in chosen.events) for one in chosen.in_order]
+    return [*lines, f"{len(chosen.events)} to be sent."]
 
 
-def _described(one: Candidate) -> str:
+def _described(one: Candidate, *, is_asked: bool) -> str:
     time = one.time.astimezone(UTC).isoformat(" ", "seconds")
-    return f"{time}  {one.job}  {one.state}  {one.run_id}"
+    more = "" if is_asked else "  (once more, to stay the latest)"
+    return f"{time}  {one.job}  {one.state}  {one.run_id}{more}"
 
 
 def _summary(events: int, total: int) -> str:

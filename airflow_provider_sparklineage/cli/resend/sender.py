@@ -68,7 +68,7 @@ class Sender:
     def send(self, chosen: Choice) -> Result:
         """Send events in their order, and note for people what goes wrong."""
         self._chosen = frozenset(one.name for one in chosen.events)
-        everything = [*chosen.events, *chosen.following]
+        everything = chosen.in_order
         begin, stopped = 0, ""
         with progress("Sending events", len(everything)) as reached:
             while begin < len(everything) and not stopped:

@@ -16,6 +16,8 @@ from airflow_provider_sparklineage.event.relay import emitter
 from airflow_provider_sparklineage.event.resending import Candidate, candidate, followers, in_order
 from airflow_provider_sparklineage.model.last_run import KEPT
 from airflow_provider_sparklineage.settings.resolution import resolve
+from tests.marquez_model import MarquezModel
+from tests.resent_runs import CASES, Runs
 
 HOW = resolve().leaving
 RUN_ID = "00000000-0000-7000-8000-000000000001"
@@ -116,6 +118,11 @@ def test_facets_of_others_are_redacted_as_airflow_does_and_ours_are_not(event):
     assert not any("sparkLineage_capture" in facets for facets in given_facets)
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_what_marquez_shows_of_runs_that_are_sent_again(recorded, case):
+    case(Runs(MarquezModel(), recorded("staging_chain").event))
+
+
 # --- order ----------------------------------------------------------------------------------------
 
 
@@ -170,6 +177,14 @@ def test_what_follows_makes_others_follow():
     assert names(followers([old], known)) == ["b/2", "c/3"]
 
 
+def test_what_follows_is_sent_in_its_place_in_time():
+    """What A makes follow has written what B, which is sent as well, wrote later."""
+    old, last = at(1, job="a"), at(5, job="b", writes=["t"])
+    known = [old, at(3, job="a", writes=["t"]), last]
+    sent = in_order([old, last, *followers([old, last], known)])
+    assert names(sent) == ["a/1", "a/3", "b/5"]
+
+
 def test_a_failed_run_is_the_latest_of_its_job_but_not_of_its_datasets():
     old = at(1, writes=["t"])
     known = [old, at(2, writes=["t"]), at(3, writes=["t"], state="FAIL")]
@@ -190,7 +205,7 @@ def test_in_the_end_every_job_and_dataset_has_its_latest_event(known, data):
     chosen = data.draw(st.lists(st.sampled_from(known), unique=True)) if known else []
     latest = {key: one.name for one in in_order(known) for key in one.keys}
     before = dict(latest)
-    for one in (*in_order(chosen), *followers(chosen, known)):
+    for one in in_order([*chosen, *followers(chosen, known)]):
         before |= dict.fromkeys(one.keys, one.name)
     assert before == latest
 
