@@ -95,7 +95,7 @@ class Descriptions:
             count = sum(1 for end in ends if end <= room)
             if count:
                 more = f" and {len(columns) - count} more" if count < len(columns) else ""
-                texts.append(f"In {self._names[name]}: {'; '.join(columns[:count])}{more}.")
+                texts.append(f"In {self._names[name]}: {' · '.join(columns[:count])}{more}.")
             room -= sum(map(len, columns))
             if room <= 0:
                 break

@@ -9,35 +9,53 @@ event.
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.event.backends import backend_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_provider_sparklineage.event.document import Event, Step
     from airflow_provider_sparklineage.model.representation import Leaving
 
 
-def leaving(event: Event, how: Leaving, last: Event | None = None) -> Event:
+class Others(NamedTuple):
+    """Events as they were kept, which have what this one does not know of its datasets.
+
+    :param last: of the task's last successful run
+    :param upstream: of the tasks before it in the same run, the nearest first
+    """
+
+    last: Event | None = None
+    upstream: Sequence[Event] = ()
+
+
+NO_OTHERS = Others()
+
+
+def leaving(event: Event, how: Leaving, others: Others = NO_OTHERS) -> Event:
     """Give what is sent of an event.
 
     :param event: as it is kept, or as START has it: without a header
-    :param last: of the task's last successful run, as it was kept; for what this one does not know
-        of its datasets
     :return: the same object if there is nothing to do
     """
-    return reduce(lambda this, step: step(this), _steps(how, last), event)
+    return reduce(lambda this, step: step(this), _steps(how, others), event)
 
 
-def _steps(how: Leaving, last: Event | None) -> tuple[Step, ...]:
-    backend = backend_of(how.backend)
+def shows_descriptions(how: Leaving) -> bool:
+    """Whether jobs, datasets and columns are described when an event leaves."""
+    return how.describe_datasets and backend_of(how.backend).shows_descriptions
+
+
+def _steps(how: Leaving, others: Others) -> tuple[Step, ...]:
     steps: list[Step] = []
-    if how.describe_datasets and backend.shows_descriptions:
+    if shows_descriptions(how):
         from airflow_provider_sparklineage.event.steps.describe import described
 
-        steps.append(partial(described, last=last))
-    if backend.pays_per_column:
+        steps.append(partial(described, last=others.last, upstream=others.upstream))
+    if backend_of(how.backend).pays_per_column:
         from airflow_provider_sparklineage.event.steps.columns import with_few_columns
 
-        steps.append(partial(with_few_columns, max_columns=how.max_columns, last=last))
+        steps.append(partial(with_few_columns, max_columns=how.max_columns, last=others.last))
     return tuple(steps)

@@ -72,6 +72,18 @@ def _unredacted(facet: Facets) -> Any:
     return made
 
 
+class _Facet(RedactMixin):
+    """What facets are compared and printed by: all that is in them."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Facet) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"SparkLineageFacet({vars(self)!r})"
+
+
 @cache  # facets have few sets of keys
 def _class(keys: tuple[str, ...]) -> type[Any]:
     """Make the class of facets with these keys: plain values in it survive Airflow's redactor.
@@ -81,7 +93,7 @@ def _class(keys: tuple[str, ...]) -> type[Any]:
     return attrs.make_class(
         "SparkLineageFacet",
         {key: attrs.field(init=False) for key in keys},
-        bases=(RedactMixin,),
+        bases=(_Facet,),
         class_body={"_skip_redact": list(keys)},
         init=False,
         repr=False,

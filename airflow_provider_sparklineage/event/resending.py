@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.leaving import Others, leaving
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.last_run import KEPT
 
@@ -115,7 +115,7 @@ def events(
     """
     sending = kept.sending or {}
     run_facets, job_facets = sending.get(RUN_FACETS) or {}, sending.get(JOB_FACETS) or {}
-    end = _redacted(leaving(kept.event, how, last), redact)
+    end = _redacted(leaving(kept.event, how, Others(last)), redact)
     found = [_with(end, run_facets, job_facets)]
     if with_start and sending.get(STARTED):
         start = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import Descriptions
+from airflow_provider_sparklineage.event.leaving import shows_descriptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ def of_job(operator: Any, own: str | None, event: Event, how: Leaving) -> str | 
     :param own: the operator's ``doc``
     :return: that, where the backend shows no such text
     """
-    if not (how.describe_datasets and backend_of(how.backend).shows_descriptions):
+    if not shows_descriptions(how):
         return own
     texts = [Descriptions(event).of_run(), next(filter(None, _texts(operator, own)), "")]
     return _BETWEEN.join(filter(None, texts))

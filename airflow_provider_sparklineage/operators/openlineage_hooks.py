@@ -83,7 +83,7 @@ class OpenLineageHooks:
         from airflow_provider_sparklineage.operators import reporting
 
         current = self.lineage_try
-        return reporting.operator_lineage(event, current.leaving, current.last_event)
+        return reporting.operator_lineage(event, current.leaving, current.prepared)
 
     def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting

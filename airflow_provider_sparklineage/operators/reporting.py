@@ -13,7 +13,12 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import openlineage
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.leaving import (
+    NO_OTHERS,
+    Others,
+    leaving,
+    shows_descriptions,
+)
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
@@ -21,7 +26,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
-from airflow_provider_sparklineage.operators import previous_run
+from airflow_provider_sparklineage.operators import previous_run, upstream
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
@@ -50,6 +55,8 @@ class Prepared(NamedTuple):
     known: LastRun = NO_LAST_RUN
     last: Event | None = None
     """The event that it is of."""
+    upstream: tuple[Event, ...] = ()
+    """Events of the tasks before this one, for a backend that shows descriptions."""
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
@@ -68,7 +75,10 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     last = previous_run.Last()
     if ti is not None:
         last = previous_run.last_known(ti, archive, is_dated=is_dated)
-    return Prepared(resolved, *last)
+    written: tuple[Event, ...] = ()
+    if ti is not None and shows_descriptions(resolved.leaving):
+        written = upstream.events(ti, context.get("task") or ti.task)
+    return Prepared(resolved, *last, written)
 
 
 def _archive(resolved: Settings) -> Archive | None:
@@ -114,14 +124,15 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
 
 
 def operator_lineage(
-    event: Event, how: Leaving, last: Event | None = None
+    event: Event, how: Leaving, known: Prepared | None = None
 ) -> OperatorLineage[Any, Any]:
     """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
 
-    :param last: of the task's last successful run
+    :param known: of other runs
     """
+    others = Others(known.last, known.upstream) if known else NO_OTHERS
     try:
-        event = leaving(event, how, last)
+        event = leaving(event, how, others)
     except Exception:  # the provider would send the event without datasets
         log.warning("The lineage is sent as it is, not as its backend shows it.", exc_info=True)
     return OperatorLineage(**openlineage.parts(event)._asdict())

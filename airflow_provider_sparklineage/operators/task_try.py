@@ -124,11 +124,6 @@ class Try:
         known = self.capture or self.prepared
         return (known.settings if known else resolution.resolve()).leaving
 
-    @property
-    def last_event(self) -> Event | None:
-        """The event of the task's last successful run, if it is known."""
-        return self.prepared.last if self.prepared else None
-
     def documentation(self, operator: Any, own: str | None) -> str | None:
         """Give the text for people that the task's job has in the backend; never raises.
 

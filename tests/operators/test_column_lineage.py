@@ -8,13 +8,14 @@ from airflow.sdk._shared.secrets_masker import _secrets_masker
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.event.openlineage import parts
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.outcome import Outcome
-from airflow_provider_sparklineage.model.representation import Representation
+from airflow_provider_sparklineage.model.representation import Leaving, Representation
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import load
 
@@ -72,7 +73,7 @@ def test_a_replay_gives_the_same(run, monkeypatch, captures):
     lineage = run(column_lineage="legacy")
     [manifest] = captures()
     bundle = load(manifest.parent)
-    replayed = merged_event(bundle, task_lineage(bundle))
+    replayed = leaving(merged_event(bundle, task_lineage(bundle)), Leaving(backend="marquez"))
     assert replayed["outputs"] == [Serde.to_dict(d) for d in lineage.outputs]
     [entry] = replayed["job"]["facets"]["lineage"]["entries"]
     assert entry == Serde.to_dict(lineage.job_facets["lineage"])["entries"][0]

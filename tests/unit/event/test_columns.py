@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.leaving import Others, leaving
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.columns import with_few_columns
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
@@ -135,7 +135,7 @@ def start(last):
 @pytest.mark.parametrize("describe", [True, False])
 def test_start_has_the_columns_that_the_end_of_the_last_run_was_sent_with(describe):
     how = Leaving("marquez", describe, max_columns=850)
-    end, begin = leaving(WIDE, how), leaving(start(WIDE), how, WIDE)
+    end, begin = leaving(WIDE, how), leaving(start(WIDE), how, Others(WIDE))
     for side in ("inputs", "outputs"):
         assert columns_of(begin, side) == columns_of(end, side)
     assert len(columns_of(begin, "outputs")) == 180
@@ -146,7 +146,7 @@ def test_a_run_makes_one_version_of_each_output_also_where_columns_are_left_out(
     marquez = MarquezModel()
     marquez.receive(leaving(WIDE, how))
     of_run = {"run": {"runId": "second", "facets": {}}, "job": WIDE["job"], "eventType": "START"}
-    marquez.receive(leaving(start(WIDE), how, WIDE) | of_run)
+    marquez.receive(leaving(start(WIDE), how, Others(WIDE)) | of_run)
     marquez.receive({**leaving(WIDE, how), "run": of_run["run"]})
     versions = {marquez.dataset(d["namespace"], d["name"]).versions for d in WIDE["outputs"]}
     assert versions == {2}

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.leaving import Others, leaving
 from airflow_provider_sparklineage.model.representation import Leaving
 from tests.openlineage_spec import validate_event
 from tests.unit.event.test_descriptions import DAY, WHOLE, entry, event, source
@@ -64,7 +64,7 @@ def test_a_run_that_has_ended_describes_its_job():
     """As when it is sent again, without Airflow, which would put the user's text there."""
     facets = leaving(WHOLE, MARQUEZ)["job"]["facets"]
     assert facets["documentation"]["description"] == Descriptions(WHOLE).of_run()
-    assert leaving(start(bare()), MARQUEZ, WHOLE)["job"]["facets"] == {}
+    assert leaving(start(bare()), MARQUEZ, Others(WHOLE))["job"]["facets"] == {}
 
 
 def test_it_is_valid(recorded):
@@ -101,7 +101,7 @@ def test_a_table_keeps_its_own_texts():
 
 def test_start_has_the_texts_of_the_last_write():
     last = daily()
-    sent = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, last)
+    sent = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, Others(last))
     assert texts(sent) == texts(leaving(last, MARQUEZ))
 
 
@@ -114,20 +114,22 @@ def test_a_failed_write_leaves_the_text_of_the_last_one():
     """Marquez would show none: it takes away what an event does not repeat."""
     failed = event(writes=[entry("daily_delays", failed=True)], eventType="FAIL")
     failed["outputs"] = [bare()]
-    sent = leaving(failed, MARQUEZ, daily())
+    sent = leaving(failed, MARQUEZ, Others(daily()))
     assert texts(sent) == {"daily_delays": (f"{DAY} written {BY}", {})}
 
 
 def test_what_a_failed_run_did_write_is_of_that_run():
-    sent = leaving(daily(eventType="FAIL"), MARQUEZ, daily(eventTime="2026-11-22T00:00:00Z"))
+    sent = leaving(
+        daily(eventType="FAIL"), MARQUEZ, Others(daily(eventTime="2026-11-22T00:00:00Z"))
+    )
     assert texts(sent)["daily_delays"][0] == f"{DAY} written {BY} (the run failed)"
 
 
 def test_columns_are_described_alike_by_start_and_end():
     """Of two schemas in one run Marquez makes two versions, and either may become the current."""
     yesterday = daily(eventTime="2026-11-22T03:14:00Z")
-    of_start = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, yesterday)
-    of_end = leaving(daily(), MARQUEZ, yesterday)
+    of_start = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, Others(yesterday))
+    of_end = leaving(daily(), MARQUEZ, Others(yesterday))
     [begun], [ended] = of_start["outputs"], of_end["outputs"]
     assert begun["facets"]["schema"] == ended["facets"]["schema"]
 
@@ -137,3 +139,33 @@ def test_a_dataset_that_is_read_and_written_has_a_text_of_each():
     sent = leaving(both, MARQUEZ)
     assert texts(sent, "inputs")["daily_delays"][0] == f"{DAY} read {BY}"
     assert texts(sent)["daily_delays"][0] == f"{DAY} written {BY}"
+
+
+def reader(*reads):
+    return event(reads=list(reads), job={"name": "flights.report", "facets": {}})
+
+
+def test_what_a_task_before_this_one_wrote_keeps_its_texts():
+    """Marquez would take the writer's away: it shows the text of the last event that names it."""
+    read = reader(entry("daily_delays", DAY), entry("ports"))
+    read["inputs"][0] = bare(fields=["n", "of_spark"])
+    sent = leaving(read, MARQUEZ, Others(upstream=[daily()]))
+    written_text, written_columns = texts(leaving(daily(), MARQUEZ))["daily_delays"]
+    by = "by flights.report, 2026-11-23 03:14 UTC"
+    assert texts(sent, "inputs") == {
+        "daily_delays": (f"{DAY} read {by}. {written_text}", written_columns),
+        "ports": (f"Read {by}", {}),
+    }
+
+
+def test_start_has_them_already():
+    before = start(bare("report"))
+    before["inputs"] = [bare(fields=["n", "of_spark"])]
+    sent = leaving(before, MARQUEZ, Others(upstream=[daily()]))
+    assert texts(sent, "inputs") == texts(leaving(daily(), MARQUEZ))
+
+
+def test_of_two_writers_the_nearest_counts():
+    nearest, other = daily(), daily(job={"name": "flights.other", "facets": {}})
+    sent = leaving(reader(entry("daily_delays")), MARQUEZ, Others(upstream=[nearest, other]))
+    assert texts(sent, "inputs")["daily_delays"][0].endswith(f"{DAY} written {BY}")

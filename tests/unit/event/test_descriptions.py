@@ -182,7 +182,7 @@ def test_a_run_says_what_it_wrote_and_read_and_what_columns_are_made_of():
     assert Descriptions(WHOLE).of_run() == (
         f"2026-11-23 03:14 UTC: wrote daily_delays {DAY}, staging; "
         f"read flights {DAY}, weather {DAY} … (2 partitions), ports. "
-        "In daily_delays: visib = avg(visib), from weather.visib; n from flights.n."
+        "In daily_delays: visib = avg(visib), from weather.visib · n from flights.n."
     )
 
 
