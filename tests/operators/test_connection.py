@@ -290,3 +290,23 @@ def test_settings_of_a_connection_that_is_not_there(capsys):
     code, _, err = settings_command(capsys, "--conn-id", "other")
     assert code == 1
     assert "There is no connection other" in err
+
+
+# --- the form ---------------------------------------------------------------------------------
+
+
+def test_airflow_shows_the_url_and_the_key_and_the_web_url_before_all_other_fields():
+    from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
+
+    [form] = [f for f in HookMetaService.hook_meta_data() if f.connection_type == "sparklineage"]
+    standard = {
+        name: field
+        for name, field in form.standard_fields.model_dump().items()
+        if not (field and field["hidden"])
+    }
+    assert {name: field and field["title"] for name, field in standard.items()} == {
+        "description": None,
+        "host": "API URL",
+        "password": "API key",
+    }
+    assert list(form.extra_fields)[:2] == ["web_url", "transport"]

@@ -36,11 +36,14 @@ def test_examples_are_tagged_as_such_and_start_at_a_fixed_date(dag_bag):
         assert dag.doc_md
 
 
-def test_no_job_of_an_example_knows_of_lineage():
+def test_no_job_of_an_example_knows_of_lineage_or_airflow():
     jobs = list((EXAMPLES / "spark_jobs").glob("*.py"))
     assert jobs
     for job in jobs:
-        assert "lineage" not in job.read_text().lower()
+        text = job.read_text().lower()
+        assert "lineage" not in text
+        # Where it is copied to there is no .airflowignore: by this word Airflow finds DAGs.
+        assert "airflow" not in text
 
 
 def test_what_marquez_shows_of_the_names_of_tables_differs(dag_bag):
