@@ -69,7 +69,7 @@ class Descriptions:
         phrases = [
             f"{verb} {some(parts, _MAX_DATASETS)}"
             for side, verb in ((Side.WRITE, "wrote"), (Side.READ, "read"))
-            if (parts := [self._with_part(side, name) for name in self._known(side)])
+            if (parts := [self._with_part(side, name) for name in self._known[side]])
         ] or ["nothing was read or written"]
         phrases += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
         text = f"{self._when}: {'; '.join(phrases)}. {self._every_column()}"
@@ -88,7 +88,7 @@ class Descriptions:
     def _every_column(self) -> str:
         """Say what the outputs' columns are made of, as far as there is room."""
         room, texts = _MAX_OF_COLUMNS, []
-        for name, output in self._known(Side.WRITE).items():
+        for name, output in self._known[Side.WRITE].items():
             columns = [f"{column} {text}" for column, text in self._columns(output).items()]
             columns.sort(key=lambda text: " = " not in text)  # what is only copied comes last
             ends = accumulate(map(len, columns))
@@ -107,27 +107,29 @@ class Descriptions:
         """Describe the datasets that the run has read or written."""
         read = {
             (Side.READ, name): Described(self._sentence(Side.READ, name, "read"), {})
-            for name in self._known(Side.READ)
+            for name in self._known[Side.READ]
         }
         written = {
             (Side.WRITE, name): Described(self._output(output), self._columns(output))
-            for name, output in self._known(Side.WRITE).items()
+            for name, output in self._known[Side.WRITE].items()
         }
         return read | written
 
-    def _known(self, side: Side) -> dict[DatasetName, Json]:
-        """Give the datasets of which somebody saw that the run did access them."""
-        found = {}
-        for dataset in self._event["inputs" if side is Side.READ else "outputs"]:
-            entry = self._accesses.get((side, name_of(dataset)))
-            if entry is not None and not entry.get("failed") and entry["witness"] != "declared":
-                found[name_of(dataset)] = dataset
+    @cached_property
+    def _known(self) -> dict[Side, dict[DatasetName, Json]]:
+        """The datasets of which somebody saw that the run did access them."""
+        found: dict[Side, dict[DatasetName, Json]] = {Side.READ: {}, Side.WRITE: {}}
+        for side, key in ((Side.READ, "inputs"), (Side.WRITE, "outputs")):
+            for dataset in self._event[key]:
+                entry = self._accesses.get((side, name_of(dataset)))
+                if entry is not None and not entry.get("failed") and entry["witness"] != "declared":
+                    found[side][name_of(dataset)] = dataset
         return found
 
     def _output(self, output: Json) -> str:
         text = self._sentence(Side.WRITE, name_of(output), "written")
-        sources = set(map(name_of, _sources(output)))
-        read = [self._with_part(Side.READ, n) for n in self._known(Side.READ) if n in sources]
+        sources = self._known[Side.READ].keys() & set(map(name_of, _sources(output)))
+        read = [self._with_part(Side.READ, name) for name in sorted(sources)]
         if read:
             text += f"; from {some(read, _MAX_DATASETS)}"
         return truncated(text, MAX_OF_DATASET)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.event import descriptions
 from airflow_provider_sparklineage.event.descriptions import (
     MAX_OF_COLUMN,
     MAX_OF_DATASET,
     MAX_OF_RUN,
     Descriptions,
 )
+from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.from_bundle import merged_event
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Side
@@ -242,3 +244,14 @@ def test_hidden_literals_stay_hidden(recorded):
     texts = str(Descriptions(hidden).of_datasets())
     assert "coalesce(segment, ?)" in texts
     assert "'none'" not in texts
+
+
+def test_each_dataset_is_looked_at_as_often_in_an_event_of_many(monkeypatch):
+    def looks(count):
+        seen = []
+        monkeypatch.setattr(descriptions, "name_of", lambda d: seen.append(d) or name_of(d))
+        entries = [entry(f"t{n}") for n in range(count)]
+        assert len(Descriptions(event(reads=entries, writes=entries)).of_datasets()) == 2 * count
+        return len(seen) / count
+
+    assert looks(60) <= looks(20)
