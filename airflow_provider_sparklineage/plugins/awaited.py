@@ -81,9 +81,7 @@ def _candidates(
     for number in sorted(earlier, reverse=True)[:MAX_ARCHIVED]:
         identity = replace(wanted, try_number=number)
         yield archive.read(identity).event, identity, None
-    others = around(wanted, session, MAX_RUNS)
-    others.sort(key=lambda other: other.identity.run_id == wanted.run_id)  # siblings last
-    for number, (identity, date) in enumerate(others):
+    for number, (identity, date) in enumerate(around(wanted, session, MAX_RUNS)):
         yield stored.pushed(identity, session).event, identity, date
         if number < MAX_ARCHIVED:
             yield archive.read(identity).event, identity, date

@@ -8,7 +8,7 @@ from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.state import TaskInstanceState
 from msgspec.structs import replace
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, select
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,10 +35,10 @@ class OtherInstance(NamedTuple):
 def around(wanted: TaskIdentity, session: Session, limit: int) -> list[OtherInstance]:
     """List the instances next to one that have succeeded: before it, the newest first, then after.
 
-    Of a mapped task, those of the same index, and the others of the same run. Runs are ordered by
-    logical date, or by when they were due where they have none.
+    Of a mapped task, those of the same index, and then siblings: other indexes of the same run, the
+    nearest first. Runs are ordered by logical date, or by when they were due where they have none.
 
-    :param limit: how many at most
+    :param limit: how many at most; of siblings half of it, where there are enough runs
     """
     when = func.coalesce(DagRun.logical_date, DagRun.run_after)
     own = session.scalar(
@@ -46,8 +46,7 @@ def around(wanted: TaskIdentity, session: Session, limit: int) -> list[OtherInst
     )
     if own is None:
         return []
-    is_own = (TaskInstance.run_id == wanted.run_id) & (TaskInstance.map_index == wanted.map_index)
-    others = (
+    succeeded = (
         select(
             TaskInstance.run_id,
             TaskInstance.map_index,
@@ -62,18 +61,22 @@ def around(wanted: TaskIdentity, session: Session, limit: int) -> list[OtherInst
             TaskInstance.dag_id == wanted.dag_id,
             TaskInstance.task_id == wanted.task_id,
             TaskInstance.state == TaskInstanceState.SUCCESS,
-            or_(TaskInstance.map_index == wanted.map_index, TaskInstance.run_id == wanted.run_id),
-            ~is_own,
         )
         .limit(limit)
     )
-    before = session.execute(
-        others.where(when <= own).order_by(when.desc(), TaskInstance.map_index)
+    is_of_run = TaskInstance.run_id == wanted.run_id
+    is_of_index = TaskInstance.map_index == wanted.map_index
+    distance = func.abs(TaskInstance.map_index - wanted.map_index)
+    siblings = session.execute(
+        succeeded.where(is_of_run, ~is_of_index).order_by(distance, TaskInstance.map_index)
     ).all()
-    after = session.execute(others.where(when > own).order_by(when, TaskInstance.map_index)).all()
-    after = after[: max(min(LATER, limit // 2), limit - len(before))]
-
+    runs = succeeded.where(is_of_index, ~is_of_run)
+    before = session.execute(runs.where(when <= own).order_by(when.desc())).all()
+    after = session.execute(runs.where(when > own).order_by(when)).all()
+    most = limit - min(len(siblings), limit // 2)
+    after = after[: max(min(LATER, most // 2), most - len(before))]
+    found = (*before[: most - len(after)], *after, *siblings)
     return [
         OtherInstance(replace(wanted, run_id=run_id, map_index=map_index, try_number=number), date)
-        for run_id, map_index, number, date in (*before[: limit - len(after)], *after)
+        for run_id, map_index, number, date in found[:limit]
     ]

@@ -136,3 +136,16 @@ def ran(session):
             session.execute(insert(XComModel).values(**row, value=pushed, timestamp=at))
 
     return add
+
+
+@pytest.fixture
+def map_to(session, push):
+    """Add a mapped sibling that has succeeded, and pushed an event."""
+
+    def add(map_index, pushed):
+        ti = {**OF_TASK, "map_index": map_index, "try_number": 1, "max_tries": 3, "pool": "p"}
+        values = {**ti, "state": "success", "span_status": "not_started"}
+        session.execute(insert(TaskInstance).values(id=uuid.uuid4(), **values))
+        push(pushed, map_index=map_index)
+
+    return add

@@ -103,6 +103,15 @@ def test_a_mapped_sibling_stands_in_where_there_is_no_other_run(ask, push, sessi
     assert ask()["last"]["event"] == event("of the sibling")
 
 
+def test_siblings_do_not_crowd_out_the_last_run(ask, ran, is_at, map_to):
+    ran(5, event("of the 5th"), map_index=7)
+    for index in range(20, 90):
+        map_to(index, event("of a sibling"))
+    is_at("running", map_index=7)
+    last = ask(map_index=7)["last"]
+    assert (last["event"], last["run_id"]) == (event("of the 5th"), "run of 5")
+
+
 def test_after_a_clear_it_is_the_try_before_from_the_archive(ask, ran, is_at, archive):
     ran(5, event("of the 5th"))
     identity = TaskIdentity("shop", "revenue", "manual", 1)

@@ -103,6 +103,17 @@ def test_siblings_of_a_mapped_instance_are_other_runs(partitions, push):
     assert partitions() == ([of_day(6)], 1, "")
 
 
+def test_of_many_siblings_the_nearest_are_read_and_as_many_runs(
+    partitions, ran, map_to, monkeypatch
+):
+    monkeypatch.setattr(partition_history, "MAX_RUNS", 4)
+    for day in (3, 4, 5):
+        ran(day, accessed(of_day(day)), map_index=7)
+    for index in (4, 6, 8, 9, 11, 12):
+        map_to(index, accessed(of_day(index + 10)))
+    assert partitions(map_index=7) == ([of_day(day) for day in (18, 16, 5, 4)], 4, "")
+
+
 def test_as_many_runs_are_read_as_are_near(partitions, ran, monkeypatch):
     monkeypatch.setattr(partition_history, "MAX_RUNS", 5)  # and a mapped sibling is one
     for day in range(1, 13):
