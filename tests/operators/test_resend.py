@@ -228,6 +228,20 @@ def test_a_file_that_cannot_be_read_is_reported_and_skipped(backend, archive, ho
     assert "shop/run-2/revenue/-1/1 is skipped: The stored lineage is damaged" in err
 
 
+def test_one_that_cannot_be_made_into_an_event_does_not_keep_the_others(
+    backend, archive, home, keep, resend
+):
+    """As one of a version that wrote them otherwise."""
+    damaged = keep(2, is_unsent=False)
+    keep(1)
+    [file] = home.rglob("run-2/revenue/-1/1.json")
+    file.write_text(json.dumps({"sending": {}, **damaged, "inputs": None, "outputs": None}))
+    code, out, err = resend("shop")
+    assert (code, out) == (1, "1 of 2 events were sent.\n")
+    assert "shop/run-2/revenue/-1/1 is skipped: " in err
+    assert unsent(archive) == []
+
+
 def test_what_was_held_back_is_not_sent(backend, keep, resend):
     keep(2, sending=False, is_unsent=False)
     keep(1)

@@ -95,13 +95,17 @@ class Sender:
         is_chosen = one.name in self._chosen
         try:
             kept = self._archive.kept(one.name)
+            last = None if one.state == "COMPLETE" else self._last_before(one)
+            lines = resending.events(kept, self._how, _redacted, last, with_start=is_chosen)
             if is_chosen:  # between START and its end the backend takes the run for running
                 self._archive.mark(one.name)
         except (ArchiveError, DocumentError) as error:
             self._note(f"{one.name} is skipped: {error}")
-            return []
-        last = None if one.state == "COMPLETE" else self._last_before(one)
-        return resending.events(kept, self._how, _redacted, last, with_start=is_chosen)
+        except Exception as error:  # another version may have kept it in another shape
+            self._note(f"{one.name} is skipped: {type(error).__name__}: {error}")
+        else:
+            return lines
+        return []
 
     def _last_before(self, one: Candidate) -> Event | None:
         """Find the last successful run of the same task: it has what a failed one does not know."""
