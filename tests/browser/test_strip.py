@@ -258,6 +258,22 @@ def test_names_of_dimensions_are_text_whatever_they_are(show, name):
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
+@pytest.mark.parametrize("width", [500, 905, 1280])
+def test_names_and_values_break_only_where_there_is_no_room(show, width):
+    """905 pixels are what Airflow leaves for the tab in a window of 1280."""
+    named = [{"flight_date": f"2013-01-0{n}"} for n in (2, 8)]
+    made = [source("2013-01-08", dimension="flight_date")]
+    entry = {"named": named, "expected": counted(named), "from": made}
+    page = show(partitioned_event({"carrier_delays": entry}))
+    page.set_viewport_size({"width": width, "height": 800})
+    lines = page.locator(".partitions td:first-child bdi, .partitions .values bdi").evaluate_all(
+        "all => all.map(e => Math.round(e.getBoundingClientRect().height / 18))"
+    )
+    assert len(lines) == 5
+    assert width == 500 or set(lines) == {1}
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 MANY = 300
 
 
