@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.event.partition_facets import PARTITIONS_KEY, part
-from airflow_provider_sparklineage.event.reading import accesses, partition_check
+from airflow_provider_sparklineage.event.reading import (
+    accesses,
+    degradations,
+    partition_check,
+)
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.short_names import short_names
 from airflow_provider_sparklineage.model.truncation import some, truncated
 
@@ -37,6 +42,7 @@ _MAX_OF_COLUMNS = 500
 _MAX_EXPRESSION = 120
 _MAX_DATASETS = 6
 _MAX_SOURCES = 4
+_INCOMPLETE = frozenset(str(code) for code in DegradationCode if code.needs_attention)
 
 
 class Described(NamedTuple):
@@ -70,8 +76,10 @@ class Descriptions:
             f"{verb} {some(parts, _MAX_DATASETS)}"
             for side, verb in ((Side.WRITE, "wrote"), (Side.READ, "read"))
             if (parts := [self._with_part(side, name) for name in self._known[side]])
-        ] or ["nothing was read or written"]
+        ] or ["no read or write was seen"]
         phrases += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
+        if any(entry.get("code") in _INCOMPLETE for entry in degradations(self._event)):
+            phrases.append("there may be more (sparkLineage_capture has the reason)")
         text = f"{self._when}: {'; '.join(phrases)}. {self._every_column()}"
         return truncated(text.rstrip(), MAX_OF_RUN)
 

@@ -208,7 +208,7 @@ def what_pages_say(runs: Runs) -> None:
     runs.spark_submit.does(exit=1)
     runs.run(DAYS[1], doc_md="Revenue by customer.")
     assert runs.texts == [first, first]
-    assert "(the run failed): nothing was read or written." in runs.job_text()
+    assert "(the run failed): no read or write was seen" in runs.job_text()
     runs.good_run(DAYS[2], doc_md="Revenue by customer.")
     of_start, second = runs.texts
     assert of_start == first

@@ -197,9 +197,25 @@ def test_a_run_says_what_was_not_expected_and_what_is_missing():
     )
 
 
-def test_a_run_without_datasets_says_so():
+def test_a_run_of_which_nobody_saw_anything_claims_nothing():
     nothing = {**event(), "outputs": []}
-    assert Descriptions(nothing).of_run() == "2026-11-23 03:14 UTC: nothing was read or written."
+    assert Descriptions(nothing).of_run() == "2026-11-23 03:14 UTC: no read or write was seen."
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("torn_event", "; there may be more (sparkLineage_capture has the reason)."),
+        ("columns_of_tomorrow", "."),
+        ("column_incomplete", "."),
+    ],
+    ids=["the set-up", "of another version", "a note"],
+)
+def test_a_run_says_that_it_may_have_done_more(code, hint):
+    of_run = event(writes=[entry("daily_delays", DAY)])
+    capture = of_run["run"]["facets"]["sparkLineage_capture"]
+    capture["degradations"] = [{"code": code, "message": "Why."}]
+    assert Descriptions(of_run).of_run() == f"2026-11-23 03:14 UTC: wrote daily_delays {DAY}{hint}"
 
 
 @pytest.mark.parametrize(
