@@ -67,6 +67,18 @@ STRIPS = {
         {"named": [{"dt": "1969-12-31"}]},
         "dt from 1969-12-02 to 1969-12-31. read: 1969-12-31.",
     ),
+    "a number next to days": (
+        {"named": [{"customer": "10023344", "dt": DAY}]},
+        f"{MONTH_OF_DAYS} read: {DAY}.",
+    ),
+    "a number that could be a month": (
+        {"named": [{"bucket": "200001", "dt": DAY}]},
+        f"{MONTH_OF_DAYS} read: {DAY}.",
+    ),
+    "a number that could be one, and a year": (
+        {"named": [{"bucket": "200001", "year": "2024"}]},
+        "year from 1995 to 2024. read: 2024.",
+    ),
     "null next to days": (
         {"named": [{"dt": DAY}, {"dt": "__HIVE_DEFAULT_PARTITION__"}]},
         f"{MONTH_OF_DAYS} read: {DAY}.",

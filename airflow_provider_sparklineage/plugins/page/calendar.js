@@ -9,13 +9,20 @@ const HOUR = /(^|_)(hour|hr|hh?)$/i;
 const [FIRST_YEAR, LAST_YEAR] = [1900, 2199];
 const HOUR_MS = 3600 * 1000;
 
+const ANY = /^/;
+// How a date is written, in dimensions of which names; what is a date for sure comes first.
 const FORMS = [
-  /^(\d{4})-(\d\d)$/,
-  /^(\d{4})(\d\d)$/,
-  /^(\d{4})[-/.](\d\d)[-/.](\d\d)$/,
-  /^(\d{4})(\d\d)(\d\d)$/,
-  /^(\d{4})(\d\d)(\d\d)T?(\d\d)$/,
-  /^(\d{4})-(\d\d)-(\d\d)[-_T ](\d\d)(?::00(?::00(?:\.0+)?)?)?(?:Z|\+00:00)?$/,
+  [
+    ANY,
+    [
+      /^(\d{4})-(\d\d)$/,
+      /^(\d{4})[-/.](\d\d)[-/.](\d\d)$/,
+      /^(\d{4})-(\d\d)-(\d\d)[-_T ](\d\d)(?::00(?::00(?:\.0+)?)?)?(?:Z|\+00:00)?$/,
+    ],
+  ],
+  [YEAR, [/^(\d{4})$/]],
+  // These may also be the number of a customer.
+  [ANY, [/^(\d{4})(\d\d)$/, /^(\d{4})(\d\d)(\d\d)$/, /^(\d{4})(\d\d)(\d\d)T?(\d\d)$/]],
 ];
 
 // The step that a partition is on: { unit, step, labels, isTime }, or null if it has no date.
@@ -23,10 +30,12 @@ const FORMS = [
 // partition: values by dimension; a date may be in one of them, or in several (year/month/day).
 export function stepOf(partition) {
   const entries = Object.entries(partition);
-  for (const [label, value] of entries) {
-    const form = FORMS.map((known) => known.exec(value)).find(Boolean);
-    if (form) return joined(form.slice(1).map(Number), [label], entries, value.includes(":"));
-    if (YEAR.test(label) && /^\d{4}$/.test(value)) return joined([Number(value)], [label], entries, false);
+  for (const [names, forms] of FORMS) {
+    for (const [label, value] of entries.filter(([label]) => names.test(label))) {
+      const form = forms.map((known) => known.exec(value)).find(Boolean);
+      const found = form && joined(form.slice(1).map(Number), [label], entries, value.includes(":"));
+      if (found) return found;
+    }
   }
   return null;
 }
