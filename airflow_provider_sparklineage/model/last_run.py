@@ -1,7 +1,7 @@
-"""What the last successful run of a task read and wrote, as far as the next one may know of it.
+"""What an earlier run of a task read and wrote, as far as the next one may know of it.
 
 Before a run has ended nobody knows what it reads and writes, and backends that show the latest
-run would show nothing meanwhile. The datasets of the run before stand in for it, with what
+run would show nothing meanwhile. The datasets of a run before stand in for it, with what
 distinguishes them: the facets that :data:`KEPT` names.
 """
 
@@ -21,7 +21,7 @@ KEPT = ("dataSource", "lifecycleStateChange", "schema", "symlinks")
 
 
 class LastRunDataset(msgspec.Struct, frozen=True):
-    """A dataset of the last successful run."""
+    """A dataset of an earlier run."""
 
     namespace: str
     name: str
@@ -34,12 +34,21 @@ class LastRunDataset(msgspec.Struct, frozen=True):
 
 
 class LastRun(msgspec.Struct, frozen=True):
-    """What the last successful run read and wrote."""
+    """What an earlier run read and wrote: mostly the last successful one."""
 
     run_id: str = ""
     """OpenLineage run id of the task's try."""
     inputs: tuple[LastRunDataset, ...] = ()
     outputs: tuple[LastRunDataset, ...] = ()
+
+    @property
+    def has_datasets(self) -> bool:
+        """Whether it read or wrote anything."""
+        return bool(self.inputs or self.outputs)
+
+    def only(self, *, inputs: bool, outputs: bool) -> LastRun:
+        """Give what it read, what it wrote, both or neither."""
+        return LastRun(self.run_id, self.inputs * inputs, self.outputs * outputs)
 
 
 NO_LAST_RUN = LastRun()

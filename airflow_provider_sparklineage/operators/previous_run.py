@@ -1,14 +1,18 @@
-"""The lineage of a task's last successful run, found in Airflow: no backend is asked.
+"""What a backend shows of a task before it has run again, found in Airflow: no backend is asked.
 
-It is the XCom of that run, or what the archive has of it. A value that cannot be had is as good as
-none: what is wanted is only what to show until the run has ended.
+It is what the last successful run read and wrote, in its XCom or in the archive. Where there is no
+such run, something stands in for it, so that START does not blank the job's graph: the lineage of
+another map index, as all of them are one job in a backend, or that of a run that failed.
+
+The job waits for the answers. Each question is a call to Airflow's API server, so those that mostly
+have an answer come first, and after it nothing is asked. A value that cannot be had is as good as
+none.
 """
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import xcom
@@ -26,68 +30,172 @@ log = logger(__name__)
 
 TIMEOUT_S = 3.0
 """The job waits for it."""
+ARCHIVE_S = 1.0
+"""As much of it an archive may take that does not answer."""
 
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+_RUNS = 3
+"""How many runs before this one are asked, as long as each has read and written nothing."""
 
 
-class Last(NamedTuple):
-    """The last successful run."""
+class Known(NamedTuple):
+    """What is known before a try.
 
-    run: LastRun = NO_LAST_RUN
+    :param last: what the last successful run read and wrote
+    :param stand_in: if there is no such run: what is shown of the job meanwhile
+    :param event: as it was kept, that one of them is of, unless that run has failed
+    """
+
+    last: LastRun = NO_LAST_RUN
+    stand_in: LastRun = NO_LAST_RUN
     event: Event | None = None
-    """That it is of; None if none is known."""
 
 
-def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Last:
+NOTHING_KNOWN = Known()
+
+
+def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Known:
     """Find what the last successful run of a task read and wrote; never raises.
 
     The nearest run before this one is asked first, by logical date, or by time where runs have
-    none. A backfill of dates before all others has no run before it, and gets the latest.
+    none. A backfill of dates before all others has no run before it, and gets the latest. A run
+    that read and wrote nothing says no more than none.
 
     :param ti: the task instance that runs
     :param is_dated: whether its run has a logical date
     """
-    deadline = time.monotonic() + TIMEOUT_S
+    failed = NO_LAST_RUN
+    questions = _Questions(ti, archive, is_dated=is_dated)
     try:
-        for event in _events(ti, archive, deadline, is_dated=is_dated):
-            if event.get("eventType") == "COMPLETE":
-                return Last(of_event(event), event)
-            if time.monotonic() > deadline:
-                break
+        for is_of_this, events in ((True, questions.of_this()), (False, questions.of_others())):
+            for event in events:
+                found = of_event(event)
+                if not found.has_datasets:
+                    continue
+                if event.get("eventType") == "COMPLETE":
+                    if is_of_this:
+                        return Known(last=found, event=event)
+                    return Known(stand_in=found, event=event)
+                if not failed.has_datasets:
+                    failed = found
     except Exception:
         log.debug("The lineage of the last successful run was not found.", exc_info=True)
-    return Last()
+    return Known(stand_in=failed)
 
 
-def _events(
-    ti: Any, archive: Archive | None, deadline: float, *, is_dated: bool
-) -> Iterator[dict[str, Any]]:
-    map_index = -1 if ti.map_index is None else ti.map_index
+class _Questions:
+    """The events that Airflow and the archive have of a task, each asked for when it is wanted."""
 
-    def pulled(**of_run: Any) -> dict[str, Any]:
-        return xcom.decode(
-            ti.xcom_pull(task_ids=ti.task_id, key=xcom.KEY, map_indexes=map_index, **of_run)
-        )
+    def __init__(self, ti: Any, archive: Archive | None, *, is_dated: bool) -> None:
+        self._ti, self._archive, self._is_dated = ti, archive, is_dated
+        self._map_index = -1 if ti.map_index is None else ti.map_index
+        self._until = time.monotonic() + TIMEOUT_S
+        self._archive_s = ARCHIVE_S
 
-    if not is_dated:  # Airflow has no order of such runs, but of their XComs
-        yield from _tried(partial(pulled, include_prior_dates=True))
-    asked = {ti.run_id}
-    for before in (None, _LATEST):  # None: before this run
-        previous = ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
-        if previous is None or previous.run_id in asked:
-            continue
-        asked.add(previous.run_id)
-        yield from _tried(partial(pulled, run_id=previous.run_id))
-        if archive is not None:
-            identity = TaskIdentity(
-                ti.dag_id, ti.task_id, previous.run_id, previous.try_number, map_index
+    def of_this(self) -> Iterator[Event]:
+        """Yield those of this map index, or of the task if it is not mapped."""
+        if not self._is_dated:  # Airflow has no order of such runs, but of their XComs
+            yield from self._pulled(self._map_index, include_prior_dates=True)
+        for run in self._runs():
+            yield from self._of(run)
+        if getattr(self._ti, "try_number", 1) > 1:
+            # Airflow has deleted the XCom of the try before, which has failed or was cleared.
+            yield from self._earlier_tries()
+
+    def of_others(self) -> Iterator[Event]:
+        """Yield those of other map indexes, then that of a run that failed."""
+        if self._map_index >= 0:
+            yield from self._answered(self._of_highest_index)
+        for map_index in (0, -1):  # the task may not have been mapped before, or no longer is
+            if map_index != self._map_index:
+                run = self._previous(_LATEST if self._is_dated else None, map_index)
+                yield from self._of(run) if run else ()
+        if self._is_dated:
+            yield from self._pulled(self._map_index, include_prior_dates=True)
+
+    # --- Airflow ----------------------------------------------------------------------------------
+
+    def _runs(self) -> Iterator[Any]:
+        """Yield successful runs before this one, the nearest first, then the latest of all."""
+        asked = {self._ti.run_id}
+        before = None  # this run
+        for _ in range(_RUNS):
+            run = self._previous(before, self._map_index)
+            if run is None or run.run_id in asked:
+                break
+            asked.add(run.run_id)
+            yield run
+            before = run.logical_date
+            if before is None:
+                break
+        run = self._previous(_LATEST, self._map_index)
+        if run is not None and run.run_id not in asked:
+            yield run
+
+    def _previous(self, before: datetime | None, map_index: int) -> Any:
+        if self._left <= 0:
+            return None
+        return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
+
+    def _of(self, run: Any) -> Iterator[Event]:
+        """Yield what is kept of a run: in its XCom, or else in the archive."""
+        found = list(self._pulled(run.map_index, run_id=run.run_id))
+        yield from found or self._archived(run.run_id, run.map_index, run.try_number)
+
+    def _pulled(self, map_index: int, **of_run: Any) -> Iterator[Event]:
+        ti = self._ti
+
+        def pull() -> Event:
+            return xcom.decode(
+                ti.xcom_pull(task_ids=ti.task_id, key=xcom.KEY, map_indexes=map_index, **of_run)
             )
-            left = archive.within(max(0.0, deadline - time.monotonic()))
-            yield from _tried(partial(left.read, identity))
 
+        return self._answered(pull)
 
-def _tried(read: Callable[[], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    try:
-        yield read()
-    except Exception as error:
-        log.debug("No lineage of an earlier run: %s", error)
+    def _of_highest_index(self) -> Event:
+        """Pull the XCom of the highest map index of this run that has one, in one call.
+
+        Which index has ended last Airflow does not say, and to pull all of them could be much.
+        """
+        from airflow.sdk.definitions.xcom_arg import PlainXComArg
+        from airflow.sdk.execution_time.lazy_sequence import LazyXComSequence
+
+        of_task = PlainXComArg(self._ti.task, xcom.KEY)
+        every: LazyXComSequence[object] = LazyXComSequence(xcom_arg=of_task, ti=self._ti)
+        return xcom.decode(every[-1])
+
+    # --- the archive ------------------------------------------------------------------------------
+
+    def _earlier_tries(self) -> Iterator[Event]:
+        """Yield what is kept of tries of this run before this one, the latest first."""
+        ti = self._ti
+        for number in range(ti.try_number - 1, max(0, ti.try_number - 1 - _RUNS), -1):
+            yield from self._archived(ti.run_id, self._map_index, number)
+
+    def _archived(self, run_id: str, map_index: int, number: int) -> Iterator[Event]:
+        timeout_s = min(self._archive_s, self._left)
+        if self._archive is None or timeout_s <= 0:
+            return
+        task = TaskIdentity(self._ti.dag_id, self._ti.task_id, run_id, number, map_index)
+        archive = self._archive.within(timeout_s)
+        begun = time.monotonic()
+        found = list(self._answered(lambda: archive.read(task)))
+        self._archive_s -= time.monotonic() - begun
+        yield from found
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @property
+    def _left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    def _answered(self, ask: Callable[[], Event]) -> Iterator[Event]:
+        """Yield what is answered, if there is time to ask, and if there is an answer."""
+        if self._left <= 0:
+            return
+        try:
+            answer = ask()
+        except Exception as error:
+            log.debug("No lineage of an earlier run: %s", error)
+        else:
+            yield answer

@@ -3,6 +3,8 @@
 START has the inputs and outputs of the last successful run, with what is declared of this one. An
 event without datasets would make a backend that shows the latest run show nothing, until the end of
 this one or, if it fails, of the next. So does the event at the end of a try whose job did not run.
+If there is no such run, something else stands in for it (:mod:`.previous_run`), but only of a side
+of which nothing is declared: to a backend, what START names is what the run writes.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from airflow_provider_sparklineage.lineage.declared import declared_lineage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
 from airflow_provider_sparklineage.operators import previous_run, upstream
 from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.operators.previous_run import NOTHING_KNOWN, Known
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
@@ -52,15 +54,13 @@ class Prepared(NamedTuple):
     """
 
     settings: Settings
-    known: LastRun = NO_LAST_RUN
-    last: Event | None = None
-    """The event that it is of."""
+    known: Known = NOTHING_KNOWN
     upstream: tuple[Event, ...] = ()
     """Events of the tasks before this one, for a backend that shows descriptions."""
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
-    """Ask Airflow for settings and for the last successful run; never raises.
+    """Ask Airflow for settings and for what is known of earlier runs; never raises.
 
     :param context: of the template fields; without a task instance nothing is known
     """
@@ -72,13 +72,13 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     ti = context.get("ti")
     archive = _archive(resolved)
     is_dated = context.get("logical_date") is not None
-    last = previous_run.Last()
+    known = NOTHING_KNOWN
     if ti is not None:
-        last = previous_run.last_known(ti, archive, is_dated=is_dated)
+        known = previous_run.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
     if ti is not None and shows_descriptions(resolved.leaving):
         written = upstream.events(ti, context.get("task") or ti.task)
-    return Prepared(resolved, *last, written)
+    return Prepared(resolved, known, written)
 
 
 def _archive(resolved: Settings) -> Archive | None:
@@ -108,14 +108,16 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
 
     :param ended: why no more is known of a try that is over
     """
-    resolved = prepared.settings
+    resolved, (last, stand_in, _), _ = prepared
+    if not last.has_datasets:
+        last = stand_in.only(inputs=not declared.inputs, outputs=not declared.outputs)
     lineage = declared_lineage(
         declared.inputs,
         declared.outputs,
         declared.expectations,
         resolved.partitioning,
         resolved.limits,
-        prepared.known,
+        last,
     )
     if ended is None:
         return event_of(lineage, representation=resolved.representation, mask=masked)
@@ -130,7 +132,7 @@ def operator_lineage(
 
     :param known: of other runs
     """
-    others = Others(known.last, known.upstream) if known else NO_OTHERS
+    others = Others(known.known.event, known.upstream) if known else NO_OTHERS
     try:
         event = leaving(event, how, others)
     except Exception:  # the provider would send the event without datasets

@@ -289,7 +289,7 @@ class Try:
 
         ti = context.get("ti")
         self._finished = (ti, getattr(ti, "try_number", 0))
-        known = self.prepared.known if self.prepared else NO_LAST_RUN
+        known = self.prepared.known.last if self.prepared else NO_LAST_RUN
         try:
             self.collected = collecting.collect(
                 self.capture, self.deadline, outcome, has_failed, known, context.get("task")

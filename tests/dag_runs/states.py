@@ -358,11 +358,123 @@ def marked_as_failed_while_it_runs(runs: Runs) -> None:
 def mapped_tasks(runs: Runs) -> None:
     runs.spark_submit.does("staging_chain")
     mapped = [["a"], ["b"]]
-    first = runs.run(dag=runs.dag(mapped=mapped))
-    assert [sent.kind for sent, _ in first] == ["START", "COMPLETE"] * 2
-    assert first[-1][1] == Shown(READ, WRITTEN, "COMPLETED")
+    assert runs.run(dag=runs.dag(mapped=mapped)) == [
+        (Sent("START", [], []), Shown([], [], "RUNNING")),
+        GOOD[1],
+        *GOOD,  # START has what the index before it has drawn
+    ]
     assert runs.run(DAYS[1], dag=runs.dag(mapped=mapped)) == GOOD * 2
     assert len({event["run"]["runId"] for event in runs.events}) == 2
+
+
+OTHER_READ, OTHER_WRITTEN = ["/lake/orders"], ["/lake/good_orders"]
+"""What ``failing_action`` reads and writes, if the job goes on after its failure."""
+
+
+def _of_two_jobs(runs: Runs, **arguments: Any) -> Any:
+    """Make a DAG of two map indexes, of which the second reads and writes other tables."""
+    runs.spark_submit.does("staging_chain")
+    return runs.dag(
+        mapped=[["a"], ["b"]],
+        on_success_callback=lambda _context: runs.spark_submit.does("failing_action"),
+        **arguments,
+    )
+
+
+@state
+def map_indexes_that_write_different_tables(runs: Runs) -> None:
+    _, _, (start, shown), (complete, after) = runs.run(dag=_of_two_jobs(runs))
+    assert start == Sent("START", READ, WRITTEN)
+    assert shown == Shown(READ, WRITTEN, "RUNNING")
+    assert complete == Sent("COMPLETE", OTHER_READ, OTHER_WRITTEN)
+    # What START has named stays in the graph of this run, and goes with the next of this index.
+    assert after == Shown(READ, [*OTHER_WRITTEN, *WRITTEN], "COMPLETED")
+    seen = runs.run(DAYS[1], dag=_of_two_jobs(runs))
+    assert [shown for _, shown in seen] == [
+        # The graph is that of the run that has ended last, whichever index it is of.
+        Shown(after.inputs, after.outputs, "RUNNING"),
+        Shown(READ, WRITTEN, "COMPLETED"),
+        Shown(READ, WRITTEN, "RUNNING"),
+        Shown(OTHER_READ, OTHER_WRITTEN, "COMPLETED"),
+    ]
+
+
+@state
+def declared_outputs_of_a_map_index_are_not_those_of_another(runs: Runs) -> None:
+    dag = _of_two_jobs(runs, writes=["/lake/good_orders"])
+    _, _, (start, _), (_, after) = runs.run(dag=dag)
+    assert start == Sent("START", READ, OTHER_WRITTEN)
+    assert after == Shown(READ, OTHER_WRITTEN, "COMPLETED")
+
+
+@contextmanager
+def _cleared() -> Iterator[None]:
+    """Let ``dag.test()`` run again what it has run, as Airflow does when a person clears it."""
+    from airflow.models import dagrun
+    from airflow.utils.state import DagRunState
+    from sqlalchemy import select
+
+    def found(*, dag: Any, logical_date: Any, session: Any, **_: Any) -> Any:
+        run = session.scalar(
+            select(dagrun.DagRun).where(
+                dagrun.DagRun.dag_id == dag.dag_id, dagrun.DagRun.logical_date == logical_date
+            )
+        )
+        run.state, run.dag = DagRunState.RUNNING, dag
+        session.commit()
+        return run
+
+    with mock.patch.object(dagrun, "get_or_create_dagrun", found):
+        yield
+
+
+@state
+def a_clear_of_the_only_run(runs: Runs) -> None:
+    runs.good_run()
+    with _cleared():
+        assert runs.good_run() == GOOD
+    assert runs.dataset().versions == 2
+
+
+@state
+def a_clear_of_the_only_run_of_a_mapped_task(runs: Runs) -> None:
+    runs.spark_submit.does("staging_chain")
+    dag = runs.dag(mapped=[["a"], ["b"]])
+    runs.run(dag=dag)
+    with _cleared():
+        assert runs.run(dag=dag) == GOOD * 2
+
+
+@state
+def a_task_that_is_mapped_from_now_on(runs: Runs) -> None:
+    runs.good_run()
+    assert runs.run(DAYS[1], dag=runs.dag(mapped=[["a"], ["b"]])) == GOOD * 2
+    assert runs.good_run(DAYS[2]) == GOOD
+
+
+@state
+def a_run_after_failures_alone(runs: Runs) -> None:
+    runs.spark_submit.does("failing_action", exit=1)
+    _, (failed, _) = runs.run()
+    assert failed.outputs == ["/lake/checked_orders", "/lake/good_orders"]
+    (start, shown), (complete, after) = runs.good_run(DAYS[1])
+    assert start == failed._replace(kind="START")
+    assert shown == Shown(failed.inputs, failed.outputs, "RUNNING")
+    assert complete == Sent("COMPLETE", READ, WRITTEN)
+    assert after.outputs == [*failed.outputs, *WRITTEN]
+    assert runs.good_run(DAYS[2])[-1] == GOOD[-1]
+
+
+@state
+def a_retry_of_the_first_run(runs: Runs) -> None:
+    runs.spark_submit.does("failing_action", exit=1)
+    _, (failed, _), (start, shown), _ = runs.run(
+        retries=1,
+        retry_delay=timedelta(0),
+        on_retry_callback=lambda _context: runs.spark_submit.does("staging_chain"),
+    )
+    assert start == failed._replace(kind="START")
+    assert shown == Shown(failed.inputs, failed.outputs, "RUNNING")
 
 
 @state
