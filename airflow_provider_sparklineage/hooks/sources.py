@@ -132,6 +132,9 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         if conn_id:
             place = f"Connection {conn_id}"
             fix = f'Give its extra one: {{"transport": {_wanted_transport(conn_id)}}}.'
+        elif path := conf.config_path(check_legacy_env_var=False):
+            place = f"{path}, which [openlineage] config_path names,"
+            fix = f"Make it a YAML file that the worker may read, with a transport: {_TRANSPORT}."
         # Without the error's text: it may hold the transport, and that a key.
         problem = f"{place} gives Airflow no transport ({type(error).__name__})."
         raise ConnectionFieldsError(problem, fix) from error

@@ -78,7 +78,7 @@ def _outputs(operator: Any) -> Iterator[DatasetName]:
         (d["name"], d["namespace"]) for d in written if "columnLineage" in (d.get("facets") or {})
     ]
     if not names and current.prepared is not None:
-        known = current.prepared.known.outputs
+        known = current.prepared.known.last.outputs
         names = [(d.name, d.namespace) for d in known if "schema" in d.facets]
     for name, namespace in sorted(names):
         yield DatasetName(namespace, name)

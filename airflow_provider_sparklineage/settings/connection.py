@@ -100,7 +100,7 @@ def read(
     backend = _url(conn_id, host, port, schema) if host else sent_to
     # Another host is not given the transport's key.
     api_key = password or (api_key_of(http) if backend == sent_to else None)
-    url = "the connection's host" if host and "://" in host else ""
+    url = "the connection's host (API URL in its form)" if host and "://" in host else ""
     if not host:
         url = f"{path}.url in the connection's extra"
     place = UrlPlace(url)

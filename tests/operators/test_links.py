@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperatorLink
 
 from airflow_provider_sparklineage.links.lineage import LINKS
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
+from airflow_provider_sparklineage.operators.previous_run import Known
 from airflow_provider_sparklineage.operators.reporting import Prepared
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
@@ -39,7 +40,7 @@ def known(task, *outputs, schema=True):
     facets = {"schema": b"{}"} if schema else {}
     datasets = tuple(LastRunDataset(namespace, name, facets) for namespace, name in outputs)
     current = task.lineage_try
-    current.prepared = Prepared(current.settings(), LastRun("run-1", (), datasets))
+    current.prepared = Prepared(current.settings(), Known(LastRun("run-1", (), datasets)))
     return task
 
 

@@ -88,7 +88,7 @@ def test_the_transport_gives_the_url_of_the_backend_if_no_host_does():
         pytest.param(
             {"transport": HTTP},
             {"host": "http://marquez:5000"},
-            "the connection's host",
+            "the connection's host (API URL in its form)",
             "transport.auth in the connection's extra",
             id="a URL as the host",
         ),
