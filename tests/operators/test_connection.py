@@ -215,9 +215,7 @@ def test_a_connection_without_the_transport_is_given_the_one_of_its_own_fields(
 
 def test_a_file_with_a_transport_that_is_not_there_is_reported(without_transport, monkeypatch):
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_PATH", "/gone/lineage.yml")
-    with pytest.raises(
-        SettingsError, match="^/gone/lineage.yml, which .* config_path names, gives"
-    ):
+    with pytest.raises(SettingsError, match=r"^/gone/lineage\.yml, which .* names, gives"):
         sources.transport()
 
 
