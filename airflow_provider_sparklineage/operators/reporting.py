@@ -126,13 +126,13 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
 
 
 def operator_lineage(
-    event: Event, how: Leaving, known: Prepared | None = None
+    event: Event, how: Leaving, prepared: Prepared | None = None
 ) -> OperatorLineage[Any, Any]:
     """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
 
-    :param known: of other runs
+    :param prepared: what is known of other runs
     """
-    others = Others(known.known.event, known.upstream) if known else NO_OTHERS
+    others = Others(prepared.known.event, prepared.upstream) if prepared else NO_OTHERS
     try:
         event = leaving(event, how, others)
     except Exception:  # the provider would send the event without datasets
