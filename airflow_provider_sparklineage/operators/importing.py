@@ -45,6 +45,7 @@ def _import() -> None:
             from_bundle,
         )
         from airflow_provider_sparklineage.event.backends import marquez_repairs  # noqa: F401
+        from airflow_provider_sparklineage.event.steps import columns, describe  # noqa: F401
         from airflow_provider_sparklineage.event.steps.size import fitting, foreseen  # noqa: F401
         from airflow_provider_sparklineage.operators import (  # noqa: F401
             partition_check,
