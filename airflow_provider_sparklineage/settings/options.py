@@ -166,7 +166,7 @@ OPTIONS = (
         str(DEFAULT_MAX_EVENT_BYTES),
         "900000",
         "Bytes of lineage that one event may have. From a larger event details are left out, "
-        "descriptions of column lineage first, and a degradation lists them.",
+        "columns that no edge names first and column lineage last, and a degradation lists them.",
     ),
     Option(
         "max_columns",

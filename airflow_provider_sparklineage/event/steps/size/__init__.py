@@ -1,7 +1,8 @@
 """How large an event may be, and what it goes without when it would be larger.
 
 Consumers refuse large events (one at 5 MB), and then all of the event is lost. So detail goes, kind
-by kind and all of a kind at once, until the rest fits:
+by kind, until the rest fits: columns of schemas dataset by dataset, the widest first, and of each
+other kind all at once.
 
 1. columns of inputs that no edge of column lineage names,
 2. descriptions of column lineage,
