@@ -12,7 +12,7 @@ import uuid
 import pytest
 
 from airflow_provider_sparklineage.event.document import Header
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.leaving import Others, leaving
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.model.representation import Leaving, Representation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
@@ -64,7 +64,7 @@ def test_an_event_at_the_bound_is_taken_while_the_client_waits_and_all_of_it_is_
 def test_a_run_makes_one_version_of_each_output_also_where_columns_are_left_out(kept):
     how = Leaving(backend="marquez", max_columns=60)
     end, marquez = kept(3), MarquezServer(MARQUEZ_URL)
-    begin = leaving(start(end), how, end)
+    begin = leaving(start(end), how, Others(end))
     sent = leaving(end, how)
     assert columns_of(sent, "outputs") == columns_of(begin, "outputs") != columns_of(end, "outputs")
     marquez.send(sent)
