@@ -122,15 +122,15 @@ def of(wanted: TaskIdentity, session: Session) -> Answer | None:
         sorted({*tries, latest}),
         number,
         latest,
-        " ".join([*notes, *filter(None, [archive.complaint])]),
+        "",
         _links(found.event, *_pages(wanted, found.event, resolved, session)) if found.event else {},
         now.state,
         now.has_ended,
         now.expected_at,
     )
-    if found.event or number != latest or now.state in _WITHOUT_A_TRY:
-        return answer
-    return _awaiting(answer, wanted, archive, resolved, session)
+    if not found.event and number == latest and now.state not in _WITHOUT_A_TRY:
+        answer = _awaiting(answer, wanted, archive, resolved, session)
+    return answer._replace(note=" ".join([*notes, *filter(None, [archive.complaint])]))
 
 
 _WITHOUT_A_TRY = frozenset({TaskInstanceState.SUCCESS, TaskInstanceState.REMOVED})

@@ -82,6 +82,12 @@ def test_each_instance_of_a_mapped_task_has_its_own_lineage(tab):
     )
 
 
+def test_what_another_instance_accessed_is_in_the_strip(tab):
+    root = tab("mapped/mapped/0")
+    expect(root.locator(".legend .note")).to_have_text("Other runs that are known: 1.")
+    expect(root.locator(".legend")).to_contain_text("by another run of this task")
+
+
 def test_a_task_without_spark_lineage_has_one_sentence(tab):
     root = tab("plain")
     expect(root.get_by_role("status")).to_contain_text("This task has no Spark lineage")
@@ -129,6 +135,8 @@ def test_a_user_without_access_to_the_dag_is_refused(server):
     assert (status, "event" in body) == (403, False)
     assert server.get(path, admin)[1]["event"]["job"]["name"] == f"{DENIED_DAG}.revenue"
     assert server.get(server.lineage("revenue"), visitor)[0] == 200
+    partitions = path.replace("/lineage?", "/partitions?")
+    assert [server.get(partitions, token)[0] for token in (None, visitor, admin)] == [401, 403, 200]
 
 
 def test_the_permission_is_that_of_the_dag_whose_lineage_is_shown(server):

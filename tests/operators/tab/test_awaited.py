@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.expected import KEY
 from airflow_provider_sparklineage.plugins import task_lineage
@@ -136,6 +137,16 @@ def test_an_archive_that_is_away_is_asked_once(ask, ran, is_at, monkeypatch):
         ran(day)
     is_at("running")
     assert ask()["note"].count("could not be read from") == 1
+
+
+def test_one_that_goes_away_after_its_first_answer_is_a_note(ask, ran, is_at, archive, monkeypatch):
+    def refuse(*_):
+        raise ConnectionError
+
+    monkeypatch.setattr(Archive, "tries", lambda *_: [1])
+    monkeypatch.setattr(Archive, "_store", refuse)
+    is_at("running")
+    assert "could not be read from" in ask()["note"]
 
 
 def test_what_is_expected_is_that_of_the_try(ask, push, is_at):
