@@ -38,14 +38,14 @@ class MarquezServer:
         )
         self.send(json.loads(text))
 
-    def send(self, event: dict[str, Any], timeout_s: float = _TIMEOUT_S) -> None:
+    def send(self, event: dict[str, Any]) -> None:
         """Send a run event with the names that it has, and have it taken."""
         request = Request(  # of the URL that the tests were given
             f"{self._url}/api/v1/lineage",
             json.dumps(event).encode(),
             {"Content-Type": "application/json"},
         )
-        with urlopen(request, timeout=timeout_s) as answer:
+        with urlopen(request, timeout=_TIMEOUT_S) as answer:
             assert answer.status == 201
 
     @property
