@@ -100,7 +100,11 @@ def read(
     backend = _url(conn_id, host, port, schema) if host else sent_to
     # Another host is not given the transport's key.
     api_key = password or (api_key_of(http) if backend == sent_to else None)
-    url = "the connection's host (API URL in its form)" if host and "://" in host else ""
+    url = ""
+    if host and "://" in host:
+        url = "the connection's host (API URL in its form)"
+        if port and not urlsplit(host.strip()).port:  # left by the form, which hides it
+            url = f"{url} and its port, which the form does not show"
     if not host:
         url = f"{path}.url in the connection's extra"
     place = UrlPlace(url)

@@ -93,6 +93,21 @@ def test_the_transport_gives_the_url_of_the_backend_if_no_host_does():
             id="a URL as the host",
         ),
         pytest.param(
+            {},
+            {"host": "http://m", "port": 5000},
+            "the connection's host (API URL in its form) and its port, which the form does not "
+            "show",
+            "the connection's password",
+            id="a URL as the host, and a port from before",
+        ),
+        pytest.param(
+            {},
+            {"host": "http://m:5000", "port": 80},
+            "the connection's host (API URL in its form)",
+            "the connection's password",
+            id="a URL with a port as the host, and a port from before",
+        ),
+        pytest.param(
             {"transport": HTTP},
             {"password": "k2"},
             "transport.url in the connection's extra",
