@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.output import note, say_json
-from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import DocumentError, UnusableInputError
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
         note(f"note: {entry['code']}: {entry['message']}")
     if more := reading.unlisted_degradations(event):
         note(f"note: {more} more are not listed in the event")
-    if any(entry["code"] == DegradationCode.DETAIL_DROPPED for entry in missing):
+    if reading.misses_detail(event):
         note("note: --max-event-bytes N gives an event of up to N bytes, whatever is configured")
     return 1 if strict and missing else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,11 @@ def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Entries of the event's capture facet that say what is missing."""
     entries: list[dict[str, Any]] = _capture(event).get("degradations") or []
     return entries
+
+
+def misses_detail(event: Mapping[str, Any]) -> bool:
+    """Whether detail was dropped so that it fits where it was kept; another place may have it."""
+    return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in degradations(event))
 
 
 def unlisted_degradations(event: Mapping[str, Any]) -> int:

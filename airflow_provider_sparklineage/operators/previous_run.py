@@ -15,7 +15,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event import reading, xcom
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -138,9 +138,14 @@ class _Questions:
         return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
 
     def _of(self, run: Any) -> Iterator[Event]:
-        """Yield what is kept of a run: in its XCom, or else in the archive."""
-        found = list(self._pulled(run.map_index, run_id=run.run_id))
-        yield from found or self._archived(run.run_id, run.map_index, run.try_number)
+        """Yield what is kept of a run: its XCom, after the archive's if it had no room for all.
+
+        Without the schemas that it then misses, START would be another version of an output.
+        """
+        pulled = list(self._pulled(run.map_index, run_id=run.run_id))
+        if not pulled or reading.misses_detail(pulled[0]):
+            yield from self._archived(run.run_id, run.map_index, run.try_number)
+        yield from pulled
 
     def _pulled(self, map_index: int, **of_run: Any) -> Iterator[Event]:
         ti = self._ti

@@ -11,7 +11,6 @@ from airflow.models.xcom import XComModel
 
 from airflow_provider_sparklineage.event import reading, xcom
 from airflow_provider_sparklineage.event.archive import archive_of
-from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
 
 if TYPE_CHECKING:
@@ -36,10 +35,7 @@ class Found(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether there is an event, with all detail."""
-        return self.event is not None and not any(
-            d.get("code") == DegradationCode.DETAIL_DROPPED
-            for d in reading.degradations(self.event)
-        )
+        return self.event is not None and not reading.misses_detail(self.event)
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:

@@ -15,9 +15,10 @@ from airflow_provider_sparklineage.operators.reporting import ended_as
 pytestmark = pytest.mark.airflow
 
 
-def kept(run_id, state="COMPLETE", *, has_datasets=True):
+def kept(run_id, state="COMPLETE", *, has_datasets=True, missing=()):
     """Make an event as a run keeps it."""
     capture = {"_schemaURL": "urn:airflow-provider-sparklineage:facet:capture:1-0-0"}
+    capture["degradations"] = [{"code": code, "message": code} for code in missing]
     dataset = {"namespace": "file", "name": f"/of/{run_id}", "facets": {}}
     return {
         "eventType": state,
@@ -31,6 +32,7 @@ def kept(run_id, state="COMPLETE", *, has_datasets=True):
 EVERY = {
     **{run_id: kept(run_id) for run_id in ("a", "b", "c", "now", "index 0", "index 4")},
     "failed": kept("failed", "FAIL"),
+    "cut": kept("cut", missing=["detail_dropped"]),
     **{run_id: kept(run_id, has_datasets=False) for run_id in ("idle", "idle too")},
     "unreadable": {"encoding": "of tomorrow"},
 }
@@ -137,6 +139,18 @@ ALL = tuple(EVERY)
         ),
         pytest.param(
             TaskInstance("ab"), Archive((("b", 2), "b")), "b", id="no XCom is left: the archive"
+        ),
+        pytest.param(
+            TaskInstance(("a", "cut"), pushed=ALL),
+            Archive((("cut", 2), "c")),
+            "c",
+            id="the XCom had no room for all: the archive",
+        ),
+        pytest.param(
+            TaskInstance(("a", "cut"), pushed=ALL),
+            Archive(),
+            "cut",
+            id="the archive has no more than the XCom",
         ),
         pytest.param(
             TaskInstance(("a", "gone"), pushed=ALL),
