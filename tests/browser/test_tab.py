@@ -102,7 +102,7 @@ def test_a_session_that_has_ended_is_reported(chromium, server):
     expect(root.locator(".state")).to_have_text("COMPLETE")
     context.clear_cookies()
     root.get_by_label("Try").select_option("1")
-    expect(root.get_by_role("status")).to_contain_text("Your session has ended")
+    expect(root.locator(".sentence")).to_contain_text("Your session has ended")
     context.close()
 
 
