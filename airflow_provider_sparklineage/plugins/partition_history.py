@@ -52,7 +52,7 @@ def of(wanted: TaskIdentity, settings: Settings, session: Session) -> History:
     values = _Values()
     instances = around(wanted, session, MAX_RUNS)
     unread = len(instances)
-    in_part = []  # of which the archive may have more
+    in_part = []  # of which the archive may have more; their events would fill the memory
     for instance in instances:
         if archive.is_over:
             break
@@ -61,11 +61,11 @@ def of(wanted: TaskIdentity, settings: Settings, session: Session) -> History:
             values.add(found.event)
             unread -= 1
         else:
-            in_part.append((instance, found))
-    for instance, found in in_part:
+            in_part.append(instance.identity)
+    for identity in in_part:
         if archive.is_over:
             break
-        values.add(archive.read(instance.identity).event or found.event)
+        values.add(archive.read(identity).event or stored.pushed(identity, session).event)
         unread -= 1
     note = archive.complaint
     if unread and not note:

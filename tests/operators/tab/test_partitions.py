@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+import weakref
 
 import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.plugins import partition_history
+from airflow_provider_sparklineage.plugins import partition_history, stored
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.browser.events import partitioned
 from tests.operators.tab.conftest import event
 
 pytestmark = pytest.mark.airflow
+
+
+DROPPED = {"code": "detail_dropped"}
 
 
 def accessed(*written, read=()):
@@ -141,6 +145,28 @@ def test_runs_without_an_xcom_are_read_from_the_archive(partitions, ran, archive
     archive.write(TaskIdentity("shop", "revenue", "run of 5", 1), Written(accessed(of_day(5))))
     ran(3)  # of which nobody has anything
     assert partitions() == ([of_day(5), of_day(4)], 2, "")
+
+
+def test_one_event_is_held_in_memory_at_a_time(partitions, ran, archive, monkeypatch):
+    class Held(dict):
+        """An event that can be referred to weakly."""
+
+        __hash__ = object.__hash__
+
+    made, most = weakref.WeakSet(), []
+
+    def pushed(_wanted, _session):
+        found = Held(accessed(of_day(5)))
+        found["run"] = {"facets": {"sparkLineage_capture": {"degradations": [DROPPED]}}}
+        made.add(found)
+        most.append(len(made))
+        return stored.Found(found)
+
+    monkeypatch.setattr(stored, "pushed", pushed)
+    for day in range(1, 6):
+        ran(day)
+    assert partitions() == ([of_day(5)], 6, "")
+    assert max(most) <= 2
 
 
 def test_an_archive_that_is_away_is_a_note(partitions, ran, monkeypatch):
