@@ -33,6 +33,7 @@ HANGS_S = 90.0
 """When a run is cut; the longest that is allowed is the deadline of half a minute."""
 
 
+_WHEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -338,9 +339,13 @@ def _codes(sent: Any) -> tuple[str, ...] | None:
 
 
 def _datasets(sent: Any) -> Any:
+    """Give the datasets of what is sent; the texts that describe them say when that was."""
     from openlineage.client.serde import Serde
 
-    return sent and [Serde.to_dict(dataset) for dataset in (*sent.inputs, *sent.outputs)]
+    if not sent:
+        return None
+    text = json.dumps([Serde.to_dict(dataset) for dataset in (*sent.inputs, *sent.outputs)])
+    return json.loads(_WHEN.sub("<when>", text))
 
 
 def _named(error: BaseException) -> str:
