@@ -7,7 +7,7 @@ Airflow) nothing is in it.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.operators import delivery
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.event.document import Event
@@ -45,21 +47,25 @@ def publish(
     *,
     is_for_sending: bool = True,
 ) -> None:
-    """Push the XCom and write the archive; never raises, and what fails is one warning.
+    """Push the XCom and write the archive; never raises, and what fails is one warning for each.
 
     :param is_for_sending: whether Airflow is going to ask for the event
     """
     written = Written(event)
-    try:
-        with collector.paused():
-            _push(written, capture.settings, context)
+    with _warning("The lineage of this try is not shown in Airflow"), collector.paused():
+        _push(written, capture.settings, context)
+    with _warning("The event of this try is not in the archive"):
         sending = _sending(capture, context) if is_for_sending else None
         _archive(written, capture, sending, is_killed=deadline.is_killed)
+
+
+@contextmanager
+def _warning(what: str) -> Iterator[None]:
+    try:
+        yield
     except (Exception, AirflowTaskTimeout) as error:
         # Spark has ended, and how it ended is the task's outcome.
-        log.warning(
-            "The lineage of this try is not shown in Airflow (%s: %s).", type(error).__name__, error
-        )
+        log.warning("%s (%s: %s).", what, type(error).__name__, error)
         log.debug("Publishing lineage failed.", exc_info=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import uuid
 
 import pytest
@@ -48,7 +49,8 @@ def archive(tmp_path, monkeypatch):
 @pytest.fixture
 def complaints(caplog):
     caplog.set_level(logging.WARNING)
-    return lambda: [r.getMessage() for r in caplog.records if "not shown" in r.getMessage()]
+    known = re.compile("is not (shown in Airflow|in the archive)")
+    return lambda: [r.getMessage() for r in caplog.records if known.search(r.getMessage())]
 
 
 def parts_of(event):
@@ -200,20 +202,23 @@ def test_an_unreachable_archive_is_one_warning(
     execute(operator())
     assert pushed()["outputs"]
     [complaint] = complaints()
+    assert "is not in the archive" in complaint
     assert url in complaint
     assert "archive_url" in complaint
 
 
 @pytest.mark.parametrize("error", [RuntimeError("database is away"), AirflowTaskTimeout("late")])
-def test_a_push_that_fails_does_not_change_how_the_task_ends(
-    spark_submit, execute, context, complaints, error
+def test_a_push_that_fails_changes_neither_how_the_task_ends_nor_what_is_kept(
+    spark_submit, execute, context, complaints, archive, error
 ):
     def fail(**_):
         raise error
 
     context["ti"].xcom_push = fail
     execute(operator())
-    assert len(complaints()) == 1
+    [complaint] = complaints()
+    assert "is not shown in Airflow" in complaint
+    assert archive.tries(TASK) == [1]
 
 
 def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archive, monkeypatch):

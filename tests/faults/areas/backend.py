@@ -92,20 +92,20 @@ def _(bench):
     _relays(bench, "http://127.0.0.1:1", type="pigeon")
 
 
-@fault("The archive is below a file", warns="is not shown in Airflow")
+@fault("The archive is below a file", warns="is not in the archive")
 def _(bench):
     (bench.home / "file").touch()
     bench.set("archive_url", f"file://{bench.home}/file/archive")
 
 
-@fault("The archive is of a store that nobody knows", warns="is not shown in Airflow")
+@fault("The archive is of a store that nobody knows", warns="is not in the archive")
 def _(bench):
     bench.set("archive_url", "nowhere://bucket/lineage")
 
 
 @fault(
     "The archive never answers",
-    warns="is not shown in Airflow",
+    warns="is not in the archive",
     leaves=("thread sparklineage-archive",),
 )
 def _(bench):
