@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -110,10 +111,16 @@ class Archive(Frozen, frozen=True):
             content = b"%b, %b" % (prefix, content[1:])
 
         def write() -> None:
-            store = self._store()
+            store, mark = self._store(), f"{_UNSENT}/{name}"
             if is_unsent:
-                store.write(f"{_UNSENT}/{name}", b"")
-            store.write(f"{name}{_SUFFIX}", content)
+                store.write(mark, b"")
+            try:
+                store.write(f"{name}{_SUFFIX}", content)
+            except OSError:  # a full disk has room for the mark, of which nothing could be sent
+                if is_unsent:
+                    with suppress(OSError):
+                        store.remove(mark)
+                raise
 
         self._bounded(write, "written to")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from datetime import UTC, datetime, timedelta
@@ -109,6 +110,21 @@ def test_nothing_stays_of_what_could_not_be_written(archive, root, monkeypatch):
         archive.write(TASK, Written(event("second")))
     assert files(root) == [FILE]
     assert archive.read(TASK) == event("first")
+
+
+def test_what_could_not_be_written_is_not_marked(archive, monkeypatch):
+    """There would be nothing to send, and for as long as the mark is there somebody would try."""
+    write = OwnFolder._write
+
+    def full(folder, file, content):
+        if content:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(folder, file, content)
+
+    monkeypatch.setattr(OwnFolder, "_write", full)
+    with pytest.raises(ArchiveError, match="No space left"):
+        archive.write(TASK, Written(event()), is_unsent=True)
+    assert archive.unsent() == []
 
 
 def test_a_folder_that_was_swept_while_it_was_empty_is_made_again(archive, root, monkeypatch):
