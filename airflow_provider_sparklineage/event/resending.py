@@ -13,10 +13,9 @@ other facets (owners, tags, Airflow's own) are not kept.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
 
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.leaving import Others, leaving
@@ -128,7 +127,8 @@ def events(
             "outputs": [_as_known(d, "outputFacets") for d in end["outputs"]],
         }
         found.insert(0, _with(start, run_facets, job_facets))
-    return [msgspec.json.encode(event) + b"\n" for event in found]
+    # Not by msgspec, which refuses halves of surrogate pairs; what is kept may have some.
+    return [json.dumps(event).encode() + b"\n" for event in found]
 
 
 def _with(event: Event, run_facets: Facets, job_facets: Facets) -> Event:

@@ -64,6 +64,12 @@ def test_a_try_is_sent_with_its_start_and_the_ids_and_times_that_it_had(event):
         assert one["job"]["facets"]["jobType"]["integration"] == "AIRFLOW"
 
 
+def test_half_of_a_surrogate_pair_is_sent_as_it_is_kept(event):
+    facets = {**event["run"]["facets"], "odd": {"text": "\ud800"}}
+    [*_, end] = sent({**event, "run": {**event["run"], "facets": facets}})
+    assert end["run"]["facets"]["odd"] == {"text": "\ud800"}
+
+
 def test_the_end_is_the_event_that_leaves_and_what_airflow_adds(event):
     _, end = sent(event)
     for part, added in (("run", "runFacets"), ("job", "jobFacets")):
