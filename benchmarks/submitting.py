@@ -55,12 +55,13 @@ operator = {"ours": SparkLineageSubmitOperator, "stock": SparkSubmitOperator}[sy
 )
 of_last_run = json.loads(sys.argv[3])
 date = datetime(2024, 5, 6, tzinfo=UTC)
+before = SimpleNamespace(run_id="before", try_number=1, map_index=-1, logical_date=None)
 dag_run = SimpleNamespace(logical_date=date, run_after=date, conf={}, clear_number=0)
 ti = SimpleNamespace(dag_id="shop", task_id="revenue", run_id="manual", try_number=1, map_index=-1,
     dag_run=dag_run, stats_tags={}, xcom_push=lambda **pushed: None,
     xcom_pull=lambda **asked: of_last_run,
-    get_previous_ti=lambda **asked: SimpleNamespace(run_id="before", try_number=1))
-context = {"ti": ti, "dag_run": dag_run, "logical_date": date, "ds": "2024-05-06",
+    get_previous_ti=lambda **asked: before)
+context = {"ti": ti, "task": operator, "dag_run": dag_run, "logical_date": date, "ds": "2024-05-06",
     "ds_nodash": "20240506", "ts": "2024-05-06T00:00:00+00:00",
     "macros": SimpleNamespace(ds_add=lambda day, days: f"{day}{days:+}")}
 ti.get_template_context = lambda: context

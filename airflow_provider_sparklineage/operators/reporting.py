@@ -77,7 +77,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         known = previous_run.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
     if ti is not None and shows_descriptions(resolved.leaving):
-        written = upstream.events(ti, context.get("task") or ti.task)
+        written = upstream.events(ti, context.get("task") or getattr(ti, "task", None))
     return Prepared(resolved, known, written)
 
 
