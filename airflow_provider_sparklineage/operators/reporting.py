@@ -133,10 +133,12 @@ def operator_lineage(
     :param prepared: what is known of other runs
     """
     others = Others(prepared.known.event, prepared.upstream) if prepared else NO_OTHERS
-    try:
-        event = leaving(event, how, others)
-    except Exception:  # the provider would send the event without datasets
-        log.warning("The lineage is sent as it is, not as its backend shows it.", exc_info=True)
+    for known in (others, NO_OTHERS):  # what was kept of another run may be damaged
+        try:
+            event = leaving(event, how, known)
+            break
+        except Exception:  # the provider would send the event without datasets
+            log.warning("The lineage is sent with less than its backend shows.", exc_info=True)
     return OperatorLineage(**openlineage.parts(event)._asdict())
 
 

@@ -8,7 +8,10 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
+from airflow_provider_sparklineage.operators.previous_run import Known
+from airflow_provider_sparklineage.operators.reporting import Prepared, operator_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.settings.resolution import resolve
 
 pytestmark = pytest.mark.airflow
 
@@ -89,3 +92,13 @@ def test_the_dag_file_has_the_users_text_alone():
         operator(doc="Revenue by day.")
     [task] = DagSerialization.to_dict(dag)["dag"]["tasks"]
     assert task["__var"]["doc"] == "Revenue by day."
+
+
+def test_a_damaged_event_of_the_last_run_takes_no_description_from_this_one(executed):
+    task = operator()
+    executed(task)
+    event = task.lineage_try.collected
+    damaged = {**event, "outputs": [{**d, "facets": None} for d in event["outputs"]]}
+    prepared = Prepared(resolve(), Known(event=damaged))
+    sent = operator_lineage(event, resolve().leaving, prepared)
+    assert all("documentation" in dataset.facets for dataset in sent.outputs)
