@@ -17,6 +17,7 @@ FOLDER = GOLDEN / "airflow"
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[\d.]*(Z|\+00:00)")
+_MINUTE = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC")
 _OURS_PRODUCER = re.compile(r"urn:airflow-provider-sparklineage:\d[\w.]*")
 _AIRFLOW_PRODUCER = "https://github.com/apache/airflow/"
 # How often the listener repeats itself and how files are packed varies from run to run, and
@@ -27,7 +28,12 @@ _COUNTED = {"events", "bytes", "size", "fileCount", "applicationId", "sparkVersi
 def normalised(event: dict[str, Any], lake: str) -> dict[str, Any]:
     """Replace run ids, times, producers, the lake's path, and what is in Airflow's own facets."""
     text = json.dumps(event).replace(lake, "/lake")
-    for pattern, word in ((_UUID, "<uuid>"), (_TIME, "<time>"), (_OURS_PRODUCER, "<ours>")):
+    for pattern, word in (
+        (_UUID, "<uuid>"),
+        (_TIME, "<time>"),
+        (_MINUTE, "<minute>"),
+        (_OURS_PRODUCER, "<ours>"),
+    ):
         text = pattern.sub(word, text)
     document: dict[str, Any] = _without_counts(json.loads(text))
     for part in (document["run"], document["job"]):
