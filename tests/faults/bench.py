@@ -360,12 +360,17 @@ def _is_of_server(thread: threading.Thread) -> bool:
 
 def _children() -> list[str]:
     """List the processes of this one that run; the stock hook does not wait for all that end."""
-    children = [
-        child
-        for file in Path("/proc/self/task").glob("*/children")
-        for child in file.read_text().split()
-    ]
-    return [c for c in children if " Z " not in Path(f"/proc/{c}/stat").read_text()]
+    # One that ends while we look is none.
+    of_threads = map(_content, Path("/proc/self/task").glob("*/children"))
+    stats = {c: _content(Path(f"/proc/{c}/stat")) for c in " ".join(of_threads).split()}
+    return [c for c, stat in stats.items() if stat and " Z " not in stat]
+
+
+def _content(file: Path) -> str:
+    """Read a file of a process or thread; empty if that has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return file.read_text()
+    return ""
 
 
 @contextmanager
