@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("playwright", reason="it is in the environment for development only")
+
 from benchmarks.report import PLOTS
 from tests.pictures.screen import MAX_BYTES
 from tests.pictures.subjects import PICTURES
