@@ -9,12 +9,13 @@ from __future__ import annotations
 # FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
 from typing import Annotated, Any
 
+import msgspec
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep  # noqa: TC002
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Query, Response
 
-from airflow_provider_sparklineage.plugins import page, task_lineage
+from airflow_provider_sparklineage.plugins import page, partition_history, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 _INTEGER = 2**31 - 1
@@ -41,49 +42,44 @@ def _file(file: str) -> Response:
     return Response(page.content(file), 200, {"Cache-Control": "no-cache"}, page.FILES[file])
 
 
-def _lineage(
+def _wanted(
     dag_id: str,
     run_id: str,
     task_id: str,
+    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
+) -> TaskIdentity:
+    return TaskIdentity(dag_id, task_id, run_id, 0, map_index)
+
+
+Wanted = Annotated[TaskIdentity, Depends(_wanted)]
+
+
+def _lineage(
+    wanted: Wanted,
     session: SessionDep,
     response: Response,
-    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
     try_number: Annotated[int | None, Query(ge=1, le=_INTEGER)] = None,
+) -> dict[str, Any]:
+    of_try = msgspec.structs.replace(wanted, try_number=try_number or 0)
+    return _answer(response, task_lineage.of(of_try, session))
+
+
+# What an open tab asks for while the task runs: it unpacks no XCom and asks no archive.
+def _state(wanted: Wanted, session: SessionDep, response: Response) -> dict[str, Any]:
+    return _answer(response, task_lineage.progress(wanted, session))
+
+
+# What other runs accessed, which an open tab asks for when it has drawn this one.
+def _partitions(wanted: Wanted, session: SessionDep, response: Response) -> dict[str, Any]:
+    return _answer(response, task_lineage.history(wanted, session))
+
+
+def _answer(
+    response: Response,
+    found: task_lineage.Answer | task_lineage.Progress | partition_history.History | None,
 ) -> dict[str, Any]:
     # Another user at the same machine must not find it in the browser's cache.
     response.headers["Cache-Control"] = "no-store"
-    wanted = TaskIdentity(dag_id, task_id, run_id, try_number or 0, map_index)
-    answer = task_lineage.of(wanted, session)
-    if answer is None:
-        raise HTTPException(404, _NO_INSTANCE)
-    return answer._asdict()
-
-
-def _state(  # what an open tab asks for while the task runs: it unpacks no XCom and asks no archive
-    dag_id: str,
-    run_id: str,
-    task_id: str,
-    session: SessionDep,
-    response: Response,
-    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
-) -> dict[str, Any]:
-    response.headers["Cache-Control"] = "no-store"
-    now = task_lineage.progress(TaskIdentity(dag_id, task_id, run_id, 0, map_index), session)
-    if now is None:
-        raise HTTPException(404, _NO_INSTANCE)
-    return now._asdict()
-
-
-def _partitions(  # what other runs accessed, which an open tab asks for when it has drawn this one
-    dag_id: str,
-    run_id: str,
-    task_id: str,
-    session: SessionDep,
-    response: Response,
-    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
-) -> dict[str, Any]:
-    response.headers["Cache-Control"] = "no-store"
-    found = task_lineage.history(TaskIdentity(dag_id, task_id, run_id, 0, map_index), session)
     if found is None:
         raise HTTPException(404, _NO_INSTANCE)
     return found._asdict()
