@@ -9,15 +9,14 @@ marked: with transports that send later, or to several places.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
-
-from airflow.providers.common.compat.sdk import redact
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event import resending
 from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
+from airflow_provider_sparklineage.operators.masking import redacted
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -94,8 +93,7 @@ def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
     """Give facets of Airflow's as JSON, with the secrets hidden that Airflow hides in them."""
     from openlineage.client.serde import Serde
 
-    as_json = {key: Serde.to_dict(facet) for key, facet in facets.items()}
-    return cast("dict[str, Any]", redact(as_json, max_depth=20))
+    return redacted({key: Serde.to_dict(facet) for key, facet in facets.items()})
 
 
 def can_be_watched() -> bool:

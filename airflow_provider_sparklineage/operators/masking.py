@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from airflow.providers.common.compat.sdk import redact
 from airflow.sdk.log import mask_secret
 
@@ -25,3 +27,11 @@ def mask(*secrets: str) -> None:
     """Register values that Airflow shall hide in the task's log, and we in its lineage."""
     for secret in secrets:
         mask_secret(secret)
+
+
+def redacted(facets: dict[str, Any]) -> dict[str, Any]:
+    """Hide the secrets in facets of Airflow's own, as deep as its OpenLineage provider does."""
+    return cast("dict[str, Any]", redact(facets, max_depth=_PROVIDERS_DEPTH))
+
+
+_PROVIDERS_DEPTH = 20

@@ -6,9 +6,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow.providers.common.compat.sdk import redact
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 
 from airflow_provider_sparklineage.cli.output import note
@@ -17,7 +16,7 @@ from airflow_provider_sparklineage.event import resending
 from airflow_provider_sparklineage.event.relay.sending import send
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
-from airflow_provider_sparklineage.operators.masking import masked_message
+from airflow_provider_sparklineage.operators.masking import masked_message, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +32,6 @@ _START_S, _EVENT_S = 30.0, 60.0
 """Times that a batch may take: a backend takes its time over large events, and clients retry."""
 _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
 """What is held in memory."""
-_REDACTED_DEPTH = 20  # of Airflow's OpenLineage provider
 
 
 class Result(NamedTuple):
@@ -96,7 +94,7 @@ class Sender:
         try:
             kept = self._archive.kept(one.name)
             last = None if one.state == "COMPLETE" else self._last_before(one)
-            lines = resending.events(kept, self._how, _redacted, last, with_start=is_chosen)
+            lines = resending.events(kept, self._how, redacted, last, with_start=is_chosen)
             if is_chosen:  # between START and its end the backend takes the run for running
                 self._archive.mark(one.name)
         except (ArchiveError, DocumentError) as error:
@@ -171,7 +169,3 @@ def _written(entry: Entry) -> datetime:
 
 def _reached(reached: Callable[[int], None], before: int, of_batch: int) -> None:
     reached(before + of_batch)
-
-
-def _redacted(facets: dict[str, Any]) -> Any:
-    return redact(facets, max_depth=_REDACTED_DEPTH)
