@@ -14,6 +14,7 @@ It is plain ES modules and one style sheet, served and shipped as they are::
     explanation.js    what the chosen column is made of
     windowed.js       a list that draws what is in view of it
     fold.js           of many things the first ones, until somebody asks for all
+    near.js           of all of them those that are near to what is in view
     model.js          an event to what is drawn: pure
     edges.js          what columns are made of; values.js: what an event has, whatever it is
     dom.js            elements of text: no name becomes markup
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 _SHARED = (
     *("values.js", "edges.js", "calendar.js", "squares.js", "model.js"),
-    *("dom.js", "fold.js", "windowed.js", "search.js"),
+    *("dom.js", "fold.js", "near.js", "windowed.js", "search.js"),
     *("explanation.js", "pane.js", "columns.js", "table.js", "partitions.js"),
     *("card.js", "flow.js", "strip.js", "view.js"),
 )

@@ -19,9 +19,6 @@ export class Card {
   }
 
   set isFull(wanted) {
-    if (wanted === (this.rest !== null)) return;
-    // It stays as high as it is: what is below must not move.
-    this.element.style.minHeight = wanted ? "" : `${this.element.offsetHeight}px`;
     this.rest?.remove();
     this.rest = wanted ? this.#rest() : null;
     if (this.rest) this.element.append(this.rest);

@@ -3,11 +3,10 @@
 import { Card } from "./card.js";
 import { counted, make, name } from "./dom.js";
 import { FIRST, Fold } from "./fold.js";
+import { Near } from "./near.js";
 import { Search } from "./search.js";
 
 export const SVG = "http://www.w3.org/2000/svg";
-// How near to what is in view a card is drawn in full, where a side has many.
-const NEAR = "600px";
 
 export class Flow {
   // pages: dataset's key -> URL of its page in the lineage backend.
@@ -104,10 +103,7 @@ class Side {
     const count = make("span.count", {}, cards.length ? counted(cards.length, "dataset") : "");
     this.element = make("div.side", {}, make("h3", {}, title, count), this.none, this.list, this.fold.button);
     const byElement = new Map(cards.map((card) => [card.element, card]));
-    this.observer = new IntersectionObserver(
-      (seen) => seen.forEach((entry) => (byElement.get(entry.target).isFull = entry.isIntersecting)),
-      { rootMargin: NEAR, scrollMargin: NEAR }
-    );
+    this.near = new Near((element, isNear) => (byElement.get(element).isFull = isNear));
   }
 
   // Show the datasets that are looked for, and those that are highlighted; of many these come first.
@@ -124,11 +120,8 @@ class Side {
   }
 
   #draw() {
-    const { shown, observer } = this;
-    observer.disconnect();
-    if (shown.length > FIRST) shown.forEach(({ element }) => observer.observe(element));
-    else shown.forEach((card) => (card.isFull = true));
-    const elements = shown.map(({ element }) => element);
+    const elements = this.shown.map(({ element }) => element);
+    this.near.show(elements);
     const isSame = elements.every((element, n) => element === this.list.children[n]);
     if (!isSame || elements.length !== this.list.children.length) this.list.replaceChildren(...elements);
   }
