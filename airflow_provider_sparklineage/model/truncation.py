@@ -6,10 +6,12 @@ Secrets are found by their full text: half of one would leave the worker undetec
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+Thing = TypeVar("Thing")
 
 _LITERALS = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|(?P<half>['"].*)""", re.DOTALL)
 _LAST_WORD = re.compile(r"\S+\Z")
@@ -32,7 +34,10 @@ def truncated(text: str, limit: int) -> str:
     return f"{kept}…"
 
 
-def some(texts: Sequence[str], limit: int) -> str:
-    """Name the first of a list, and count the others."""
-    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
-    return f"{', '.join(texts[:limit])}{more}"
+def some(things: Sequence[Thing], limit: int, called: Callable[[Thing], str] = str) -> str:
+    """Name the first of a list, and count the others.
+
+    :param called: gives the name of one; there may be thousands that nobody names
+    """
+    more = f" and {len(things) - limit} more" if len(things) > limit else ""
+    return f"{', '.join(map(called, things[:limit]))}{more}"

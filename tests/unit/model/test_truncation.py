@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.lineage.columns.descriptions import shortened
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.subset import Description, to_text
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.truncation import some, truncated
 
 SECRET = "correct horse battery staple"
 
@@ -47,3 +47,10 @@ def test_half_a_secret_is_in_no_text(at, quoted):
     for short in (description.text, to_text(description), shortened(text)):
         rest = short.replace(secret, "")
         assert "corr" not in rest
+
+
+def test_of_a_long_list_only_those_that_are_named_are_asked_for_their_names():
+    asked = []
+    assert some(range(1000), 2, lambda n: asked.append(n) or f"t{n}") == "t0, t1 and 998 more"
+    assert asked == [0, 1]
+    assert some(["a", "b"], 2) == "a, b"

@@ -29,7 +29,7 @@ def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degra
     """Declare whose column lineage was dropped: of each output, or in one sentence if many."""
     if len(outputs) <= NAMED:
         return [of_dropped(f"The column lineage of {name}", option, name) for name in outputs]
-    named = some(list(map(str, outputs)), NAMED)
+    named = some(outputs, NAMED)
     return [of_dropped(f"The column lineage of {len(outputs)} outputs ({named})", option)]
 
 

@@ -185,7 +185,7 @@ class Fitting:
                 yield
 
     def _without_facets(self) -> Degradation:
-        named = some(list(map(self._called, self._gone)), NAMED)
+        named = some(self._gone, NAMED, self._called)
         return too_large(f"Facets were left out ({named}): they are more", self._option)
 
     def _called(self, place: Place) -> str:
