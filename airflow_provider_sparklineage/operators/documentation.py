@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Leaving
 
 
-def of_job(operator: Any, own: str | None, event: Event, how: Leaving) -> str | None:
-    """Describe the run that an event is of, in front of the text that Airflow would show.
+def of_run(event: Event, how: Leaving) -> str:
+    """Describe the run that an event is of; empty where the backend shows no such text."""
+    return Descriptions(event).of_run() if shows_descriptions(how) else ""
+
+
+def of_job(operator: Any, own: str | None, run: str) -> str | None:
+    """Put the text of the job's run in front of the one that Airflow would show.
 
     :param own: the operator's ``doc``
-    :return: that, where the backend shows no such text
+    :return: that, where there is no text of the run
     """
-    if not shows_descriptions(how):
+    if not run:
         return own
-    texts = [Descriptions(event).of_run(), next(filter(None, _texts(operator, own)), "")]
+    texts = [run, next(filter(None, _texts(operator, own)), "")]
     return _BETWEEN.join(filter(None, texts))
 
 

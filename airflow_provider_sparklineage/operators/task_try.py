@@ -62,6 +62,8 @@ class Try:
         """The bundle and what was injected; None before the submission, and if there is none."""
         self.collected: Event | None = None
         """What goes into the event; None until the job has ended."""
+        self._described: str | None = None
+        """What the run did, in a text for people, once that has been asked for."""
         self.uncaptured: Degradation | None = None
         """Why a job runs of which nothing is captured, not even that it does."""
         self._at_start: Event | None = None
@@ -135,7 +137,9 @@ class Try:
         try:
             from airflow_provider_sparklineage.operators import documentation
 
-            return documentation.of_job(operator, own, self.collected, self.leaving)
+            if self._described is None:  # which Airflow asks for several times
+                self._described = documentation.of_run(self.collected, self.leaving)
+            return documentation.of_job(operator, own, self._described)
         except Exception:
             log.debug("What the job did is not described.", exc_info=True)
             return own
