@@ -34,6 +34,7 @@ class _InputField(_Name):
 
 class _ColumnSources(msgspec.Struct):
     inputFields: list[_InputField] | None = None  # noqa: N815  (OpenLineage's names, here and below)
+    transformationType: str | None = None  # noqa: N815
 
 
 class _ColumnLineage(msgspec.Struct):

@@ -111,7 +111,7 @@ def _(bench):
     bench.code["between"] = "import json; json.dumps = lambda *_, **__: 1 / 0"
 
 
-@slow("The clock of the job's Python is frozen", *UNOBSERVED)
+@slow("The clock of the job's Python is frozen", "partitions_unknown")
 def _(bench):
     bench.code["first"] = "time.time = time.monotonic = lambda: 0.0"
 
@@ -142,10 +142,7 @@ def _(bench):
     bench.code["last"] = "import atexit; atexit._clear()"
 
 
-@slow(
-    "The job streams, with Python code for each batch",
-    *("column_lineage_missing", "internal_read_assumed"),
-)
+@slow("The job streams, with Python code for each batch", "column_lineage_missing")
 def _(bench):
     bench.code["between"] = (
         "rows = spark.readStream.schema('id int').parquet(lake + '/orders')\n"
