@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 _LITERALS = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|(?P<half>['"].*)""", re.DOTALL)
 _LAST_WORD = re.compile(r"\S+\Z")
@@ -34,7 +34,7 @@ def truncated(text: str, limit: int) -> str:
     return f"{kept}…"
 
 
-def some(things: Sequence[Thing], limit: int, called: Callable[[Thing], str] = str) -> str:
+def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> str:
     """Name the first of a list, and count the others.
 
     :param called: gives the name of one; there may be thousands that nobody names

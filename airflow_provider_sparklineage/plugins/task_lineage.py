@@ -79,6 +79,16 @@ class Answer(NamedTuple):
 
 def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
     """Give how far a task instance is, with its latest try; None if there is none."""
+    found = _instance(wanted, session)
+    if found is None:
+        return None
+    latest, state = found
+    at = awaited.expected_at(wanted, session)
+    return Progress(latest, state and str(state), state in State.finished, at)
+
+
+def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] | None:
+    """Give the latest try of a task instance, and its state; None if there is none."""
     found = session.execute(
         select(TaskInstance.try_number, TaskInstance.state).where(
             TaskInstance.dag_id == wanted.dag_id,
@@ -87,11 +97,7 @@ def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
             TaskInstance.map_index == wanted.map_index,
         )
     ).one_or_none()
-    if found is None:
-        return None
-    latest, state = found
-    at = awaited.expected_at(wanted, session)
-    return Progress(latest, state and str(state), state in State.finished, at)
+    return None if found is None else (found.try_number, found.state)
 
 
 def of(wanted: TaskIdentity, session: Session) -> Answer | None:
@@ -168,7 +174,7 @@ def _awaiting(
 
 def history(wanted: TaskIdentity, session: Session) -> partition_history.History | None:
     """Find what other runs of a task accessed; None if there is no such task instance."""
-    if progress(wanted, session) is None:
+    if _instance(wanted, session) is None:
         return None
     return partition_history.of(wanted, _settings()[0], session)
 

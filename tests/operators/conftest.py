@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.event.archive import Archive
 from tests import spark_submit_double
 
 
@@ -12,6 +13,12 @@ def home(tmp_path, monkeypatch):
     """Give a test an AIRFLOW_HOME of its own for what tries keep there; Airflow itself has its."""
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     return tmp_path / "airflow"
+
+
+@pytest.fixture
+def archive(home):
+    """Give the archive that events are kept in where nobody has configured one."""
+    return Archive(f"file://{home}/sparklineage/archive", is_default=True)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from airflow.providers.openlineage.plugins.macros import lineage_run_id
 from airflow.sdk.exceptions import AirflowException
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
-from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.loopback import Handler, serving
@@ -42,11 +41,6 @@ def transport(monkeypatch):
         monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
 
     return set_to
-
-
-@pytest.fixture
-def archive(home):
-    return Archive(f"file://{home}/sparklineage/archive", is_default=True)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.resend import sender
-from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.loopback import Handler, serving
@@ -35,11 +34,6 @@ def backend(monkeypatch):
         monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
         monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
         yield server
-
-
-@pytest.fixture
-def archive(home):
-    return Archive(f"file://{home}/sparklineage/archive", is_default=True)
 
 
 @pytest.fixture
