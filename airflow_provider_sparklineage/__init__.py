@@ -5,6 +5,7 @@ before, never the other way round (``setup.cfg``); see ``docs/architecture.md``.
 
 ==================  ================================================================================
 ``model/``          the values that all stations speak of: names, partitions, conditions, timestamps
+``storage/``        files that are not on this machine, and calls that may take only so long
 ``templates/``      template + context → text, and which characters came from which date
 ``expectations/``   traced texts and declarations → the partitions that a task should access
 ``spark/submit/``   a submission → the same with listener, observer and capture bundle in it

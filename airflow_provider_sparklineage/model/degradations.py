@@ -22,6 +22,8 @@ class DegradationCode(StrEnum):
     """No listener jar that fits this Spark was found; the job ran without it."""
     DRIVER_ELSEWHERE = "driver_elsewhere"
     """The driver does not run on this worker, so its events could not be collected."""
+    DELIVERY_INCOMPLETE = "delivery_incomplete"
+    """Not all that a driver in a cluster captured was delivered to the worker."""
     EXTENSION_UNAVAILABLE = "extension_unavailable"
     """A jar that extends the listener could not be added; the job ran without it."""
     TRANSPORT_LEFT_OUT = "transport_left_out"

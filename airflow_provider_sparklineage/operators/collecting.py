@@ -225,7 +225,7 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_kil
         log.info("Spark lineage was collected.%s", where)
     if not is_killed:  # else the next try has the time for it
         retention.sweep_at_times(
-            settings.capture_location,
+            settings.capture_location.folder,
             older_than=settings.capture_retention,
             now=datetime.now(UTC),
         )

@@ -157,14 +157,14 @@ def injected(
     if problem is not None:
         missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if host.is_remote:
-        share = settings.capture_location / "jars"
+        share = settings.capture_location.folder / "jars"
         jars = [deploy_mode.reachable(host, jar, share, cache) for jar in jars]
     submit_opts = None
     if target.environment_is_private and not host.is_remote:
         submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
     injection = Injection(
         jars=tuple(jars),
-        events_path=visible.events_path or Path(os.devnull),
+        events_path=str(visible.events_path or os.devnull),
         application_run_id=bundle.manifest.application_run_id,
         defaults=defaults,
         existing_transport=settings.existing_transport,
@@ -222,4 +222,4 @@ def _observation(
         observer = links.entry(str(observer_zip.write(folder)))
     except CaptureError as error:
         return None, str(error)
-    return Observation(observer, path, bundle.manifest.application_run_id), None
+    return Observation(observer, str(path), bundle.manifest.application_run_id), None

@@ -13,7 +13,6 @@ from airflow.providers.common.compat.sdk import (
     Stats,
 )
 
-from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
@@ -24,6 +23,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.globs import compiled
 from airflow_provider_sparklineage.operators.declared import asset_name
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

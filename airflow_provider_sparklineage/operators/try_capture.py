@@ -82,7 +82,7 @@ class TryCapture:
         """
         manifest = manifest_of(context, settings)
         try:
-            return cls(settings, capture.create(settings.capture_location, manifest))
+            return cls(settings, capture.create(settings.capture_location.folder, manifest))
         except (CaptureError, OSError) as error:
             if settings.strict:
                 raise
@@ -185,7 +185,7 @@ class TryCapture:
         """
         if submission.new_file is None:
             return None
-        folders = retention.folders_of_properties(self.settings.capture_location)
+        folders = retention.folders_of_properties(self.settings.capture_location.folder)
         if self.bundle.path is None:  # the location may be why
             folders = folders[1:]
         return self._properties_file.write(submission.new_file, folders)
@@ -217,7 +217,8 @@ class TryCapture:
         """
         earlier = None
         with suppress(Exception):
-            earlier = retention.earlier_try(self.settings.capture_location, self.bundle.manifest)
+            location = self.settings.capture_location.folder
+            earlier = retention.earlier_try(location, self.bundle.manifest)
         if earlier is None:
             self.degrade(
                 DegradationCode.SUBMISSION_RESUMED,

@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.intermediates import Intermediates
+from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sparklineage.model.rules import PartitionRules
+
+
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://.")
 
 
 class KeepCaptures(StrEnum):
@@ -124,11 +128,21 @@ def _path(value: object) -> Path | None:
         raise ValueError from error
 
 
-def _location(value: object) -> Path:
-    path = _path(value)
+def _location(value: object) -> CaptureLocation:
+    text = _text(value)
+    if _REMOTE.match(text):
+        return CaptureLocation(default_capture_location(), text.rstrip("/"))
+    path = _path(text)
     if path is not None and not path.is_absolute():
         raise ValueError
-    return path or default_capture_location()
+    return CaptureLocation(path or default_capture_location())
+
+
+def _hadoop_url(value: object) -> str:
+    text = _text(value)
+    if text and not _REMOTE.match(text):
+        raise ValueError
+    return text.rstrip("/")
 
 
 def _url(value: object) -> str | None:
@@ -143,7 +157,7 @@ def _store(value: object) -> str:
     text = _text(value)
     if text.lower() == "none":  # empty is no value, which leaves it to Airflow's executor
         return ""
-    if text and not re.match(r"[a-z][a-z0-9+.-]*://.", text):
+    if text and not _REMOTE.match(text):
         raise ValueError
     return text.rstrip("/")
 
@@ -183,8 +197,12 @@ SECONDS = Kind(
 )
 PATH = Kind("string", _path, "a path")
 URL = Kind("string", _url, "a URL that begins with http:// or https://")
-ABSOLUTE_PATH = Kind("string", _location, "an absolute path on the worker")
+LOCATION = Kind(
+    "string", _location, "an absolute path on the worker, or a URL such as s3://bucket/lineage"
+)
+HADOOP_URL = Kind("string", _hadoop_url, "a URL such as s3a://bucket/lineage")
 STORE = Kind("string", _store, "none, or a URL such as s3://bucket/lineage or file:///mnt/lineage")
+TEXT = Kind("string", _text, "a text")
 PATHS = Kind("string", _paths, "paths with commas between, or a list of them")
 SPARK_VERSION = Kind(
     "string", _spark_version, "a version of Spark, such as 4.0.1 or 3.5.6-scala2.13"

@@ -131,11 +131,31 @@ OPTIONS = (
     ),
     Option(
         "capture_location",
-        kinds.ABSOLUTE_PATH,
+        kinds.LOCATION,
         "",
-        "/var/lib/airflow/sparklineage",
+        "s3://aws_default@lake/lineage",
         "Directory on the worker for capture bundles, private to the worker's user. Empty: a "
-        "directory of the user in the temporary folder.",
+        "directory of the user in the temporary folder. A URL: drivers in a cluster deliver there "
+        "what they capture, and the worker collects it through Airflow's ObjectStoragePath, with a "
+        "connection's id before the @.",
+    ),
+    Option(
+        "capture_location_in_spark",
+        kinds.HADOOP_URL,
+        "",
+        "s3a://lake/lineage",
+        "The URL by which Spark's drivers know a capture location that is a URL. Empty: derived, "
+        "`s3` is `s3a` there, and the connection's id is left out.",
+    ),
+    Option(
+        "capture_endpoint",
+        kinds.TEXT,
+        "",
+        "worker-1.example.com:20000-20100",
+        "Name or address by which drivers in a cluster reach this worker, and ports that are open "
+        "for it, or none for any: applications without a Python driver (Scala, Java, R, SQL) then "
+        "send their events to the worker while they run. `{hostname}` stands for the worker's own "
+        "name. Empty: nothing listens.",
     ),
     Option(
         "capture_location_shared",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ColumnLineageForm,
         KeepCaptures,
     )
+    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
     from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 
 
@@ -117,7 +118,9 @@ class Settings(Frozen, frozen=True):
     spark_version: tuple[str, str] | None
     listener_extensions: tuple[str, ...]
     existing_transport: ExistingTransport
-    capture_location: Path
+    capture_location: CaptureLocation
+    capture_location_in_spark: str
+    capture_endpoint: str
     capture_location_shared: bool
     max_partitions: int
     max_locations: int

@@ -68,7 +68,7 @@ def check(
         spark = listener_selection.spark_of(spark_binary, env, settings.spark_version)
     except ListenerError as error:
         found = [_java_alone(env), failed(SPARK, error)]
-        return [*found, check_captures(settings.capture_location)], None
+        return [*found, check_captures(settings.capture_location.folder)], None
     checks = [_java(env, spark), _spark(spark)]
     machine = None
     try:
@@ -82,7 +82,7 @@ def check(
     else:
         listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
         checks += listener_checks
-    checks.append(check_captures(settings.capture_location))
+    checks.append(check_captures(settings.capture_location.folder))
     if checks[0].status is Status.FAILED:
         machine = None
     return checks, machine

@@ -85,7 +85,7 @@ def run(machine: Machine, settings: Settings, env: Mapping[str, str]) -> Check:
     begun = time.monotonic()
     try:
         manifest = Manifest(application_run_id=str(uuid.uuid4()))
-        bundle = capture.create(settings.capture_location, manifest)
+        bundle = capture.create(settings.capture_location.folder, manifest)
         links = Links(bundle.path)
     except SparkLineageError as error:
         return failed(TRIAL, error)
@@ -131,13 +131,15 @@ def _submit(
         with_job(machine, Submission(application=str(application))),
         Injection(
             tuple(links.entry(jar) for jar in machine.jars),
-            bundle.events_path,
+            str(bundle.events_path),
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
             submit_opts=env.get("SPARK_SUBMIT_OPTS", ""),
             observation=Observation(
-                links.entry(str(observer_zip.write(bundle.path))), bundle.observations_path, tag
+                links.entry(str(observer_zip.write(bundle.path))),
+                str(bundle.observations_path),
+                tag,
             ),
         ),
     )

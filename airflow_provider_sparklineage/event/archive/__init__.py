@@ -28,13 +28,13 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.archive.folder import OwnFolder
-from airflow_provider_sparklineage.event.archive.objects import Objects
-from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.event.validation import stored
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable

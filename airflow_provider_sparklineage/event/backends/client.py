@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable

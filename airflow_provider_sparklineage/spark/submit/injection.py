@@ -22,7 +22,6 @@ from airflow_provider_sparklineage.spark.submit.transport import ExistingTranspo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 PREFIX = "spark.openlineage."
 
@@ -53,11 +52,14 @@ class Observation(Frozen, frozen=True):
     :param zip: entry of ``--py-files`` for the observer (:mod:`.observer_zip`)
     :param path: file that it shall write
     :param tag: text that marks Delta commits as this application's
+    :param deliver: URL of the folder to which a driver in a cluster delivers what is captured, as
+        Spark knows it; empty on this worker
     """
 
     zip: str
-    path: Path
+    path: str
     tag: str
+    deliver: str = ""
 
 
 class Injection(Frozen, frozen=True):
@@ -73,7 +75,7 @@ class Injection(Frozen, frozen=True):
     """
 
     jars: tuple[str, ...]
-    events_path: Path
+    events_path: str
     application_run_id: str
     defaults: Mapping[str, str] = field(default_factory=dict)
     existing_transport: ExistingTransport = ExistingTransport.KEEP
@@ -88,9 +90,7 @@ def inject(submission: Submission, injection: Injection) -> Submission:
     """
     submission = _with_listener(submission)
     submission = _with_jars(submission, injection.jars)
-    submission = with_collecting(
-        submission, str(injection.events_path), injection.existing_transport
-    )
+    submission = with_collecting(submission, injection.events_path, injection.existing_transport)
     submission = _with_defaults(submission, injection)
     submission = _with_observer(submission, injection.observation)
     return _with_quiet_jvm(submission, injection.submit_opts)
@@ -173,7 +173,9 @@ def _with_observer(submission: Submission, observation: Observation | None) -> S
     files = _raw(submission.py_files, given)
     if observation.zip not in given:
         files.append(observation.zip)
-    conf = {f"{OBSERVER}observations": str(observation.path)}
+    conf = {f"{OBSERVER}observations": observation.path}
+    if observation.deliver:
+        conf |= {f"{OBSERVER}deliver": observation.deliver, f"{OBSERVER}run": observation.tag}
     if submission.value(DELTA_TAG) in (None, observation.tag):
         conf |= {DELTA_TAG: observation.tag, f"{OBSERVER}tag": observation.tag}
     return replace(submission.without_conf(key).with_conf(conf), py_files=",".join(files))

@@ -14,6 +14,7 @@ from airflow_provider_sparklineage.settings.option_kinds import (
     BackendName,
     ColumnLineageForm,
     KeepCaptures,
+    default_capture_location,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS
 from airflow_provider_sparklineage.settings.resolution import (
@@ -23,6 +24,7 @@ from airflow_provider_sparklineage.settings.resolution import (
     given,
     resolve,
 )
+from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 from tests import write_options
 
@@ -99,7 +101,9 @@ def test_every_option_is_read():
         "spark_version": "3.5.6-scala2.13",
         "listener_extensions": "/a.jar, s3a://b.jar",
         "existing_transport": "Collect_Only",
-        "capture_location": "/captures",
+        "capture_location": "s3://lake@bucket/lineage/",
+        "capture_location_in_spark": "s3a://bucket/lineage",
+        "capture_endpoint": "worker:20000-20100",
         "capture_location_shared": "True",
         "web_url": "http://marquez:3000/",
         "max_partitions": "7",
@@ -132,7 +136,9 @@ def test_every_option_is_read():
         spark_version=("3.5.6", "2.13"),
         listener_extensions=("/a.jar", "s3a://b.jar"),
         existing_transport=ExistingTransport.COLLECT_ONLY,
-        capture_location=Path("/captures"),
+        capture_location=CaptureLocation(default_capture_location(), "s3://lake@bucket/lineage"),
+        capture_location_in_spark="s3a://bucket/lineage",
+        capture_endpoint="worker:20000-20100",
         capture_location_shared=True,
         web_url="http://marquez:3000",
         max_partitions=7,

@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.spark.submit.submission import Submission
 JAR = Path("/cache/openlineage-spark_2.13-1.53.0.jar")
 INJECTION = Injection(
     jars=(str(JAR),),
-    events_path=Path("/bundle/events.ndjson"),
+    events_path="/bundle/events.ndjson",
     application_run_id="01234567-89ab-cdef-0123-456789abcdef",
     defaults={"spark.openlineage.namespace": "airflow"},
     submit_opts="",
@@ -209,7 +209,7 @@ def test_a_jar_url_with_credentials_from_a_file_stays_in_a_file():
 
 ZIP = "/bundle/observer.zip"
 OBSERVED = replace(
-    INJECTION, observation=Observation(ZIP, Path("/bundle/observations.ndjson"), "the-tag")
+    INJECTION, observation=Observation(ZIP, "/bundle/observations.ndjson", "the-tag")
 )
 JOB = Submission(application="s3a://jobs/job.py")
 

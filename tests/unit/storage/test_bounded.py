@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from airflow_provider_sparklineage.event.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 
 def test_what_a_call_gives_is_given():
