@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    ListenerError,
+    RemoteDriverError,
+)
+from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS
+from airflow_provider_sparklineage.spark.capture.location import in_spark
 from airflow_provider_sparklineage.spark.submit import (
     class_path,
     deploy_mode,
@@ -21,6 +26,7 @@ from airflow_provider_sparklineage.spark.submit import (
     observer_zip,
     transport,
 )
+from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
     Observation,
@@ -68,10 +74,14 @@ class ResolvedSubmission(NamedTuple):
 
 
 class Injected(NamedTuple):
-    """A submission with the listener in it, and what could not be added."""
+    """A submission with the listener in it, and what could not be added.
+
+    :param delivers: whether the driver delivers what it captures to the capture location's URL
+    """
 
     submission: Submission
     degradations: tuple[tuple[DegradationCode, str], ...]
+    delivers: bool
 
 
 def resolved(
@@ -127,6 +137,7 @@ def injected(
 ) -> Injected:
     """Add the listener, what extends it, and the observer, as far as they can be.
 
+    :param bundle: one that has a folder
     :param defaults: of the listener's properties
     :param links: where those to paths that Spark would misread are made
     :raise RemoteDriverError: if nothing can be collected where the driver will run
@@ -135,14 +146,13 @@ def injected(
     """
     submission, spark, env = before
     host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
-    deploy_mode.require_reachable(host, shared=settings.capture_location_shared)
+    bundle_folder = cast("Path", bundle.path)
+    run_id = bundle.manifest.application_run_id
+    files = _files(host, bundle_folder, run_id, submission, settings, links)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
     found = class_path.listeners(submission, spark)
     own = class_path.only_listener(found, submission, spark, cache)
-    if host.is_remote:
-        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
-    visible = bundle if bundle.path is None else replace(bundle, path=links.plain(bundle.path))
     jars: list[str] = []
     if own is None:
         jars.append(_listener_jar(before, target, settings, links))
@@ -153,10 +163,12 @@ def injected(
     missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
     if errors and settings.strict:
         raise ListenerError(" ".join(map(str, errors)))
-    observation, problem = _observation(submission, visible, settings, links)
-    if problem is not None:
-        missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
-    if host.is_remote:
+    observation = None
+    if settings.observe:
+        observation, problem = _observation(submission, bundle_folder, run_id, files, links)
+        if problem is not None:
+            missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
+    if host.is_remote and not files.delivered_to:
         share = settings.capture_location.folder / "jars"
         jars = [deploy_mode.reachable(host, jar, share, cache) for jar in jars]
     submit_opts = None
@@ -164,14 +176,77 @@ def injected(
         submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
     injection = Injection(
         jars=tuple(jars),
-        events_path=str(visible.events_path or os.devnull),
-        application_run_id=bundle.manifest.application_run_id,
+        events_path=f"{files.folder}/{EVENTS}",
+        application_run_id=run_id,
         defaults=defaults,
         existing_transport=settings.existing_transport,
         submit_opts=submit_opts,
         observation=observation,
     )
-    return Injected(inject(submission, injection), tuple(missing))
+    return Injected(inject(submission, injection), tuple(missing), bool(files.delivered_to))
+
+
+class _DriverFiles(NamedTuple):
+    """Where the driver writes what it captures, as it knows it.
+
+    :param delivered_to: URL of the folder to which it delivers that; empty if it writes into the
+        bundle
+    """
+
+    folder: str
+    delivered_to: str = ""
+
+
+def _files(
+    host: DriverHost,
+    bundle_folder: Path,
+    run_id: str,
+    submission: Submission,
+    settings: Settings,
+    links: Links,
+) -> _DriverFiles:
+    """Decide where the driver writes, and have no links made that would lead nowhere there.
+
+    :raise RemoteDriverError: if nothing comes back from where it runs
+    :raise CaptureError: if Spark could not find the bundle
+    """
+    url = settings.capture_location.url
+    shared = settings.capture_location_shared
+    deploy_mode.require_reachable(host, shared=shared, delivers=bool(url))
+    if host.is_remote and url:
+        _require_delivery(host, submission, settings)
+        url = in_spark(url, settings.capture_location_in_spark)
+        folder = deploy_mode.container_folder(host, run_id)
+        return _DriverFiles(folder, f"{url}/{bundle_folder.name}")
+    if host.is_remote:
+        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
+    return _DriverFiles(str(links.plain(bundle_folder)))
+
+
+def _require_delivery(host: DriverHost, submission: Submission, settings: Settings) -> None:
+    """Refuse a driver in which nothing delivers what is captured there.
+
+    :raise RemoteDriverError: names the fix
+    """
+    if not can_observe(submission):
+        problem = (
+            f"The driver runs in {host} and the application is no Python file, so nothing in the "
+            "driver could deliver what is captured."
+        )
+        raise RemoteDriverError(problem, "Use deploy_mode='client' where lineage is wanted.")
+    if not settings.observe:
+        problem = (
+            f"The driver runs in {host}, and the observer, which delivers what is captured there, "
+            "is switched off."
+        )
+        raise RemoteDriverError(problem, "Leave out observe=False.")
+    if host is DriverHost.KUBERNETES and not submission.value(deploy_mode.UPLOAD_PATH):
+        problem = (
+            f"The driver runs in {host}, to which spark-submit can bring no file without "
+            f"{deploy_mode.UPLOAD_PATH}."
+        )
+        fix = "Set it to a folder that workers and pods reach, such as s3a://bucket/uploads."
+        raise RemoteDriverError(problem, fix)
 
 
 def _listener_jar(
@@ -204,22 +279,19 @@ def _entries(
 
 
 def _observation(
-    submission: Submission, bundle: CaptureBundle, settings: Settings, links: Links
+    submission: Submission, bundle_folder: Path, run_id: str, files: _DriverFiles, links: Links
 ) -> tuple[Observation | None, str | None]:
-    """Put the observer into the bundle; where that is not possible, lineage goes on without.
-
-    :param bundle: with the path that Spark has for it
-    """
-    folder, path = bundle.path, bundle.observations_path
-    if not settings.observe or folder is None or path is None:
-        return None, None
+    """Put the observer into the bundle; where that is not possible, lineage goes on without."""
     if not can_observe(submission):
         return None, (
             "The application is no Python file, so the partitions that it reads and writes "
             "could not be observed."
         )
     try:
-        observer = links.entry(str(observer_zip.write(folder)))
+        observer = links.entry(str(observer_zip.write(bundle_folder)))
     except CaptureError as error:
+        if files.delivered_to:
+            raise  # nothing else delivers
         return None, str(error)
-    return Observation(observer, str(path), bundle.manifest.application_run_id), None
+    path = f"{files.folder}/{OBSERVATIONS}"
+    return Observation(observer, path, run_id, files.delivered_to), None

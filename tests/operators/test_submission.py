@@ -1,22 +1,16 @@
-"""What is submitted where something stands in the way: secrets, misfits, remote drivers."""
+"""What is submitted where something stands in the way: secrets, misfits, jars."""
 
 from __future__ import annotations
 
 import json
 import logging
-import uuid
-import zipfile
 
 import pytest
-from airflow import sdk
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
 from airflow_provider_sparklineage.operators import airflow_transport
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture import bundle
-from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-from tests.conftest import golden
 from tests.unit.listener_jars import listener_jar, other_jar
 
 pytestmark = pytest.mark.airflow
@@ -264,103 +258,3 @@ def test_next_to_a_listener_of_sparks_own_no_extension_is_seen(spark_submit, exe
     assert injected(spark_submit.given)
     assert argument(spark_submit.given, "--jars") is None
     assert f"Take {own} away from there" in degradations(task)["extension_unavailable"]
-
-
-# --- remote drivers -------------------------------------------------------------------------------
-
-CLUSTER = {"spark.submit.deployMode": "cluster"}
-
-
-@pytest.fixture
-def cluster(monkeypatch):
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077")
-
-
-def test_with_a_remote_driver_nothing_is_injected_and_the_event_reports_what_is_missing(
-    spark_submit, execute, cluster
-):
-    task = operator(conf=CLUSTER | KEYED)
-    execute(task)
-    given = spark_submit.given
-    assert not injected(given)
-    assert (argument(given, "--jars"), argument(given, "--py-files")) == (None, None)
-    message = degradations(task)["driver_elsewhere"]
-    assert "neither the datasets, the columns nor the partitions" in message
-    assert SECRET not in json.dumps(given.argv)
-
-
-def test_strict_refuses_a_remote_driver_before_submitting(spark_submit, execute, cluster):
-    with pytest.raises(Exception, match="not on this worker"):
-        execute(operator(conf=dict(CLUSTER), strict=True))
-    assert not spark_submit.ran
-
-
-def test_on_a_shared_mount_a_remote_driver_is_collected(
-    spark_submit, execute, cluster, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
-    spark_submit.does("staging_chain")
-    task = operator(conf=dict(CLUSTER))
-    execute(task)
-    given = spark_submit.given
-    shared = tmp_path / "captures" / "jars" / spark_submit.jar.name
-    assert argument(given, "--jars") == f"local://{shared}"
-    assert zipfile.is_zipfile(shared)
-    assert "SPARK_SUBMIT_OPTS" not in given.env
-    names = [d.name for d in task.get_openlineage_facets_on_complete(None).inputs]
-    assert names == ["/lake/customers", "/lake/orders", "/lake/rates"]
-
-
-class Store(dict):
-    """What a task keeps between its tries."""
-
-    def set(self, key, value):
-        self[key] = value
-
-    def delete(self, key):
-        self.pop(key, None)
-
-
-@pytest.fixture
-def resume(monkeypatch, execute, context):
-    """Execute a second try, of a job that a first one had submitted and that has ended."""
-    if not hasattr(sdk, "ResumableJobMixin"):
-        pytest.skip("Airflow resumes submissions from 3.3 on")
-    connection = {"conn_type": "spark", "host": "spark://host", "port": 7077}
-    connection["extra"] = {"deploy-mode": "cluster"}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr(SparkSubmitOperator, "get_job_status", lambda *_: "FINISHED")
-
-    def run(task):
-        context["ti"].try_number = 2
-        context["task_state_store"] = Store({task.external_id_key: "driver-20240506-0001"})
-        execute(task, context)
-
-    return run
-
-
-def test_what_an_earlier_try_submitted_is_reported_as_unknown(spark_submit, resume):
-    task = operator()
-    resume(task)
-    assert not spark_submit.ran
-    assert "whose capture bundle is not here" in degradations(task)["submission_resumed"]
-
-
-def test_what_an_earlier_try_had_captured_is_reported_by_the_one_that_resumed(
-    spark_submit, resume, monkeypatch, tmp_path, captures
-):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
-    application = str(uuid.uuid4())
-    identity = TaskIdentity("shop", "revenue", "manual", 1, -1)
-    first = bundle.create(tmp_path / "captures", Manifest(application, task=identity))
-    recorded = golden("staging_chain").read_text()
-    of_recording = json.loads(recorded.splitlines()[0])["run"]["runId"]
-    first.events_path.write_text(recorded.replace(of_recording, application))
-    first.release()
-    task = operator()
-    resume(task)
-    lineage = task.get_openlineage_facets_on_complete(None)
-    assert [d.name for d in lineage.inputs] == ["/lake/customers", "/lake/orders", "/lake/rates"]
-    assert "submitted by try 1" in degradations(task)["submission_resumed"]
-    [manifest] = captures()  # a degraded one is kept: the first try's, as this one's
-    assert json.loads(manifest.read_text())["task"]["try_number"] == 2

@@ -326,7 +326,11 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
     host = deploy_mode.driver_host(Submission(), master, extra.get("deploy-mode"), os.environ)
     try:
-        deploy_mode.require_reachable(host, shared=resolved.capture_location_shared)
+        deploy_mode.require_reachable(
+            host,
+            shared=resolved.capture_location_shared,
+            delivers=bool(resolved.capture_location.url),
+        )
     except RemoteDriverError as error:
         problem = failed(SPARK_CONNECTION, error)
         return replace(problem, status=Status.WARNING), binary

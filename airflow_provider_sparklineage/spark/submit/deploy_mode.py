@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
+UPLOAD_PATH = "spark.kubernetes.file.upload.path"
+"""Property with the folder by which files of the worker come into pods."""
+
 
 class DriverHost(StrEnum):
     """Where a driver runs."""
@@ -54,23 +57,34 @@ def driver_host(
     return DriverHost.KUBERNETES if "k8s" in master else DriverHost.STANDALONE
 
 
-def require_reachable(host: DriverHost, *, shared: bool) -> None:
+def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False) -> None:
     """Refuse to collect from where nothing comes back.
 
     :param shared: whether the capture location is on a mount that the driver has as well
+    :param delivers: whether the driver delivers to a capture location that is a URL
     :raise RemoteDriverError: names what was not captured, and the fix
     """
-    if host.is_remote and not shared:
+    if host.is_remote and not (shared or delivers):
         problem = (
             f"The driver runs in {host} and not on this worker, so neither the datasets, the "
             "columns nor the partitions that it accesses could be captured."
         )
         fix = (
-            "Use deploy_mode='client' where lineage is wanted, or put [sparklineage] "
-            "capture_location on a mount that the driver has at the same path, and set "
-            "capture_location_shared."
+            "Set [sparklineage] capture_location to a URL that drivers and workers reach, such as "
+            "hdfs://namenode:8020/lineage or s3://bucket/lineage. Or use deploy_mode='client' "
+            "where lineage is wanted."
         )
         raise RemoteDriverError(problem, fix)
+
+
+def container_folder(host: DriverHost, application_run_id: str) -> str:
+    """Give the folder in which a remote driver keeps what it captures until it has delivered it.
+
+    YARN gives each driver a folder to start in, and deletes it. A driver in a pod starts in one of
+    its image, which it may be unable to write to.
+    """
+    folder = f"sparklineage-{application_run_id}"
+    return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
 
 
 def reachable(host: DriverHost, jar: str, share: Path, cache: Path) -> str:

@@ -41,6 +41,8 @@ QUIET_JVM = (
     "--add-opens=java.base/java.security=ALL-UNNAMED",
 )
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 OBSERVER = "spark.sparklineage."
 """Prefix of what the observer in the driver reads of its configuration."""
 DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
@@ -70,7 +72,8 @@ class Injection(Frozen, frozen=True):
     :param application_run_id: OpenLineage run id that the application shall have
     :param defaults: further ``spark.openlineage.*`` properties, each set only if the user set none
     :param existing_transport: what becomes of a transport of the user's
-    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None for a remote JVM
+    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None where the driver would not
+        have it
     :param observation: None leaves the driver unobserved
     """
 
@@ -195,8 +198,11 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
 
 
 def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submission:
+    """Add the options of :data:`QUIET_JVM`; a property that the user has set stays as it is."""
     if submit_opts is None:
-        return submission
+        if submission.value(_JAVA_OPTIONS) is not None:
+            return submission
+        return submission.with_conf({_JAVA_OPTIONS: " ".join(QUIET_JVM)})
     opts = submission.env_vars.get("SPARK_SUBMIT_OPTS", submit_opts)
     if QUIET_JVM[1] in opts.split():
         return submission

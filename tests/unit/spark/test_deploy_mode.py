@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
 from airflow_provider_sparklineage.spark.submit.deploy_mode import (
     DriverHost,
+    container_folder,
     driver_host,
     reachable,
     require_reachable,
@@ -53,11 +54,20 @@ def test_the_driver_runs_where_spark_submit_would_have_it(
     assert driver_host(Submission(**submission), master, deploy_mode, env) is expected
 
 
-@pytest.mark.parametrize("host", [host for host in DriverHost if host.is_remote])
-def test_from_a_remote_driver_nothing_comes_back_but_by_a_shared_mount(host):
+REMOTE = [host for host in DriverHost if host.is_remote]
+
+
+@pytest.mark.parametrize("host", REMOTE)
+def test_from_a_remote_driver_nothing_comes_back_but_by_a_mount_or_what_it_delivers(host):
     require_reachable(host, shared=True)
-    with pytest.raises(RemoteDriverError, match=rf"runs in {host} .* capture_location_shared"):
+    require_reachable(host, shared=False, delivers=True)
+    with pytest.raises(RemoteDriverError, match=rf"runs in {host} .* capture_location to a URL"):
         require_reachable(host, shared=False)
+
+
+def test_a_driver_on_yarn_writes_into_the_folder_that_yarn_deletes():
+    assert container_folder(DriverHost.YARN, "0b1c") == "sparklineage-0b1c"
+    assert container_folder(DriverHost.KUBERNETES, "0b1c") == "/tmp/sparklineage-0b1c"
 
 
 def test_on_this_worker_nothing_is_in_the_way():

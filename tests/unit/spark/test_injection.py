@@ -125,8 +125,24 @@ def test_submit_options_of_the_operator_win_over_the_environment():
     assert after.env_vars == {"SPARK_SUBMIT_OPTS": " ".join(["-Dmine=1", *QUIET_JVM]), "A": "b"}
 
 
-def test_the_environment_is_left_where_it_is_not_this_workers():
-    assert inject(Submission(), replace(INJECTION, submit_opts=None)).env_vars == {}
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+@pytest.mark.parametrize(
+    ("submission", "options"),
+    [
+        pytest.param(Submission(), " ".join(QUIET_JVM), id="none"),
+        pytest.param(Submission(conf={JAVA_OPTIONS: "-Dx=y"}), "-Dx=y", id="of the user"),
+        pytest.param(
+            Submission(file_properties={JAVA_OPTIONS: "-Da=b"}), "-Da=b", id="in the file"
+        ),
+    ],
+)
+def test_where_the_environment_is_not_the_drivers_a_property_has_the_options(submission, options):
+    after = inject(submission, replace(INJECTION, submit_opts=None))
+    assert after.env_vars == {}
+    assert after.value(JAVA_OPTIONS) == options
+    assert (JAVA_OPTIONS in after.conf) == (JAVA_OPTIONS not in submission.file_properties)
 
 
 @pytest.mark.parametrize(

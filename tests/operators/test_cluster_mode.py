@@ -1,0 +1,305 @@
+"""Drivers that run in a cluster: what they are submitted with, and who waits for their end."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import uuid
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow import sdk
+from airflow.providers.apache.spark.hooks import spark_submit as hook_module
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.spark.capture import bundle
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+from tests.conftest import golden
+from tests.unit.listener_jars import listener_jar
+
+pytestmark = pytest.mark.airflow
+
+OL = "spark.openlineage."
+OBSERVER = "spark.sparklineage."
+SECRET = "pl4nted-s3cr3t"
+KEYED = {
+    f"{OL}transport.type": "http",
+    f"{OL}transport.url": "http://marquez:5000",
+    f"{OL}transport.auth.type": "api_key",
+    f"{OL}transport.auth.apiKey": SECRET,
+}
+
+
+def operator(**kwargs):
+    return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
+
+
+def degradations(task):
+    facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
+    return {d["code"]: d["message"] for d in facet.degradations}
+
+
+def argument(given, flag):
+    argv = given.argv
+    return argv[argv.index(flag) + 1] if flag in argv else None
+
+
+def injected(given):
+    return any(key.startswith(f"{OL}parent") for key in given.conf)
+
+
+# --- without a way back ---------------------------------------------------------------------------
+
+CLUSTER = {"spark.submit.deployMode": "cluster"}
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077")
+
+
+def test_with_a_remote_driver_nothing_is_injected_and_the_event_reports_what_is_missing(
+    spark_submit, execute, cluster
+):
+    task = operator(conf=CLUSTER | KEYED)
+    execute(task)
+    given = spark_submit.given
+    assert not injected(given)
+    assert (argument(given, "--jars"), argument(given, "--py-files")) == (None, None)
+    message = degradations(task)["driver_elsewhere"]
+    assert "neither the datasets, the columns nor the partitions" in message
+    assert SECRET not in json.dumps(given.argv)
+
+
+def test_strict_refuses_a_remote_driver_before_submitting(spark_submit, execute, cluster):
+    with pytest.raises(Exception, match="not on this worker"):
+        execute(operator(conf=dict(CLUSTER), strict=True))
+    assert not spark_submit.ran
+
+
+def test_on_a_shared_mount_a_remote_driver_is_collected(
+    spark_submit, execute, cluster, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
+    spark_submit.does("staging_chain")
+    task = operator(conf=dict(CLUSTER))
+    execute(task)
+    given = spark_submit.given
+    shared = tmp_path / "captures" / "jars" / spark_submit.jar.name
+    assert argument(given, "--jars") == f"local://{shared}"
+    assert zipfile.is_zipfile(shared)
+    assert "SPARK_SUBMIT_OPTS" not in given.env
+    names = [d.name for d in task.get_openlineage_facets_on_complete(None).inputs]
+    assert names == ["/lake/customers", "/lake/orders", "/lake/rates"]
+
+
+# --- delivered to a capture location that is a URL ------------------------------------------------
+
+
+@pytest.fixture
+def submits_to(monkeypatch):
+    """Set where the connection submits to."""
+
+    def submits_to(host, deploy_mode="cluster", **extra):
+        extra = {"deploy-mode": deploy_mode, "namespace": "spark", **extra}
+        connection = {"conn_type": "spark", "host": host, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+
+    return submits_to
+
+
+@pytest.fixture
+def lake(monkeypatch, tmp_path):
+    """Let the capture location be a URL; bundles of the worker are in a folder of the test."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    url = f"file://{tmp_path}/lake"
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", url)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK", "hdfs://nn:8020/lake/")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "1")
+    return tmp_path / "lake"
+
+
+@pytest.fixture(autouse=True)
+def kubernetes(monkeypatch):
+    """Let Airflow's hook find a client of Kubernetes, which it only looks for here."""
+    monkeypatch.setattr(hook_module, "kube_client", SimpleNamespace(), raising=False)
+
+
+KUBERNETES = "k8s://https://kubernetes:6443"
+UPLOAD = {"spark.kubernetes.file.upload.path": "s3a://lake/uploads"}
+
+
+def test_a_driver_on_yarn_keeps_what_it_captures_until_it_has_delivered_it(
+    spark_submit, execute, submits_to, lake
+):
+    submits_to("yarn")
+    execute(operator(durable=False))
+    given = spark_submit.given
+    run_id = given.conf[f"{OL}applicationRunId"]
+    folder = f"sparklineage-{run_id}"
+    assert given.conf[f"{OL}transport.location"] == f"{folder}/events.ndjson"
+    assert given.conf[f"{OBSERVER}observations"] == f"{folder}/observations.ndjson"
+    assert given.conf[f"{OBSERVER}run"] == run_id
+    delivered_to = given.conf[f"{OBSERVER}deliver"]
+    assert re.fullmatch(r"hdfs://nn:8020/lake/shop\.revenue-try1-[a-z0-9_]{8}", delivered_to)
+    # spark-submit uploads what is on the worker.
+    assert argument(given, "--jars") == str(spark_submit.jar)
+    zipped = Path(argument(given, "--py-files"))
+    assert (zipped.name, zipped.parent.name) == (
+        "sparklineage_observer.zip",
+        delivered_to.rpartition("/")[2],
+    )
+
+
+def test_the_url_in_spark_is_derived_without_the_connections_id(
+    spark_submit, execute, submits_to, lake, monkeypatch
+):
+    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK")
+    location = f"file://lake_default@{lake}"
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", location)
+    submits_to("yarn")
+    execute(operator(durable=False))
+    assert spark_submit.given.conf[f"{OBSERVER}deliver"].startswith(f"file://{lake}/shop.revenue-")
+
+
+@pytest.mark.parametrize("host", ["yarn", KUBERNETES])
+def test_in_client_mode_the_driver_writes_on_the_worker(
+    spark_submit, execute, submits_to, lake, host, tmp_path
+):
+    submits_to(host, "client")
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    conf = spark_submit.given.conf
+    assert Path(conf[f"{OL}transport.location"]).is_relative_to(tmp_path)
+    assert f"{OBSERVER}deliver" not in conf
+    names = [d.name for d in task.get_openlineage_facets_on_complete(None).inputs]
+    assert names == ["/lake/customers", "/lake/orders", "/lake/rates"]
+    assert not lake.exists()
+
+
+@pytest.mark.parametrize("host", ["yarn", KUBERNETES])
+@pytest.mark.parametrize("deploy_mode", ["cluster", "client"])
+def test_no_secret_is_an_argument_and_no_variable_becomes_one(
+    spark_submit, execute, submits_to, lake, host, deploy_mode
+):
+    """On YARN and Kubernetes, Airflow makes arguments of variables for the environment."""
+    submits_to(host, deploy_mode)
+    if host == KUBERNETES:
+        spark_submit.does(code="print('Exit code: 0')")
+    execute(operator(conf=KEYED | UPLOAD, durable=False))
+    given = spark_submit.given
+    [(mode, text)] = given.files.values()
+    assert (mode, SECRET in text) == ("0o600", True)
+    assert SECRET not in json.dumps(given.argv) + json.dumps(given.env)
+    assert not any("Env." in key for key in given.conf)
+    assert "--add-opens" in given.conf["spark.driver.extraJavaOptions"]
+
+
+def test_a_pod_to_which_nothing_can_be_uploaded_is_submitted_as_it_is(
+    spark_submit, execute, submits_to, lake
+):
+    """With a file of the worker's in --jars, spark-submit would end there."""
+    submits_to(KUBERNETES)
+    spark_submit.does(code="print('Exit code: 0')")
+    task = operator()
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert "spark.kubernetes.file.upload.path" in degradations(task)["driver_elsewhere"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"application": "job.jar"}, "is no Python file", id="no Python driver"),
+        pytest.param({"observe": False}, "Leave out observe=False", id="without the observer"),
+    ],
+)
+def test_where_nothing_delivers_nothing_is_injected(
+    spark_submit, execute, submits_to, lake, arguments, message
+):
+    submits_to("yarn")
+    task = SparkLineageSubmitOperator(
+        task_id="revenue", **{"application": "job.py", "durable": False, **arguments}
+    )
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert message in degradations(task)["driver_elsewhere"]
+
+
+def test_an_odd_path_of_a_jar_that_spark_submit_uploads_is_not_in_the_way(
+    spark_submit, execute, submits_to, lake, monkeypatch, tmp_path
+):
+    submits_to("yarn")
+    jar = listener_jar(tmp_path / "a,b" / "openlineage-spark_2.13-1.53.0.jar")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(jar))
+    spark_submit.does(
+        code="import zipfile; flags = dict(zip(sys.argv, sys.argv[1:]))\n"
+        "assert all(zipfile.is_zipfile(flags[f]) for f in ('--jars', '--py-files'))"
+    )
+    execute(operator(durable=False))
+    assert injected(spark_submit.given)
+    assert "," not in argument(spark_submit.given, "--jars")
+
+
+# --- going on with what an earlier try submitted --------------------------------------------------
+
+
+class Store(dict):
+    """What a task keeps between its tries."""
+
+    def set(self, key, value):
+        self[key] = value
+
+    def delete(self, key):
+        self.pop(key, None)
+
+
+@pytest.fixture
+def resume(monkeypatch, execute, context):
+    """Execute a second try, of a job that a first one had submitted and that has ended."""
+    if not hasattr(sdk, "ResumableJobMixin"):
+        pytest.skip("Airflow resumes submissions from 3.3 on")
+    connection = {"conn_type": "spark", "host": "spark://host", "port": 7077}
+    connection["extra"] = {"deploy-mode": "cluster"}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    monkeypatch.setattr(SparkSubmitOperator, "get_job_status", lambda *_: "FINISHED")
+
+    def run(task):
+        context["ti"].try_number = 2
+        context["task_state_store"] = Store({task.external_id_key: "driver-20240506-0001"})
+        execute(task, context)
+
+    return run
+
+
+def test_what_an_earlier_try_submitted_is_reported_as_unknown(spark_submit, resume):
+    task = operator()
+    resume(task)
+    assert not spark_submit.ran
+    assert "whose capture bundle is not here" in degradations(task)["submission_resumed"]
+
+
+def test_what_an_earlier_try_had_captured_is_reported_by_the_one_that_resumed(
+    spark_submit, resume, monkeypatch, tmp_path, captures
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
+    application = str(uuid.uuid4())
+    identity = TaskIdentity("shop", "revenue", "manual", 1, -1)
+    first = bundle.create(tmp_path / "captures", Manifest(application, task=identity))
+    recorded = golden("staging_chain").read_text()
+    of_recording = json.loads(recorded.splitlines()[0])["run"]["runId"]
+    first.events_path.write_text(recorded.replace(of_recording, application))
+    first.release()
+    task = operator()
+    resume(task)
+    lineage = task.get_openlineage_facets_on_complete(None)
+    assert [d.name for d in lineage.inputs] == ["/lake/customers", "/lake/orders", "/lake/rates"]
+    assert "submitted by try 1" in degradations(task)["submission_resumed"]
+    [manifest] = captures()  # a degraded one is kept: the first try's, as this one's
+    assert json.loads(manifest.read_text())["task"]["try_number"] == 2
