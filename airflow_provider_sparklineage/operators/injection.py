@@ -51,6 +51,7 @@ class SubmitTarget(NamedTuple):
     """Where the submission goes, as the operator's hook resolves it from the Spark connection.
 
     :param transport: properties of Airflow's own transport, where the task is to give it to Spark
+    :param is_polled: whether Airflow asks the cluster until the application has ended
     """
 
     spark_binary: str
@@ -58,6 +59,7 @@ class SubmitTarget(NamedTuple):
     deploy_mode: str | None
     properties_file: str | None
     transport: Mapping[str, str] = MappingProxyType({})
+    is_polled: bool = False
 
     @property
     def environment_is_private(self) -> bool:
@@ -77,11 +79,13 @@ class Injected(NamedTuple):
     """A submission with the listener in it, and what could not be added.
 
     :param delivers: whether the driver delivers what it captures to the capture location's URL
+    :param is_awaited: whether the task ends no earlier than its application
     """
 
     submission: Submission
     degradations: tuple[tuple[DegradationCode, str], ...]
     delivers: bool
+    is_awaited: bool
 
 
 def resolved(
@@ -183,7 +187,12 @@ def injected(
         submit_opts=submit_opts,
         observation=observation,
     )
-    return Injected(inject(submission, injection), tuple(missing), bool(files.delivered_to))
+    return Injected(
+        inject(submission, injection),
+        tuple(missing),
+        delivers=bool(files.delivered_to),
+        is_awaited=deploy_mode.waits_for_end(submission, host, is_polled=target.is_polled),
+    )
 
 
 class _DriverFiles(NamedTuple):

@@ -277,14 +277,19 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
-        # Private, and the only attribute of Airflow's that has master and deploy mode.
-        connection = operator._get_hook()._connection  # noqa: SLF001
+        # Private, and the only ones of Airflow's that know master, deploy mode, and whether it asks
+        # the cluster for the end of the application.
+        hook = operator._get_hook()  # noqa: SLF001
+        connection = hook._connection  # noqa: SLF001
         target = SubmitTarget(
             connection["spark_binary"],
             connection["master"],
             connection["deploy_mode"],
             operator.properties_file,
             airflow_transport.properties(operator, context),
+            is_polled=hook._should_track_driver_status  # noqa: SLF001
+            or hook._should_track_driver_via_k8s_api()  # noqa: SLF001
+            or hook._should_track_yarn_application_via_rm_api(),  # noqa: SLF001
         )
         submission = Submission(
             conf=dict(operator.conf or {}),

@@ -71,6 +71,8 @@ class TryCapture:
         """All that the job is submitted with; None where that could not be found out."""
         self.is_submitted = False
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
+        self.is_awaited = True
+        """Whether the task ends no earlier than its application."""
         self._properties_file = PropertiesFile()
         self._links = Links(bundle.path)
 
@@ -145,6 +147,7 @@ class TryCapture:
         defaults = self._defaults(given, context)
         after = injected(before, target, self.bundle, self.settings, defaults, self._links)
         properties_file = self._file_of(after.submission)
+        self.is_awaited = after.is_awaited
         for code, problem in after.degradations:
             self.degrade(code, problem)
         versions = {"spark": before.spark.version, "scala": before.spark.scala}

@@ -113,7 +113,7 @@ def submits_to(monkeypatch):
 
 
 @pytest.fixture
-def lake(monkeypatch, tmp_path):
+def lake(spark_submit, monkeypatch, tmp_path):
     """Let the capture location be a URL; bundles of the worker are in a folder of the test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -245,6 +245,54 @@ def test_an_odd_path_of_a_jar_that_spark_submit_uploads_is_not_in_the_way(
     execute(operator(durable=False))
     assert injected(spark_submit.given)
     assert "," not in argument(spark_submit.given, "--jars")
+
+
+# --- who waits for the end of the application -----------------------------------------------------
+
+YARN_RM = {"yarn_resourcemanager_webapp_address": "http://127.0.0.1:9"}
+NOT_WAITING = {"spark.yarn.submit.waitAppCompletion": "false"}
+K8S_NOT_WAITING = {"spark.kubernetes.submission.waitAppCompletion": "false"}
+
+
+@pytest.mark.parametrize(
+    ("host", "deploy_mode", "arguments", "is_awaited"),
+    [
+        pytest.param("yarn", "cluster", {}, True, id="spark-submit"),
+        pytest.param("yarn", "cluster", {"conf": NOT_WAITING}, False, id="nobody"),
+        pytest.param(
+            "yarn", "cluster", {"yarn_track_via_rm_api": True}, True, id="Airflow, at YARN"
+        ),
+        pytest.param(
+            "yarn",
+            None,
+            {"conf": {**NOT_WAITING, "spark.submit.deployMode": "cluster"}}
+            | {"yarn_track_via_rm_api": True},
+            False,
+            id="nobody, for Airflow knows the mode of connections and arguments only",
+        ),
+        pytest.param(
+            KUBERNETES,
+            "cluster",
+            {"conf": K8S_NOT_WAITING, "track_driver_via_k8s_api": True},
+            True,
+            id="Airflow, at Kubernetes",
+        ),
+        pytest.param(
+            KUBERNETES, "cluster", {"conf": K8S_NOT_WAITING}, False, id="nobody for a pod"
+        ),
+        pytest.param("spark://host:7077", "cluster", {}, True, id="Airflow, at Spark's master"),
+        pytest.param("yarn", "client", {"conf": NOT_WAITING}, True, id="spark-submit, the driver"),
+    ],
+)
+def test_the_try_knows_whether_anybody_waits_for_the_end(
+    submits_to, lake, context, host, deploy_mode, arguments, is_awaited
+):
+    submits_to(host, deploy_mode, **YARN_RM)
+    conf = {**UPLOAD, **arguments.pop("conf", {})}
+    task = operator(conf=conf, **arguments)
+    capture = task.lineage_try.begin(task, context, lambda capture: task._inject(capture, context))
+    assert capture.is_awaited is is_awaited
+    capture.abandon()
 
 
 # --- going on with what an earlier try submitted --------------------------------------------------

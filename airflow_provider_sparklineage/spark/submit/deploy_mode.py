@@ -57,6 +57,25 @@ def driver_host(
     return DriverHost.KUBERNETES if "k8s" in master else DriverHost.STANDALONE
 
 
+# Whether spark-submit stays until an application in cluster mode has ended, and Spark's default.
+_WAITS = {
+    DriverHost.YARN: ("spark.yarn.submit.waitAppCompletion", "true"),
+    DriverHost.KUBERNETES: ("spark.kubernetes.submission.waitAppCompletion", "true"),
+    DriverHost.STANDALONE: ("spark.standalone.submit.waitAppCompletion", "false"),
+}
+
+
+def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) -> bool:
+    """Whether the task ends no earlier than its application.
+
+    :param is_polled: whether Airflow asks the cluster until the application has ended
+    """
+    if is_polled or not host.is_remote:
+        return True
+    key, default = _WAITS[host]
+    return (submission.value(key) or default).strip().lower() == "true"
+
+
 def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False) -> None:
     """Refuse to collect from where nothing comes back.
 

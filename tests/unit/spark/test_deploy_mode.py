@@ -13,6 +13,7 @@ from airflow_provider_sparklineage.spark.submit.deploy_mode import (
     driver_host,
     reachable,
     require_reachable,
+    waits_for_end,
 )
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
@@ -72,6 +73,42 @@ def test_a_driver_on_yarn_writes_into_the_folder_that_yarn_deletes():
 
 def test_on_this_worker_nothing_is_in_the_way():
     require_reachable(DriverHost.WORKER, shared=False)
+
+
+YARN_WAITS = "spark.yarn.submit.waitAppCompletion"
+KUBERNETES_WAITS = "spark.kubernetes.submission.waitAppCompletion"
+STANDALONE_WAITS = "spark.standalone.submit.waitAppCompletion"
+
+
+@pytest.mark.parametrize(
+    ("host", "submission", "waits"),
+    [
+        pytest.param(DriverHost.YARN, {}, True, id="YARN's default"),
+        pytest.param(DriverHost.YARN, {"conf": {YARN_WAITS: " False "}}, False, id="YARN, conf"),
+        pytest.param(
+            DriverHost.YARN, {"file_properties": {YARN_WAITS: "false"}}, False, id="YARN, file"
+        ),
+        pytest.param(
+            DriverHost.YARN, {"conf": {YARN_WAITS: False}}, False, id="YARN, no text but a boolean"
+        ),
+        pytest.param(
+            DriverHost.YARN, {"conf": {KUBERNETES_WAITS: "false"}}, True, id="YARN, another's"
+        ),
+        pytest.param(DriverHost.KUBERNETES, {}, True, id="Kubernetes' default"),
+        pytest.param(
+            DriverHost.KUBERNETES, {"conf": {KUBERNETES_WAITS: "false"}}, False, id="Kubernetes"
+        ),
+        pytest.param(DriverHost.STANDALONE, {}, False, id="the default of Spark's own cluster"),
+        pytest.param(
+            DriverHost.STANDALONE, {"conf": {STANDALONE_WAITS: "true"}}, True, id="Spark's own"
+        ),
+        pytest.param(DriverHost.WORKER, {"conf": {YARN_WAITS: "false"}}, True, id="client mode"),
+    ],
+)
+def test_whether_spark_submit_waits_for_the_end_is_known(host, submission, waits):
+    submission = Submission(**submission)
+    assert waits_for_end(submission, host, is_polled=False) is waits
+    assert waits_for_end(submission, host, is_polled=True)
 
 
 def test_yarn_takes_the_jar_along(tmp_path):
