@@ -134,7 +134,7 @@ def context_of(attaching, calls):
             calls.append((args, kwargs))
             cls._jvm = SimpleNamespace(_gateway_client="the client")
 
-    attaching._wrap_context(SparkContext)
+    attaching._wrap_jvm(SparkContext)
     return SparkContext
 
 

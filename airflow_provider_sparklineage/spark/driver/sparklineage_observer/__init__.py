@@ -2,6 +2,7 @@
 
 One line of JSON per finished query is appended to the file that ``spark.sparklineage.observations``
 names. Every error in here becomes one line ``{"error": ...}``; the job sees none of it.
+With ``spark.sparklineage.deliver``, a URL, this file and the listener's are delivered there.
 
 ==================  ================================================================================
 :mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
@@ -20,6 +21,8 @@ names. Every error in here becomes one line ``{"error": ...}``; the job sees non
 :mod:`.delta`       tagged commits to written and removed partitions
 :mod:`.records`     the output file and the limits
 :mod:`.jvm`         what is short in Scala and long in py4j
+:mod:`.delivery`    in a cluster, all this and the listener's events to where the worker finds it;
+                    :mod:`.remote_folder` is a folder of Spark's file systems
 ==================  ================================================================================
 """
 

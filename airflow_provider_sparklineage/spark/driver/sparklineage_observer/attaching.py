@@ -1,4 +1,8 @@
-"""From interpreter start to listeners on each SparkSession, and to the drain at exit."""
+"""From interpreter start to listeners on each SparkSession, and to the drain at exit.
+
+The observer itself is there from the SparkContext on: of a job without a SparkSession the listener
+has events, too, and they may be for us to deliver.
+"""
 
 import atexit
 import os
@@ -73,34 +77,90 @@ def _wrap(module):
     __init__.__wrapped__ = original
     __init__.__doc__ = original.__doc__
     module.SparkSession.__init__ = __init__
-    _wrap_context(sys.modules["pyspark"].SparkContext)  # which it has by now, but for Spark Connect
+    of = sys.modules["pyspark"].SparkContext  # which it has by now, but for Spark Connect
+    _wrap_jvm(of)
+    _wrap_context(of)
 
 
-def _wrap_context(of):
-    """Drop a message from the log as soon as there is a JVM, which makes the listener later."""
+def _wrap_jvm(of):
+    """Prepare the JVM as soon as there is one: the listener is made later."""
     original = of._ensure_initialized.__func__
 
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        try:
-            quiet(cls._jvm._gateway_client)
-        except Exception:  # a Spark with another log than Log4j 2, for one
-            return
+        for prepare in (quiet, _make_folder):
+            try:
+                prepare(cls._jvm._gateway_client)
+            except Exception:  # noqa: S112  (a Spark with another log than Log4j 2, for one)
+                continue
 
     of._ensure_initialized = classmethod(_ensure_initialized)
 
 
+def _make_folder(client):
+    from sparklineage_observer import delivery  # which an interpreter at start need not import
+
+    delivery.make_folder(client)
+
+
+def _wrap_context(of):
+    original = of.__init__
+
+    def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
+        original(self, *args, **kwargs)
+        observe(self)
+
+    __init__.__wrapped__ = original
+    __init__.__doc__ = original.__doc__
+    of.__init__ = __init__
+
+
 class _Attached:
-    """The observer of this process; None until a session with our configuration is made."""
+    """The observer of this process; None until a context with our configuration is made."""
 
     def __init__(self):
         self.observer = None
+        self.delivery = None
         self.sessions = set()
         self.process = os.getpid()
 
 
 _attached = _Attached()
+
+
+def observe(context):
+    """Have the queries of a SparkContext observed, and what is observed delivered; give by what."""
+    try:
+        if _attached.observer is None:
+            _begin(context)
+        if _attached.observer is not None:
+            _attached.observer.context_is(context._jvm, context._jsc)
+    except Exception as error:  # the job must never notice
+        if _attached.observer is not None:
+            _attached.observer.failed("attach", error)
+    return _attached.observer
+
+
+def _begin(context):
+    conf = context.getConf()
+    file = conf.get("spark.sparklineage.observations")
+    if not file:
+        return
+    from sparklineage_observer import delivery
+    from sparklineage_observer.observer import Observer
+
+    url = conf.get("spark.sparklineage.deliver")
+    if url:
+        file = delivery.absolute(context._gateway._gateway_client, file)
+    tag = conf.get("spark.sparklineage.tag", "")
+    limits = conf.get("spark.sparklineage.limits", "")
+    observer = _attached.observer = Observer(file, tag, limits)
+    atexit.register(_at_exit)
+    _wrap_streams(observer)
+    if url:
+        run = conf.get("spark.sparklineage.run", "")
+        _attached.delivery = delivery.begun(context, url, run, file, observer)
 
 
 def attach(session):
@@ -111,20 +171,9 @@ def attach(session):
         if java_session is None:  # Spark Connect: no driver JVM to listen to
             return
         context = session.sparkContext
-        if _attached.observer is None:
-            conf = context.getConf()
-            file = conf.get("spark.sparklineage.observations")
-            if not file:
-                return
-            from sparklineage_observer.observer import Observer
-
-            tag = conf.get("spark.sparklineage.tag", "")
-            limits = conf.get("spark.sparklineage.limits", "")
-            _attached.observer = Observer(file, tag, limits)
-            atexit.register(_at_exit)
-            _wrap_streams(_attached.observer)
-        observer = _attached.observer
-        observer.context_is(context._jvm, context._jsc)
+        observer = observe(context)
+        if observer is None:
+            return
         key = java_session.hashCode()  # a session has no other than its identity's
         if key in _attached.sessions:
             return
@@ -218,5 +267,7 @@ def _at_exit():
         return
     try:
         _attached.observer.finish(_DRAIN_MS)
-    except Exception:  # the job must never notice
-        return
+    except Exception as error:  # the job must never notice
+        _attached.observer.failed("exit", error)
+    if _attached.delivery is not None:
+        _attached.delivery.finish()

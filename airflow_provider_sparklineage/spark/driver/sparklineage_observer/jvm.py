@@ -39,6 +39,15 @@ class Classes:
         return self._named("org.apache.hadoop.fs.Path")
 
     @cached_property
+    def file_system(self):
+        return self._named("org.apache.hadoop.fs.FileSystem")
+
+    @cached_property
+    def permission(self):
+        """Make a FsPermission of its octal digits."""
+        return self._named("org.apache.hadoop.fs.permission.FsPermission")
+
+    @cached_property
     def split(self):
         """Make a String[] of a text, and of what stands between its parts."""
         return self._named("org.apache.hadoop.util.StringUtils").getStrings

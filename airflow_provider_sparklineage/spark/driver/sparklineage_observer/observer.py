@@ -21,6 +21,7 @@ from sparklineage_observer.records import (
     guarded,
     message_of,
     query_record,
+    shortened,
 )
 from sparklineage_observer.schemas import Schemas
 from sparklineage_observer.statistics import names_tables, reads_without_scan
@@ -53,6 +54,8 @@ class Observer:
         self._delta = DeltaTables(tag, self._started_ms)
         self._commands = Commands(self._limits)
         self._schemas = Schemas()
+        self.after_write = lambda: None
+        """To be called after each query that wrote, once it is recorded."""
 
     def context_is(self, jvm, java_context):
         """Take the SparkContext's JVM view; called for each session, acts on a new context."""
@@ -78,8 +81,12 @@ class Observer:
 
     def failed(self, where, error):
         """Record a failure of the observer itself."""
+        self.report(message_of(where, error))
+
+    def report(self, text):
+        """Record what went wrong."""
         try:
-            self._records.write({"error": message_of(where, error)})
+            self._records.write({"error": shortened(text)})
         except Exception:  # the job must never notice
             return
 
@@ -109,6 +116,8 @@ class Observer:
                 if record is not None:
                     record["observer_ms"] = round((time.monotonic() - begun) * 1000, 1)
                     self._records.write(record)
+                    if record.get("writes") or record.get("command"):
+                        self.after_write()
                 if self._spent > self._limits.total_seconds:
                     self._over = True
                     message = f"looking took longer than {self._limits.total_seconds:g} s"
