@@ -43,9 +43,9 @@ class Classes:
         return self._named("org.apache.hadoop.fs.FileSystem")
 
     @cached_property
-    def permission(self):
-        """Make a FsPermission of its octal digits."""
-        return self._named("org.apache.hadoop.fs.permission.FsPermission")
+    def configuration(self):
+        """Copy a Hadoop configuration."""
+        return self._named("org.apache.hadoop.conf.Configuration")
 
     @cached_property
     def split(self):

@@ -2,7 +2,7 @@
 
 from sparklineage_observer.jvm import Classes
 
-_PERMISSION = "770"  # the worker, who collects and removes it, may be another user of the group
+_MASK = "007"  # the worker, who collects and removes it, may be another user of the group
 _BLOCK = 1024 * 1024  # of one call: py4j makes a text of it, which both sides keep in memory
 _PUTS_WHOLE_FILES = ("s3a", "s3", "s3n", "gs")
 """Schemes of stores in which a file is not there before it is closed, and renaming is copying."""
@@ -24,10 +24,7 @@ class RemoteFolder:
     def make(self):
         """Make the folder, where a file does not make it."""
         if not self._is_whole:
-            path = self._classes.path(self.url)
-            self._connected().mkdirs(path)
-            # Which a mask would take from what it is made with.
-            self._connected().setPermission(path, self._classes.permission(_PERMISSION))
+            self._connected().mkdirs(self._classes.path(self.url))
 
     def has(self, name):
         """Whether there is such a file."""
@@ -55,7 +52,9 @@ class RemoteFolder:
     def _connected(self):
         if self._file_system is None:
             uri = self._classes.path(self.url).toUri()
-            file_system = self._classes.file_system.newInstance(uri, self._conf)
+            conf = self._classes.configuration(self._conf)  # as it is now: a job may change it
+            conf.set("fs.permissions.umask-mode", _MASK)
+            file_system = self._classes.file_system.newInstance(uri, conf)
             file_system.setWriteChecksum(False)  # or a local one has a second file of each
             self._file_system = file_system
         return self._file_system
