@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,22 +15,19 @@ from airflow_provider_sparklineage.model.exceptions import (
     ListenerError,
     RemoteDriverError,
 )
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS
-from airflow_provider_sparklineage.spark.capture.location import in_spark
+from airflow_provider_sparklineage.operators import driver_files
+from airflow_provider_sparklineage.spark.capture.bundle import EVENTS
 from airflow_provider_sparklineage.spark.submit import (
     class_path,
     deploy_mode,
     distribution,
     fetching,
     listener_selection,
-    observer_zip,
+    plain_paths,
     transport,
 )
-from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
-    Observation,
-    can_observe,
     inject,
     refuse_connect,
 )
@@ -38,6 +35,7 @@ from airflow_provider_sparklineage.spark.submit.injection import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from airflow_provider_sparklineage.operators.driver_files import DriverFiles
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
@@ -150,18 +148,20 @@ def injected(
     """
     submission, spark, env = before
     host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
-    bundle_folder = cast("Path", bundle.path)
-    run_id = bundle.manifest.application_run_id
-    files = _files(host, bundle_folder, run_id, submission, settings, links)
+    files = driver_files.of(host, submission, bundle, settings, links)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
-    found = class_path.listeners(submission, spark)
-    own = class_path.only_listener(found, submission, spark, cache)
+    # The jars in a pod's image, for one, are not those of the worker's Spark.
+    there = spark if deploy_mode.has_jars_of_worker(host, submission) else replace(spark, home=None)
+    found = class_path.listeners(submission, there)
+    own = class_path.only_listener(found, submission, there, cache)
     jars: list[str] = []
     if own is None:
-        jars.append(_listener_jar(before, target, settings, links))
-    extensions, errors = class_path.extensions(settings.listener_extensions, own, cache)
-    extensions, more = _entries(extensions, links)
+        jars.append(_listener_jar(before, target, settings, links, is_remote=host.is_remote))
+        files.require_carried(jars[0])
+    given = settings.listener_extensions
+    extensions, errors = class_path.extensions(given, own, cache, is_remote=host.is_remote)
+    extensions, more = _entries(extensions, files, links)
     errors += more
     jars += extensions
     missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
@@ -169,7 +169,7 @@ def injected(
         raise ListenerError(" ".join(map(str, errors)))
     observation = None
     if settings.observe:
-        observation, problem = _observation(submission, bundle_folder, run_id, files, links)
+        observation, problem = files.observation(submission, bundle, links)
         if problem is not None:
             missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if host.is_remote and not files.delivered_to:
@@ -181,126 +181,57 @@ def injected(
     injection = Injection(
         jars=tuple(jars),
         events_path=f"{files.folder}/{EVENTS}",
-        application_run_id=run_id,
+        application_run_id=bundle.manifest.application_run_id,
         defaults=defaults,
         existing_transport=settings.existing_transport,
         submit_opts=submit_opts,
         observation=observation,
     )
-    return Injected(
+    after = Injected(
         inject(submission, injection),
         tuple(missing),
         delivers=bool(files.delivered_to),
         is_awaited=deploy_mode.waits_for_end(submission, host, is_polled=target.is_polled),
     )
-
-
-class _DriverFiles(NamedTuple):
-    """Where the driver writes what it captures, as it knows it.
-
-    :param delivered_to: URL of the folder to which it delivers that; empty if it writes into the
-        bundle
-    """
-
-    folder: str
-    delivered_to: str = ""
-
-
-def _files(
-    host: DriverHost,
-    bundle_folder: Path,
-    run_id: str,
-    submission: Submission,
-    settings: Settings,
-    links: Links,
-) -> _DriverFiles:
-    """Decide where the driver writes, and have no links made that would lead nowhere there.
-
-    :raise RemoteDriverError: if nothing comes back from where it runs
-    :raise CaptureError: if Spark could not find the bundle
-    """
-    url = settings.capture_location.url
-    shared = settings.capture_location_shared
-    deploy_mode.require_reachable(host, shared=shared, delivers=bool(url))
-    if host.is_remote and url:
-        _require_delivery(host, submission, settings)
-        url = in_spark(url, settings.capture_location_in_spark)
-        folder = deploy_mode.container_folder(host, run_id)
-        return _DriverFiles(folder, f"{url}/{bundle_folder.name}")
-    if host.is_remote:
-        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
-    return _DriverFiles(str(links.plain(bundle_folder)))
-
-
-def _require_delivery(host: DriverHost, submission: Submission, settings: Settings) -> None:
-    """Refuse a driver in which nothing delivers what is captured there.
-
-    :raise RemoteDriverError: names the fix
-    """
-    if not can_observe(submission):
-        problem = (
-            f"The driver runs in {host} and the application is no Python file, so nothing in the "
-            "driver could deliver what is captured."
-        )
-        raise RemoteDriverError(problem, "Use deploy_mode='client' where lineage is wanted.")
-    if not settings.observe:
-        problem = (
-            f"The driver runs in {host}, and the observer, which delivers what is captured there, "
-            "is switched off."
-        )
-        raise RemoteDriverError(problem, "Leave out observe=False.")
-    if host is DriverHost.KUBERNETES and not submission.value(deploy_mode.UPLOAD_PATH):
-        problem = (
-            f"The driver runs in {host}, to which spark-submit can bring no file without "
-            f"{deploy_mode.UPLOAD_PATH}."
-        )
-        fix = "Set it to a folder that workers and pods reach, such as s3a://bucket/uploads."
-        raise RemoteDriverError(problem, fix)
+    files.bring_observer(bundle, settings.capture_location)
+    return after
 
 
 def _listener_jar(
-    before: ResolvedSubmission, target: SubmitTarget, settings: Settings, links: Links
+    before: ResolvedSubmission,
+    target: SubmitTarget,
+    settings: Settings,
+    links: Links,
+    *,
+    is_remote: bool,
 ) -> str:
     """Find the listener jar, or fetch it if the task may."""
-    if settings.fetch_listener and settings.listener_jar is None:
+    configured = settings.listener_jar
+    if settings.fetch_listener and configured is None:
         listener_selection.fetch_for(
             before.spark, target.spark_binary, before.env, progress=log.info, in_task=True
         )
-    jar = listener_selection.jar_for(before.spark, settings.listener_jar, before.env)
+    jar = listener_selection.jar_for(before.spark, configured, before.env, is_remote=is_remote)
+    if plain_paths.scheme(jar):
+        return jar
     try:
-        return links.entry(str(jar.absolute()))
+        return links.entry(jar)
     except CaptureError as error:
         fix = "Put the jar where the path is letters of ASCII, digits and / _ . + = @ ~ - alone."
         raise ListenerError(error.problem, fix) from error
 
 
 def _entries(
-    extensions: tuple[str, ...], links: Links
+    extensions: tuple[str, ...], files: DriverFiles, links: Links
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Give what Spark takes for these jars, and an error for each that can have no such name."""
     entries, errors = [], []
     for name in extensions:
         try:
+            files.require_carried(name)
             entries.append(links.entry(name))
         except CaptureError as error:
             errors.append(ListenerError(error.problem, "Give it another path."))
+        except RemoteDriverError as error:
+            errors.append(ListenerError(error.problem, error.fix))
     return tuple(entries), tuple(errors)
-
-
-def _observation(
-    submission: Submission, bundle_folder: Path, run_id: str, files: _DriverFiles, links: Links
-) -> tuple[Observation | None, str | None]:
-    """Put the observer into the bundle; where that is not possible, lineage goes on without."""
-    if not can_observe(submission):
-        return None, (
-            "The application is no Python file, so the partitions that it reads and writes "
-            "could not be observed."
-        )
-    try:
-        observer = links.entry(str(observer_zip.write(bundle_folder)))
-    except CaptureError as error:
-        if files.delivered_to:
-            raise  # nothing else delivers
-        return None, str(error)
-    path = f"{files.folder}/{OBSERVATIONS}"
-    return Observation(observer, path, run_id, files.delivered_to), None

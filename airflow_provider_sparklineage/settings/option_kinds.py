@@ -15,13 +15,14 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.intermediates import Intermediates
 from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
-from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit import distribution, plain_paths
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
 
 if TYPE_CHECKING:
@@ -128,6 +129,17 @@ def _path(value: object) -> Path | None:
         raise ValueError from error
 
 
+def _jar(value: object) -> Path | str | None:
+    text = _text(value)
+    scheme = plain_paths.scheme(text) if _REMOTE.match(text) else ""
+    if scheme in ("", "file"):
+        return _path(unquote(urlsplit(text).path) if scheme else text)
+    # It becomes an argument, which every user of the machine can read.
+    if not plain_paths.is_plain_url(text) or scrub_name(text) != text:
+        raise ValueError
+    return text
+
+
 def _location(value: object) -> CaptureLocation:
     text = _text(value)
     if _REMOTE.match(text):
@@ -195,7 +207,11 @@ SECONDS = Kind(
     lambda value: timedelta(seconds=_number(value)),
     "a number of seconds that is not negative",
 )
-PATH = Kind("string", _path, "a path")
+JAR = Kind(
+    "string",
+    _jar,
+    "a path, or a URL without a user such as local:///opt/spark/lineage/openlineage-spark.jar",
+)
 URL = Kind("string", _url, "a URL that begins with http:// or https://")
 LOCATION = Kind(
     "string", _location, "an absolute path on the worker, or a URL such as s3://bucket/lineage"

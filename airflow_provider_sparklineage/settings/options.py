@@ -90,11 +90,12 @@ OPTIONS = (
     ),
     Option(
         "listener_jar",
-        kinds.PATH,
+        kinds.JAR,
         "",
         "/opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar",
-        "Path of the OpenLineage listener jar on the worker. Empty: a listener in "
-        "$SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
+        "Path of the OpenLineage listener jar on the worker, or a URL that Spark knows: "
+        "`local:///opt/…` for one in the image of drivers, `s3a://…`, `hdfs://…`. Empty: a "
+        "listener in $SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
     ),
     Option(
         "fetch_listener",

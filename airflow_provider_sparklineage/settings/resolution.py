@@ -113,7 +113,7 @@ class Settings(Frozen, frozen=True):
     observe: bool
     backend: BackendName
     web_url: str | None
-    listener_jar: Path | None
+    listener_jar: Path | str | None
     fetch_listener: bool
     spark_version: tuple[str, str] | None
     listener_extensions: tuple[str, ...]

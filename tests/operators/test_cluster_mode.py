@@ -18,8 +18,9 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.submit import observer_zip
 from tests.conftest import golden
-from tests.unit.listener_jars import listener_jar
+from tests.unit.listener_jars import listener_jar, other_jar
 
 pytestmark = pytest.mark.airflow
 
@@ -201,16 +202,104 @@ def test_no_secret_is_an_argument_and_no_variable_becomes_one(
     assert "--add-opens" in given.conf["spark.driver.extraJavaOptions"]
 
 
-def test_a_pod_to_which_nothing_can_be_uploaded_is_submitted_as_it_is(
-    spark_submit, execute, submits_to, lake
-):
-    """With a file of the worker's in --jars, spark-submit would end there."""
+@pytest.fixture
+def pod(spark_submit, submits_to, lake):
+    """Submit to Kubernetes, where drivers end well."""
     submits_to(KUBERNETES)
     spark_submit.does(code="print('Exit code: 0')")
+
+
+IN_IMAGE = "local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar"
+
+
+def test_what_is_uploaded_into_a_pod_is_written_to_its_temporary_folder(
+    spark_submit, execute, pod, lake
+):
+    execute(operator(conf=dict(UPLOAD)))
+    given = spark_submit.given
+    folder = f"/tmp/sparklineage-{given.conf[f'{OL}applicationRunId']}"
+    assert given.conf[f"{OL}transport.location"] == f"{folder}/events.ndjson"
+    assert given.conf[f"{OBSERVER}observations"] == f"{folder}/observations.ndjson"
+    assert argument(given, "--jars") == str(spark_submit.jar)
+    assert Path(argument(given, "--py-files")).is_absolute()
+    assert list(lake.rglob("*.zip")) == []
+
+
+def test_a_pod_to_which_nothing_can_be_uploaded_is_submitted_as_it_is(spark_submit, execute, pod):
+    """With a file of the worker's in --jars, spark-submit would end there."""
     task = operator()
     execute(task)
     assert not injected(spark_submit.given)
-    assert "spark.kubernetes.file.upload.path" in degradations(task)["driver_elsewhere"]
+    message = degradations(task)["driver_elsewhere"]
+    assert "spark.kubernetes.file.upload.path" in message
+    assert "listener_jar = local:///" in message
+
+
+def test_with_the_listener_in_the_image_the_observer_comes_by_the_capture_location(
+    spark_submit, execute, pod, lake, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
+    execute(operator())
+    given = spark_submit.given
+    assert argument(given, "--jars") == IN_IMAGE
+    delivered_to = given.conf[f"{OBSERVER}deliver"]
+    assert argument(given, "--py-files") == f"{delivered_to}/sparklineage_observer.zip"
+    of_try = lake / delivered_to.rpartition("/")[2]
+    assert (of_try / "sparklineage_observer.zip").read_bytes() == observer_zip.content()
+
+
+def test_where_the_observer_cannot_be_put_the_job_runs_without_lineage(
+    spark_submit, execute, pod, lake, monkeypatch
+):
+    """A py-file that is not there would end the job."""
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
+    lake.touch()
+    task = operator()
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert "The observer cannot be written to file://" in degradations(task)["capture_unavailable"]
+
+
+def test_an_extension_on_the_worker_is_left_out_where_nothing_can_be_uploaded(
+    spark_submit, execute, pod, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
+    there, here = "local:///opt/spark/lineage/shop.jar", other_jar(tmp_path / "audit.jar")
+    task = operator(listener_extensions=[there, str(here)])
+    execute(task)
+    assert argument(spark_submit.given, "--jars") == f"{IN_IMAGE},{there}"
+    assert "audit.jar" in degradations(task)["extension_unavailable"]
+
+
+@pytest.mark.parametrize(
+    ("conf", "jars"),
+    [
+        pytest.param({}, None, id="uploaded from the worker"),
+        pytest.param({"spark.yarn.jars": "local:/opt/spark/jars/*"}, None, id="the same there"),
+        pytest.param({"spark.yarn.archive": "hdfs:///spark.zip"}, "added", id="other ones"),
+    ],
+)
+def test_a_listener_among_the_jars_of_the_workers_spark_counts_where_the_driver_has_those(
+    spark_submit, execute, submits_to, lake, conf, jars
+):
+    listener_jar(spark_submit.home / "jars" / "openlineage-spark_2.13-1.53.0.jar")
+    submits_to("yarn")
+    execute(operator(conf=conf, durable=False))
+    assert argument(spark_submit.given, "--jars") == (jars and str(spark_submit.jar))
+
+
+def test_a_listener_in_an_image_is_looked_for_on_the_worker_if_the_driver_runs_there(
+    spark_submit, execute, monkeypatch, tmp_path
+):
+    jar = listener_jar(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", f"local://{jar}")
+    execute(operator())
+    assert argument(spark_submit.given, "--jars") == str(jar)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
+    task = operator()
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert "does not exist" in degradations(task)["listener_unavailable"]
 
 
 @pytest.mark.parametrize(

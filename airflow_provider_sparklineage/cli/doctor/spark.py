@@ -28,6 +28,7 @@ from airflow_provider_sparklineage.spark.submit import (
     java,
     listener,
     listener_selection,
+    plain_paths,
 )
 from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -183,9 +184,16 @@ def _listener(
         elif _is_fetched_later(settings, spark, env):
             return [_FETCHED_LATER], None
         else:
-            path = listener_selection.jar_for(spark, settings.listener_jar, env)
-            checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
-            jar = (str(path.absolute()),)
+            name = listener_selection.jar_for(spark, settings.listener_jar, env, is_remote=True)
+            path = plain_paths.local_path(name)
+            if path is None:
+                text = f"It is {name}, not a file of this worker; so it is not looked at."
+                checked = Check(LISTENER, Status.OK, text)
+                if plain_paths.scheme(name) == "local":  # a driver of this worker cannot have it
+                    return [checked], None
+            else:
+                checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
+            jar = (name,)
     except (ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
     usable, errors = class_path.extensions(settings.listener_extensions, own, cache)

@@ -151,7 +151,7 @@ def _damage(jar: Path, cache: Path) -> str:
 
 
 def extensions(
-    given: Iterable[str], own: JobListener | None, cache: Path
+    given: Iterable[str], own: JobListener | None, cache: Path, *, is_remote: bool = False
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Check which jars that extend the listener can be added to ``--jars``.
 
@@ -160,11 +160,12 @@ def extensions(
     :param given: paths on this machine, or URLs that Spark knows
     :param own: the job's own listener, if it has one
     :param cache: where it is kept that a jar is whole
+    :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
     :return: those that can, and for each of the others an error
     """
     usable, errors = [], []
     for name in given:
-        found = _extension_problem(name, own, cache)
+        found = _extension_problem(name, own, cache, is_remote=is_remote)
         if found is None:
             usable.append(name)
         else:
@@ -173,15 +174,18 @@ def extensions(
     return tuple(usable), tuple(errors)
 
 
-def _extension_problem(name: str, own: JobListener | None, cache: Path) -> tuple[str, str] | None:
+def _extension_problem(
+    name: str, own: JobListener | None, cache: Path, *, is_remote: bool
+) -> tuple[str, str] | None:
     if own is not None and own.source.is_of_jvm:
         problem = f"would not be seen by a listener on {own.source}"
         return problem, f"Take {own.name} away from there."
     if scrub(name) != name:  # what is added is an argument, which every user of the machine reads
         return "has a user or a key in its URL", "Put the jar on the worker and give its path."
-    path = local_path(name)
+    is_there = is_remote and plain_paths.scheme(name) == "local"
+    path = None if is_there else local_path(name)
     if path is None:
-        return _url_problem(name)
+        return _url_problem(name, is_there=is_there)
     if jars.holds_listener(path):
         return "is a listener itself", "Give it as listener_jar."
     if not zipfile.is_zipfile(path):
@@ -191,8 +195,8 @@ def _extension_problem(name: str, own: JobListener | None, cache: Path) -> tuple
     return None
 
 
-def _url_problem(name: str) -> tuple[str, str] | None:
-    if plain_paths.scheme(name) in ("", "file", "local"):
+def _url_problem(name: str, *, is_there: bool) -> tuple[str, str] | None:
+    if not is_there and plain_paths.scheme(name) in ("", "file", "local"):
         return "does not exist", "Correct listener_extensions."
     if not plain_paths.is_plain_url(name):
         return "is no URL that Spark takes as it is", "Write what is not ASCII, and commas, as %2C."

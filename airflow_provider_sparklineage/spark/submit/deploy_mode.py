@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 UPLOAD_PATH = "spark.kubernetes.file.upload.path"
-"""Property with the folder by which files of the worker come into pods."""
+"""Property with the folder by which spark-submit brings files into pods."""
 
 
 class DriverHost(StrEnum):
@@ -94,6 +94,19 @@ def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False)
             "where lineage is wanted."
         )
         raise RemoteDriverError(problem, fix)
+
+
+def takes_uploads(host: DriverHost, submission: Submission) -> bool:
+    """Whether spark-submit brings files of this worker to the driver."""
+    return host is not DriverHost.KUBERNETES or bool(submission.value(UPLOAD_PATH))
+
+
+def has_jars_of_worker(host: DriverHost, submission: Submission) -> bool:
+    """Whether the driver's own jars are, or are the same as, those of this worker's Spark."""
+    if host is DriverHost.YARN:  # spark-submit uploads them, if it is given no other ones
+        archive = submission.value("spark.yarn.archive") or submission.value("spark.yarn.jars")
+        return (archive or "local:").startswith("local:")
+    return not host.is_remote
 
 
 def container_folder(host: DriverHost, application_run_id: str) -> str:

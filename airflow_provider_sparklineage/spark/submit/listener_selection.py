@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -13,6 +15,8 @@ from airflow_provider_sparklineage.spark.submit import (
     distribution,
     fetching,
     jars,
+    listener,
+    plain_paths,
     remembered,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
@@ -20,7 +24,6 @@ from airflow_provider_sparklineage.spark.submit.listener import VERSION, Identit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 def spark_of(
@@ -58,19 +61,32 @@ def _asked(spark_binary: str, env: Mapping[str, str], *, in_task: bool) -> Spark
 
 
 def jar_for(
-    spark: SparkDistribution, configured: Path | None, env: Mapping[str, str] = os.environ
-) -> Path:
+    spark: SparkDistribution,
+    configured: Path | str | None,
+    env: Mapping[str, str] = os.environ,
+    *,
+    is_remote: bool = False,
+) -> str:
     """Find the listener jar to add for a Spark that has none of its own.
 
     That is the configured one, else the one in the cache.
 
+    :param configured: path on this worker, or a URL, of which only the name is looked at
+    :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
+    :return: the path, or the URL
     :raise ListenerError: if there is none, or none that works; names the fix
     """
     if configured is None:
-        return _cached(spark, env)
+        return str(_cached(spark, env).absolute())
+    if isinstance(configured, str):
+        if is_remote or plain_paths.scheme(configured) != "local":
+            named = listener.of_name(configured.rpartition("/")[2])
+            class_path.require_fit(configured, named or Identity(None, None), spark)
+            return configured
+        configured = Path(unquote(urlsplit(configured).path))
     class_path.require_fit(configured.name, jars.read(configured).identity, spark)
     class_path.require_whole(configured, fetching.cache_folder(env))
-    return configured
+    return str(configured.absolute())
 
 
 def _cached(spark: SparkDistribution, env: Mapping[str, str]) -> Path:

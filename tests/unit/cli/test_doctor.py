@@ -210,6 +210,18 @@ def test_a_listener_that_was_not_tried_with_this_package_is_a_warning(machine):
     assert machine.check()[1].jars == (str(jar),)
 
 
+@pytest.mark.parametrize(
+    ("url", "can_be_tried"), [("s3a://jars/l.jar", True), ("local:///nowhere/l.jar", False)]
+)
+def test_a_listener_that_is_not_on_the_worker_is_not_looked_at(machine, url, can_be_tried):
+    machine.values["listener_jar"] = url
+    found = machine.found(spark.LISTENER)
+    assert found.status is Status.OK
+    assert f"It is {url}" in found.message
+    trial = machine.check()[1]
+    assert (trial is not None and trial.jars == (url,)) == can_be_tried
+
+
 def test_a_listener_that_the_first_task_may_fetch_is_a_warning(machine):
     machine.cached.unlink()
     machine.values["fetch_listener"] = "True"

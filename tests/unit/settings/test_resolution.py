@@ -217,6 +217,26 @@ def test_a_wrong_value_is_reported_with_its_source(source, place):
 
 
 @pytest.mark.parametrize(
+    ("given", "jar"),
+    [
+        ("/opt/a.jar", Path("/opt/a.jar")),
+        ("file:///opt/a%20b.jar", Path("/opt/a b.jar")),
+        ("local:///opt/a.jar", "local:///opt/a.jar"),
+        ("s3a://jars/a.jar", "s3a://jars/a.jar"),
+    ],
+)
+def test_a_listener_is_a_file_of_the_worker_or_at_a_url_of_sparks(given, jar):
+    assert resolve(configuration(listener_jar=given)).listener_jar == jar
+
+
+@pytest.mark.parametrize("url", ["s3a://key:s3cr3t@jars/a.jar", "hdfs://nn/a,b.jar"])
+def test_a_listener_at_a_url_that_could_be_no_argument_is_refused(url):
+    with pytest.raises(SettingsError, match="or a URL without a user") as caught:
+        resolve(configuration(listener_jar=url))
+    assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("option", "value"),
     [
         ("max_partitions", True),

@@ -261,11 +261,11 @@ def cache(tmp_path, monkeypatch):
 
 def test_the_configured_jar_comes_first(spark, tmp_path, cache):
     configured = listener_jar(tmp_path / JAR)
-    assert listener_selection.jar_for(spark, configured, cache) == configured
+    assert listener_selection.jar_for(spark, configured, cache) == str(configured)
 
 
 def test_then_the_cache(spark, cache):
-    assert listener_selection.jar_for(spark, None, cache) == fetching.cached("2.13", cache)
+    assert listener_selection.jar_for(spark, None, cache) == str(fetching.cached("2.13", cache))
 
 
 def zeroed(jar):
@@ -315,6 +315,27 @@ def test_a_damaged_extension_is_left_out(tmp_path):
     )
     assert usable == ()
     assert "shop.jar is damaged (io/openlineage/spark/Shaded.class in it" in error.problem
+
+
+@pytest.mark.parametrize("url", [f"hdfs://nn:8020/jars/{JAR}", f"s3a://jars/{JAR}"])
+def test_a_listener_at_a_url_is_not_looked_for(spark, url):
+    assert listener_selection.jar_for(spark, url, {}) == url
+
+
+def test_a_local_url_is_a_path_where_the_driver_runs(spark, tmp_path):
+    url = f"local://{tmp_path}/a%20b/{JAR}"
+    assert listener_selection.jar_for(spark, url, {}, is_remote=True) == url
+    with pytest.raises(ListenerError, match=f"{tmp_path}/a b/{JAR} does not exist"):
+        listener_selection.jar_for(spark, url, {})
+    jar = listener_jar(tmp_path / "a b" / JAR)
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert listener_selection.jar_for(spark, url, cache) == str(jar)
+
+
+def test_of_a_listener_at_a_url_the_name_has_to_fit(spark):
+    url = "s3a://jars/openlineage-spark_2.12-1.53.0.jar"
+    with pytest.raises(ListenerError, match=r"is for Scala 2\.12"):
+        listener_selection.jar_for(spark, url, {})
 
 
 def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):

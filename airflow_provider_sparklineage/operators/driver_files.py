@@ -1,0 +1,155 @@
+"""Where the driver writes what it captures, and how files of this worker come to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
+from airflow_provider_sparklineage.spark.capture.bundle import OBSERVATIONS
+from airflow_provider_sparklineage.spark.capture.location import in_spark
+from airflow_provider_sparklineage.spark.submit import deploy_mode, observer_zip, plain_paths
+from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
+    from airflow_provider_sparklineage.spark.submit.plain_paths import Links
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+_WRITE_S = 10.0  # the job waits
+
+
+class DriverFiles(NamedTuple):
+    """The driver's side of a try's files.
+
+    :param folder: in which it writes, as it knows it
+    :param delivered_to: URL of the folder to which it delivers that, as Spark knows it; empty if it
+        writes into the bundle
+    :param takes_uploads: whether spark-submit brings files of this worker to it
+    """
+
+    host: DriverHost
+    folder: str
+    delivered_to: str = ""
+    takes_uploads: bool = True
+
+    def require_carried(self, jar: str) -> None:
+        """Refuse a jar of this worker that would not come to the driver, and so end spark-submit.
+
+        :param jar: entry of ``--jars``
+        :raise RemoteDriverError: names the fix
+        """
+        if self.takes_uploads or plain_paths.scheme(jar) not in ("", "file"):
+            return
+        problem = (
+            f"The driver runs in {self.host}, to which spark-submit brings no file of this worker "
+            f"without {deploy_mode.UPLOAD_PATH}, and so not {jar}."
+        )
+        fix = (
+            "Set it to a folder that workers and pods reach, such as s3a://bucket/uploads. Or put "
+            "the jar into the image and give its URL there, such as "
+            "listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
+        )
+        raise RemoteDriverError(problem, fix)
+
+    def observation(
+        self, submission: Submission, bundle: CaptureBundle, links: Links
+    ) -> tuple[Observation | None, str | None]:
+        """Put the observer into the bundle; where that is not possible, lineage goes on without."""
+        if not can_observe(submission):
+            return None, (
+                "The application is no Python file, so the partitions that it reads and writes "
+                "could not be observed."
+            )
+        if self.takes_uploads:
+            try:
+                observer = links.entry(str(observer_zip.write(cast("Path", bundle.path))))
+            except CaptureError as error:
+                if self.delivered_to:
+                    raise  # nothing else delivers
+                return None, str(error)
+        else:
+            observer = f"{self.delivered_to}/{observer_zip.NAME}"
+        path, tag = f"{self.folder}/{OBSERVATIONS}", bundle.manifest.application_run_id
+        return Observation(observer, path, tag, self.delivered_to), None
+
+    def bring_observer(self, bundle: CaptureBundle, location: CaptureLocation) -> None:
+        """Write the observer where the driver finds it, if spark-submit does not bring it.
+
+        :raise CaptureError: if the capture location does not take it; the driver could then not
+            deliver there either
+        """
+        if self.takes_uploads:
+            return
+        from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+        from airflow_provider_sparklineage.storage.objects import Objects
+
+        remote = Objects(f"{location.url}/{cast('Path', bundle.path).name}")
+        content = observer_zip.content()
+        try:
+            within(_WRITE_S, lambda: remote.write(observer_zip.NAME, content), "sparklineage-zip")
+        except OutOfTimeError as error:
+            problem = f"{location.url} gave no answer within {_WRITE_S:.0f} s."
+            raise CaptureError(problem, _FIX) from error
+        except Exception as error:  # of whatever library Airflow has for it
+            problem = (
+                f"The observer cannot be written to {location.url} "
+                f"({type(error).__name__}: {error})."
+            )
+            raise CaptureError(problem, _FIX) from error
+
+
+_FIX = "See whether the worker can write there: `sparklineage doctor`."
+
+
+def of(
+    host: DriverHost,
+    submission: Submission,
+    bundle: CaptureBundle,
+    settings: Settings,
+    links: Links,
+) -> DriverFiles:
+    """Decide where the driver writes, and have no links made that would lead nowhere there.
+
+    :param bundle: one that has a folder
+    :raise RemoteDriverError: if nothing comes back from where it runs
+    :raise CaptureError: if Spark could not find the bundle
+    """
+    folder = cast("Path", bundle.path)
+    url = settings.capture_location.url
+    shared = settings.capture_location_shared
+    deploy_mode.require_reachable(host, shared=shared, delivers=bool(url))
+    if host.is_remote and url:
+        _require_delivery(host, submission, settings)
+        return DriverFiles(
+            host,
+            deploy_mode.container_folder(host, bundle.manifest.application_run_id),
+            f"{in_spark(url, settings.capture_location_in_spark)}/{folder.name}",
+            takes_uploads=deploy_mode.takes_uploads(host, submission),
+        )
+    if host.is_remote:
+        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
+    return DriverFiles(host, str(links.plain(folder)))
+
+
+def _require_delivery(host: DriverHost, submission: Submission, settings: Settings) -> None:
+    """Refuse a driver in which nothing delivers what is captured there.
+
+    :raise RemoteDriverError: names the fix
+    """
+    if not can_observe(submission):
+        problem = (
+            f"The driver runs in {host} and the application is no Python file, so nothing in the "
+            "driver could deliver what is captured."
+        )
+        raise RemoteDriverError(problem, "Use deploy_mode='client' where lineage is wanted.")
+    if not settings.observe:
+        problem = (
+            f"The driver runs in {host}, and the observer, which delivers what is captured there, "
+            "is switched off."
+        )
+        raise RemoteDriverError(problem, "Leave out observe=False.")
