@@ -33,6 +33,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_sparklineage.hooks.sparklineage"],
             }
         ],
+        "filesystems": ["airflow_provider_sparklineage.storage.hdfs"],
         "extra-links": [
             "airflow_provider_sparklineage.links.lineage.LineageJobLink",
             "airflow_provider_sparklineage.links.lineage.OutputColumnsLink",

@@ -1,66 +1,108 @@
-"""The files of an archive where Airflow keeps objects: what its ``ObjectStoragePath`` takes."""
+"""Files where Airflow keeps objects: what its ``ObjectStoragePath`` takes."""
 
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.storage import hdfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from airflow.sdk import ObjectStoragePath
+# Here a file appears when all of it has come, there are no folders, and to rename is to copy.
+_OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
 
 
 class Objects(Frozen, frozen=True):
-    """An archive of the user's own; whoever may read it is the user's choice."""
+    """Files below a URL that is the user's own; whoever may read them is the user's choice.
+
+    All of it may be used from several threads at once.
+    """
 
     url: str
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file that appears complete or not at all."""
-        # By the file system and not by the path, which notes every file as data of the task.
-        path = self._path(name)
-        store, place = path.fs, path.path
+        store, place = self._place(name)
+        if self._scheme in _OBJECT_STORES:
+            store.pipe_file(place, content)
+            return
         partial = f"{place}.{uuid.uuid4().hex}.part"
         store.makedirs(place.rpartition("/")[0], exist_ok=True)
-        store.pipe_file(partial, content)
-        store.mv(partial, place)
+        try:
+            store.pipe_file(partial, content)
+            store.mv(partial, place)
+        except BaseException:  # no space is left, or the task's time is up
+            with suppress(Exception):
+                store.rm_file(partial)
+            raise
 
     def read(self, name: str) -> bytes:
         """Give what a file holds."""
-        path = self._path(name)
-        content: bytes = path.fs.cat_file(path.path)
+        store, place = self._place(name)
+        content: bytes = store.cat_file(place)
         return content
+
+    def download(self, name: str, into: Path) -> None:
+        """Copy a file to this machine, however large it is."""
+        store, place = self._place(name)
+        store.get_file(place, str(into))
 
     def remove(self, name: str) -> None:
         """Delete a file, if it is there."""
-        path = self._path(name)
-        if path.fs.exists(path.path):
-            path.fs.rm_file(path.path)
+        store, place = self._place(name)
+        with suppress(FileNotFoundError):
+            store.rm_file(place)
+
+    def remove_folder(self, name: str) -> None:
+        """Delete a folder and all that is in it, if it is there."""
+        store, place = self._place(name)
+        store.invalidate_cache()
+        with suppress(FileNotFoundError):
+            store.rm(place, recursive=True)
 
     def names(self, folder: str) -> list[str]:
-        """List the files of a folder, none if it is not there."""
-        path = self._path(folder)
+        """List the files and folders of a folder, none if it is not there."""
+        store, place = self._place(folder)
         try:
-            found = path.fs.ls(path.path, detail=False, refresh=True)
+            found = store.ls(place, detail=False, refresh=True)
         except FileNotFoundError:
             return []
-        return [name.rpartition("/")[2] for name in found]
+        return [name.rstrip("/").rpartition("/")[2] for name in found]
 
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
         """Yield the files below a folder, with the time of their last write if the store has it."""
-        path, root = self._path(folder), self._path("").path.rstrip("/")
-        path.fs.invalidate_cache()
-        for place, info in path.fs.find(path.path, detail=True).items():
-            yield place.removeprefix(root).lstrip("/"), _written(info)
+        (store, place), (_, root) = self._place(folder), self._place("")
+        store.invalidate_cache()
+        try:
+            found = store.find(place, detail=True)
+        except FileNotFoundError:
+            return
+        for name, info in found.items():
+            yield name.removeprefix(root.rstrip("/")).lstrip("/"), _written(info)
 
-    def _path(self, name: str) -> ObjectStoragePath:
+    @property
+    def _scheme(self) -> str:
+        return self.url.partition("://")[0]
+
+    def _place(self, name: str) -> tuple[Any, str]:
+        """Give the file system, and where a file is in it.
+
+        By the file system and not by the path, which notes every file as data of the task.
+        """
+        if self._scheme in hdfs.schemes:
+            folder = urlsplit(self.url).path.rstrip("/")
+            return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
         from airflow.sdk import ObjectStoragePath
 
-        return ObjectStoragePath(self.url).joinpath(*name.split("/"))
+        path = ObjectStoragePath(self.url).joinpath(*name.split("/"))
+        return path.fs, path.path
 
 
 def _written(info: dict[str, object]) -> datetime | None:

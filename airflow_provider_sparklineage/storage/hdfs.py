@@ -1,0 +1,95 @@
+"""HDFS for Airflow's ``ObjectStoragePath``, which has no file system for it: by WebHDFS or HttpFS.
+
+A connection of any type says where WebHDFS is and who asks; its extra is what ``fsspec``'s
+``WebHDFS`` takes (``kerberos``, ``kerb_kwargs``, ``token``, ``proxy_to``, ``data_proxy``,
+``use_https``, ``session_cert``, ``session_verify``), or what Airflow's own hook of HDFS has for it
+(``use_ssl``, ``verify``, ``cert``). Several hosts are the name nodes of one file system: the active
+one is asked. Airflow imports this where it looks for file systems, so nothing else is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
+
+schemes = ["hdfs"]
+"""What Airflow registers :func:`get_fs` for."""
+
+_HTTP_PORT, _HTTPS_PORT = 9870, 9871  # Hadoop's own, since 3.0
+_OF_WEBHDFS = (
+    *("kerberos", "kerb_kwargs", "token", "proxy_to", "data_proxy"),
+    *("use_https", "session_cert", "session_verify"),
+)
+_IN_AIRFLOWS_HOOK = {"use_ssl": "use_https", "verify": "session_verify", "cert": "session_cert"}
+
+
+def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -> WebHDFS:
+    """Give the file system of a connection.
+
+    :param storage_options: ``host`` is asked if the connection has none
+    """
+    return _file_system(conn_id, (storage_options or {}).get("host") or "")
+
+
+def of_url(url: str) -> WebHDFS:
+    """Give the file system of ``hdfs://[connection@]namenode[:port]/…``.
+
+    Airflow's path keeps no host of such a URL, which is all that there is without a connection.
+    """
+    parts = urlsplit(url)
+    return _file_system(parts.username, parts.hostname or "")
+
+
+@cache  # as Airflow does: to ask for a connection is to ask the API server
+def _file_system(conn_id: str | None, namenode: str) -> WebHDFS:
+    from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
+
+    if conn_id is None:
+        return WebHDFS(**_options(None, namenode))
+    from airflow.sdk import BaseHook
+
+    return WebHDFS(**_options(BaseHook.get_connection(conn_id), namenode))
+
+
+def _options(connection: Connection | None, namenode: str) -> dict[str, Any]:
+    extra = dict(connection.extra_dejson) if connection else {}
+    for theirs, ours in _IN_AIRFLOWS_HOOK.items():
+        extra.setdefault(ours, extra.get(theirs))
+    options = {name: extra[name] for name in _OF_WEBHDFS if extra.get(name) is not None}
+    options["use_https"] = _is_true(options.get("use_https")) or (
+        connection is not None and connection.schema == "https"
+    )
+    options["kerberos"] = _is_true(options.get("kerberos"))
+    options["host"] = (connection and connection.host) or namenode
+    if not options["host"]:
+        msg = "An hdfs:// URL has neither a host nor a connection that has one."
+        raise ValueError(msg)
+    options["port"] = (connection and connection.port) or (
+        _HTTPS_PORT if options["use_https"] else _HTTP_PORT
+    )
+    if connection and connection.login:
+        options["user"], options["password"] = connection.login, connection.password or None
+    elif not options["kerberos"] and "token" not in options:
+        options["user"] = os.environ.get("HADOOP_USER_NAME") or _own_name()
+    return options
+
+
+def _is_true(value: object) -> bool:
+    return str(value).lower() in ("true", "1")
+
+
+def _own_name() -> str | None:
+    """Give the user of this process, as Hadoop's clients do where nothing authenticates."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container runs as a number that has no name
+        return None

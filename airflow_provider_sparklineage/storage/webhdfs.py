@@ -1,0 +1,250 @@
+"""WebHDFS as ``fsspec`` has it, made fit for files that matter.
+
+What differs: a file arrives in one request, a rename takes the place of a file that is there, what
+a data node answers is looked at, errors are Python's own, each thread has its own session, and of
+several name nodes the active one is asked.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import requests
+from fsspec.implementations.webhdfs import WebHDFile
+from fsspec.implementations.webhdfs import WebHDFS as Base
+
+from airflow_provider_sparklineage.model.truncation import truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FOLDER, _FILE = "770", "660"  # the driver's user and the worker's are two, of one group
+_TIMEOUT_S = 5.0, 30.0  # to connect, and from one byte to the next
+_CHUNK = 1 << 20
+_LONGEST_REASON = 500
+_STANDBY = ("StandbyException", "RetriableException")
+_ERRORS = {
+    "FileNotFoundException": FileNotFoundError,
+    "FileAlreadyExistsException": FileExistsError,
+    "AccessControlException": PermissionError,
+    "SecurityException": PermissionError,
+}
+
+
+class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
+    """Files of HDFS.
+
+    :param host: of the name node; several with commas, each with a port of its own or without
+    """
+
+    protocol = "hdfs"
+    cachable = False  # whoever makes one keeps it
+
+    def __init__(self, host: str, port: int, **options: Any) -> None:
+        self._sessions = threading.local()
+        super().__init__(host, port, **options)
+        scheme = "https" if options.get("use_https") else "http"
+        hosts = [one.strip() for one in host.split(",")]
+        places = [one if ":" in one else f"{one}:{port}" for one in hosts]
+        self._name_nodes = [f"{scheme}://{place}/webhdfs/v1" for place in places]
+        self.url: str = self._name_nodes[0]
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        """Write a file."""
+        overwrite = "true" if mode == "overwrite" else "false"
+        self._call("CREATE", "put", path, value, overwrite=overwrite, permission=_FILE)
+
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **_: Any
+    ) -> bytes:
+        """Give what a file holds, or a part of it; negative limits count from its end."""
+        if any(limit is not None and limit < 0 for limit in (start, end)):
+            start, end, _step = slice(start, end).indices(self.info(path)["size"])
+        offset = start or 0
+        if end is None:
+            return self._call("OPEN", path=path, offset=offset).content
+        if end <= offset:
+            return b""
+        return self._call("OPEN", path=path, offset=offset, length=end - offset).content
+
+    def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
+        """Copy a file to this machine, never all of it in memory."""
+        with self._call("OPEN", path=rpath, stream=True) as answer, open(lpath, "wb") as file:
+            for chunk in answer.iter_content(_CHUNK):
+                file.write(chunk)
+
+    def mv(self, path1: str, path2: str, **_: Any) -> None:
+        """Rename a file, in place of one that is there."""
+        rename = partial(self._call, "RENAME", "put", path1, destination=path2)
+        if not _refused(rename(renameoptions="OVERWRITE")):
+            return
+        # HttpFS has no such option. For an instant there is neither file, but never a part of one.
+        self._call("DELETE", "delete", path2)
+        if _refused(rename()):
+            msg = f"{path1} could not be renamed to {path2}"
+            raise OSError(msg)
+
+    def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
+        """Delete a file or folder."""
+        if _refused(self._call("DELETE", "delete", path, recursive=str(recursive).lower())):
+            raise FileNotFoundError(path)
+
+    def mkdir(self, path: str, **_: Any) -> None:
+        """Make a folder, and those above it."""
+        self._call("MKDIRS", "put", path, permission=_FOLDER)
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Whether something is there; that nobody answers does not say that it is not."""
+        try:
+            self.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def find(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        """List the files below a folder: all of them, or none if one part cannot be listed."""
+        return super().find(path, *args, **{"on_error": "raise", **kwargs})
+
+    @staticmethod
+    def _process_info(info: dict[str, Any]) -> dict[str, Any]:
+        """Add what ``fsspec`` looks for, in place."""
+        mtime = info["modificationTime"] / 1000
+        info.update(type=info["type"].lower(), size=info["length"], mtime=mtime)
+        return info
+
+    def _open(
+        self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any
+    ) -> WebHDFile:
+        options = {"autocommit": True, "tempdir": self.tempdir, **options}
+        return _File(self, path, mode=mode, block_size=block_size or self.blocksize, **options)
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        """Do nothing yet: a session is its thread's."""
+
+    @property
+    def session(self) -> requests.Session:
+        """The session of this thread; what Kerberos has agreed on is not for two at once."""
+        if not hasattr(self._sessions, "session"):
+            super()._connect()
+        session: requests.Session = self._sessions.session
+        return session
+
+    @session.setter
+    def session(self, session: requests.Session) -> None:
+        self._sessions.session = session
+
+    def _call(
+        self,
+        op: str,
+        method: str = "get",
+        path: str = "",
+        data: bytes | None = None,
+        redirect: bool = True,
+        stream: bool = False,
+        **parameters: Any,
+    ) -> requests.Response:
+        """Ask the name node that is active, and the data node that it sends to."""
+        below = quote(self._strip_protocol(path), safe="/=")
+        parameters = {**parameters, **self.pars, "op": op}
+
+        def ask(name_node: str) -> requests.Response:
+            url = self._apply_proxy(name_node + below)
+            return self._ask(method, url, params=parameters, stream=stream)
+
+        answer = self._of_active(ask)
+        if not (redirect and answer.is_redirect):
+            return answer
+        place = self._apply_proxy(answer.headers["Location"])
+        # A data node has the name node's word for who asks; to others a password is not shown.
+        is_elsewhere = urlsplit(place).netloc != urlsplit(answer.url).netloc
+        return self._ask(
+            method,
+            place,
+            data=data,
+            stream=stream,
+            headers={"Content-Type": "application/octet-stream"},
+            auth=_nobody if is_elsewhere else None,
+        )
+
+    def _of_active(self, ask: Callable[[str], requests.Response]) -> requests.Response:
+        """Give the answer of the name node that is not on standby; the last that was, first."""
+        failed: list[OSError] = []
+        for name_node in sorted(self._name_nodes, key=self.url.__ne__):
+            try:
+                answer = ask(name_node)
+            except (_StandbyError, ConnectionError) as error:
+                failed.append(error)
+                continue
+            self.url = name_node
+            return answer
+        raise failed[0]
+
+    def _ask(self, method: str, url: str, **what: Any) -> requests.Response:
+        try:
+            answer = self.session.request(
+                method.upper(), url, allow_redirects=False, timeout=_TIMEOUT_S, **what
+            )
+        except requests.Timeout:
+            msg = f"{_host(url)} does not answer"
+            raise TimeoutError(msg) from None
+        except requests.ConnectionError as error:  # its text has the URL, and so a token
+            msg = f"{_host(url)} cannot be reached: {_reason(error)}"
+            raise ConnectionError(msg) from None
+        if answer.ok:
+            return answer
+        with answer:
+            raise _error(answer)
+
+
+class _File(WebHDFile):  # type: ignore[misc]
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        content: bytes = self.fs.cat_file(self.path, start, end)
+        return content
+
+
+class _StandbyError(OSError):
+    """Raised when a name node does not answer for the file system now."""
+
+
+def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _refused(answer: requests.Response) -> bool:
+    return answer.content.strip() == b'{"boolean":false}'
+
+
+def _host(url: str) -> str:
+    return f"WebHDFS at {urlsplit(url).netloc}"
+
+
+def _reason(error: BaseException) -> str:
+    """Find what the operating system says below what the libraries make of it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__context__
+    return type(error).__name__
+
+
+def _error(answer: requests.Response) -> OSError:
+    try:
+        remote = answer.json()["RemoteException"]
+        kind, message = str(remote["exception"]), str(remote["message"])
+    except (ValueError, KeyError, TypeError):
+        text = f"{_host(answer.url)} answers {answer.status_code} {answer.reason}"
+        return (PermissionError if answer.status_code in (401, 403) else OSError)(text)
+    first = truncated(message.strip().partition("\n")[0], _LONGEST_REASON)  # then a Java stack
+    if kind in _STANDBY:
+        return _StandbyError(first)
+    if kind in _ERRORS:
+        return _ERRORS[kind](first)
+    return OSError(f"{kind}: {first}")

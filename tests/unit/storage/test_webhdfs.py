@@ -1,0 +1,221 @@
+"""Files of HDFS by WebHDFS."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sparklineage.storage import hdfs
+from airflow_provider_sparklineage.storage.objects import Objects
+from tests.webhdfs_double import webhdfs
+
+pytest.importorskip("fsspec", reason="it comes with Airflow")
+
+ODD = ["a=b c", "ü%2F.json", "a+b&c=?#%41", "=x~y", "-x'\"\\()[]{}*", "日本", "%", "a%zz"]
+
+
+@pytest.fixture(params=["webhdfs", "httpfs"])
+def server(request):
+    with webhdfs(has_options=request.param == "webhdfs") as server:
+        yield server
+
+
+def file_system(*servers, host="127.0.0.1", **options):
+    from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
+
+    places = ", ".join(f"{host}:{port}" for port in servers)
+    return WebHDFS(places, 9870, **{"user": "airflow", **options})
+
+
+@pytest.fixture
+def objects(server, monkeypatch):
+    made = file_system(server.server_port)
+    monkeypatch.setattr(hdfs, "of_url", lambda _: made)
+    return Objects("hdfs://namenode:8020/lineage")
+
+
+def test_what_is_written_is_read(objects):
+    objects.write("a/b.json", b"content")
+    assert objects.read("a/b.json") == b"content"
+    assert objects.names("a") == ["b.json"]
+    assert objects.names("") == ["a"]
+
+
+def test_a_file_takes_the_place_of_one_that_is_there(objects, server):
+    objects.write("a", b"first")
+    objects.write("a", b"second")
+    assert server.files == {"/lineage/a": b"second"}
+
+
+def test_an_empty_file_is_a_file(objects):
+    objects.write("mark", b"")
+    assert objects.read("mark") == b""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_stays_what_it_is(objects, name):
+    objects.write(f"folder/{name}", b"content")
+    assert objects.names("folder") == [name]
+    assert [path for path, _ in objects.walk("")] == [f"folder/{name}"]
+    assert objects.read(f"folder/{name}") == b"content"
+    objects.remove(f"folder/{name}")
+    assert objects.names("folder") == []
+
+
+def test_a_file_is_written_in_its_group_s_name_too(objects, server):
+    # The driver writes into the folder that the worker has made, and is another user there.
+    objects.write("try/manifest.json", b"{}")
+    asked = {
+        op: parameters["permission"]
+        for op, parameters, _ in server.asked
+        if "permission" in parameters
+    }
+    assert asked == {"MKDIRS": "770", "CREATE": "660"}
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(objects, server):
+    server.refusals["RENAME"] = (
+        403,
+        "SafeModeException",
+        "Cannot rename. Name node is in safe mode.",
+    )
+    with pytest.raises(OSError, match="SafeModeException: Cannot rename"):
+        objects.write("a", b"content")
+    assert server.files == {}
+
+
+def test_a_rename_that_is_refused_is_no_success(server):
+    server.files["/a"] = b""
+    with pytest.raises(FileNotFoundError if server.has_options else OSError):
+        file_system(server.server_port).mv("/nothing", "/b")
+    assert server.files == {"/a": b""}
+
+
+def test_a_file_is_copied_to_this_machine(objects, tmp_path):
+    content = bytes(range(256)) * 10_000
+    objects.write("segment", content)
+    objects.download("segment", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == content
+
+
+def test_what_is_walked_has_the_time_of_its_last_write(objects, server):
+    objects.write("a/b/c", b"")
+    [(name, written)] = objects.walk("a")
+    assert (name, written) == ("a/b/c", datetime.fromtimestamp(server.now_ms / 1000, UTC))
+
+
+def test_a_folder_goes_with_all_that_is_in_it(objects, server):
+    objects.write("try/attempt/segment", b"")
+    objects.write("other", b"")
+    objects.remove_folder("try")
+    assert set(server.files) == {"/lineage/other"}
+
+
+def test_what_is_not_there_has_no_files_and_is_removed_already(objects):
+    assert objects.names("nothing") == []
+    assert list(objects.walk("nothing")) == []
+    objects.remove("nothing")
+    objects.remove_folder("nothing")
+    with pytest.raises(FileNotFoundError):
+        objects.read("nothing")
+
+
+REFUSED = (403, "AccessControlException", "Permission denied: user=a\n\tat org.apache.hadoop")
+
+
+@pytest.mark.parametrize(
+    ("operation", "action"),
+    [
+        ("LISTSTATUS", lambda objects: list(objects.walk(""))),
+        ("LISTSTATUS", lambda objects: objects.names("")),
+        ("OPEN", lambda objects: objects.read("a")),
+        ("DELETE", lambda objects: objects.remove("a")),
+        ("DELETE", lambda objects: objects.remove_folder("a")),
+        ("MKDIRS", lambda objects: objects.write("a", b"")),
+        ("CREATE", lambda objects: objects.write("a", b"")),
+    ],
+    ids=["walk", "names", "read", "remove", "remove_folder", "write", "write-file"],
+)
+def test_what_is_refused_is_not_an_empty_answer(objects, server, operation, action):
+    server.files["/lineage/a"] = b""
+    server.folders.add("/lineage")
+    server.refusals[operation] = REFUSED
+    with pytest.raises(PermissionError, match=r"^Permission denied: user=a$"):
+        action(objects)
+
+
+def test_an_error_of_a_data_node_is_no_content(objects, server):
+    objects.write("a", b"content")
+    server.refusals["data node"] = (500, "IOException", "Could not obtain block")
+    with pytest.raises(OSError, match="IOException: Could not obtain block"):
+        objects.read("a")
+    with (
+        pytest.raises(OSError, match="Could not obtain block"),
+        file_system(server.server_port).open("/lineage/a") as file,
+    ):
+        file.read()
+
+
+def test_a_part_of_a_file_is_read(server):
+    server.files["/a"] = b"0123456789"
+    store = file_system(server.server_port)
+    parts = [(None, None), (2, 5), (-3, None), (None, -8), (7, None), (3, 3), (5, 99)]
+    assert [store.cat_file("/a", *part) for part in parts] == [
+        b"0123456789"[start:end] for start, end in parts
+    ]
+    with store.open("/a") as file:
+        file.seek(4)
+        assert file.read(3) == b"456"
+
+
+def test_threads_share_no_session(server):
+    store = file_system(server.server_port)
+    for number in range(20):
+        server.files[f"/{number}"] = str(number).encode()
+    with ThreadPoolExecutor(4) as pool:
+        read = list(pool.map(lambda number: store.cat_file(f"/{number}"), range(20)))
+        sessions = set(pool.map(lambda _: id(store.session), range(20)))
+    assert read == [str(number).encode() for number in range(20)]
+    assert id(store.session) not in sessions
+
+
+def test_of_several_name_nodes_the_active_one_is_asked_and_asked_first_from_then_on():
+    with webhdfs() as standby, webhdfs() as active:
+        denial = "Operation category READ is not supported in state standby"
+        for operation in ("LISTSTATUS", "OPEN", "CREATE"):
+            standby.refusals[operation] = (403, "StandbyException", denial)
+        active.files["/a"] = b"content"
+        store = file_system(1, standby.server_port, active.server_port)  # nobody is at port 1
+        assert [store.cat_file("/a") for _ in range(3)] == [b"content"] * 3
+        assert len(standby.asked) == 1
+        active.refusals["OPEN"] = (403, "StandbyException", denial)
+        with pytest.raises(OSError, match="not supported in state standby"):
+            store.cat_file("/a")
+
+
+def test_who_cannot_be_reached_is_named_without_what_was_asked():
+    store = file_system(1, user=None, token="secret")
+    with pytest.raises(ConnectionError) as raised:
+        store.ls("/")
+    assert str(raised.value) == "WebHDFS at 127.0.0.1:1 cannot be reached: Connection refused"
+    assert raised.value.__suppress_context__
+    with pytest.raises(ConnectionError):
+        store.exists("/")
+
+
+def test_a_password_is_for_the_name_node_alone(server):
+    store = file_system(server.server_port, password="secret")
+    store.pipe_file("/a", b"content")
+    assert store.cat_file("/a") == b"content"
+    shown = {
+        ("datanode" in asked, "Authorization" in headers) for _, asked, headers in server.asked
+    }
+    assert shown == {(False, True), (True, False)}
+
+
+def test_an_answer_that_is_no_webhdfs_s_names_who_gave_it(server):
+    store = file_system(server.server_port)
+    with pytest.raises(OSError, match=r"WebHDFS at 127.0.0.1:\d+ answers 501"):
+        store._call("CHECKACCESS", "options", "/")
