@@ -48,6 +48,11 @@ class Budget:
         self._left = left
         self._units = 0
 
+    @property
+    def left(self) -> float:
+        """Seconds that are left, less than nothing if none are; infinitely many if all may be."""
+        return self._left()
+
     def is_spent(self) -> bool:
         """Whether nothing is left."""
         return self._left() <= 0

@@ -43,10 +43,10 @@ class Objects(Frozen, frozen=True):
                 store.rm_file(partial)
             raise
 
-    def read(self, name: str) -> bytes:
-        """Give what a file holds."""
+    def read(self, name: str, at_most: int | None = None) -> bytes:
+        """Give what a file holds, or its first bytes."""
         store, place = self._place(name)
-        content: bytes = store.cat_file(place)
+        content: bytes = store.cat_file(place, end=at_most)
         return content
 
     def download(self, name: str, into: Path) -> None:
@@ -76,6 +76,19 @@ class Objects(Frozen, frozen=True):
             return []
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 
+    def files(self, folder: str) -> dict[str, int]:
+        """List the files of a folder with their sizes, none if it is not there; no links."""
+        store, place = self._place(folder)
+        try:
+            found = store.ls(place, detail=True, refresh=True)
+        except FileNotFoundError:
+            return {}
+        return {
+            info["name"].rpartition("/")[2]: int(info.get("size") or 0)
+            for info in found
+            if info.get("type") == "file" and not info.get("islink")
+        }
+
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
         """Yield the files below a folder, with the time of their last write if the store has it."""
         (store, place), (_, root) = self._place(folder), self._place("")
@@ -86,6 +99,15 @@ class Objects(Frozen, frozen=True):
             return
         for name, info in found.items():
             yield name.removeprefix(root.rstrip("/")).lstrip("/"), _written(info)
+
+    def forget(self) -> None:
+        """Have Airflow connect anew: what it was given at first may have been valid for an hour."""
+        if self._scheme not in hdfs.schemes:
+            from airflow.sdk import ObjectStoragePath
+            from airflow.sdk.io import attach
+
+            path = ObjectStoragePath(self.url)
+            vars(attach(path.protocol or "file", path.conn_id)).pop("fs", None)
 
     @property
     def _scheme(self) -> str:

@@ -29,11 +29,9 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.archive.folder import OwnFolder
 from airflow_provider_sparklineage.event.validation import stored
-from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.truncation import truncated
-from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
@@ -54,7 +52,6 @@ _PARTS = 5
 # File systems end at 255 bytes, and a run id may have 250 characters of up to 12 bytes each.
 _MAX_NAME = 200
 _KEPT = 160
-_LONGEST_REASON = 500
 _SWEEP_S = 1.0  # once an hour
 
 
@@ -237,15 +234,10 @@ class Archive(Frozen, frozen=True):
         return Objects(self.url)
 
     def _bounded(self, action: Callable[[], T], what: str) -> T:
-        cause = None
         try:
             return within(self.timeout_s, action, "sparklineage-archive")
-        except OutOfTimeError:
-            why = f"no answer within {self.timeout_s:g} s"
-        except Exception as error:  # whatever the store's library raises
-            # It may have all that a server answered; half a secret would not be recognised.
-            text = scrub(f"{type(error).__name__}: {error}")
-            cause, why = error, truncated(text, _LONGEST_REASON)
+        except Exception as error:
+            cause, why = error, reason(error, self.timeout_s)
         problem = f"The archive {self.url} could not be {what} ({why})."
         fix = "See [sparklineage] archive_url."
         if self.is_default:

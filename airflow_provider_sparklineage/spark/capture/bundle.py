@@ -123,6 +123,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
+    remote: str = ""
+    """URL of the folder to which a driver in a cluster delivers what is captured, as Airflow knows
+    it; empty where the driver writes into the bundle."""
     degradations: tuple[Degradation, ...] = ()
     """What the worker already knows to be missing; of no dataset."""
 
@@ -232,8 +235,7 @@ class CaptureBundle(Frozen, frozen=True):
             raise CaptureError(msg)
         try:
             partial = self.path / f".{MANIFEST}"
-            kept = msgspec.json.encode(self.manifest)
-            _write(partial, msgspec.json.format(kept) + b"\n")
+            _write(partial, encoded(self.manifest))
             partial.replace(self.path / MANIFEST)
         except (OSError, TypeError, ValueError) as error:
             msg = f"The manifest cannot be written to {self.path}: {error}"
@@ -251,6 +253,14 @@ class CaptureBundle(Frozen, frozen=True):
             remove(self.path)
 
 
+def encoded(manifest: Manifest) -> bytes:
+    """Give a manifest as what its file holds.
+
+    :raise TypeError: if JSON cannot say what is in it; or a ValueError
+    """
+    return msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
+
+
 def create(location: Path, manifest: Manifest) -> CaptureBundle:
     """Make the bundle of a try below ``location``, with its manifest and a file for events.
 
@@ -263,8 +273,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         require_private(location)
         prefix = "try-"
         if manifest.task:
-            task = manifest.task
-            prefix = f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try{task.try_number}-"
+            prefix = f"{name_of_tries(manifest.task)}{manifest.task.try_number}-"
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
     except OSError as error:
         problem = f"No capture bundle can be made in {location}: {error}."
@@ -292,6 +301,11 @@ def _write(path: Path, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
+
+
+def name_of_tries(task: TaskIdentity) -> str:
+    """Give how the names of the bundles of a task begin, up to the try's number."""
+    return f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try"
 
 
 def is_name(name: str) -> bool:
@@ -332,16 +346,28 @@ def load(path: Path) -> CaptureBundle:
 
     :raise CaptureError: if there is no readable manifest in it
     """
-    from airflow_provider_sparklineage.spark.capture.lines import content_of, decoded
+    from airflow_provider_sparklineage.spark.capture.lines import content_of
 
     file = path / MANIFEST
     try:
-        manifest = decoded(content_of(file), msgspec.json.Decoder(Manifest))
-        manifest.locator, manifest.intermediates  # noqa: B018  (which are read only now)
+        return CaptureBundle(path, manifest_in(content_of(file), str(file)))
     except OSError as error:
         msg = f"{path} is no capture bundle: {file.name} cannot be read ({error.strerror})."
         raise CaptureError(msg) from error
+
+
+def manifest_in(content: bytes, place: str) -> Manifest:
+    """Read a manifest.
+
+    :param place: of its file
+    :raise CaptureError: if it is none
+    """
+    from airflow_provider_sparklineage.spark.capture.lines import decoded
+
+    try:
+        manifest = decoded(content, msgspec.json.Decoder(Manifest))
+        manifest.locator, manifest.intermediates  # noqa: B018  (which are read only now)
     except (ValueError, SettingsError) as error:
-        msg = f"{file} is no manifest of a capture bundle: {str(error).rstrip('.')}."
+        msg = f"{place} is no manifest of a capture bundle: {str(error).rstrip('.')}."
         raise CaptureError(msg) from error
-    return CaptureBundle(path, manifest)
+    return manifest

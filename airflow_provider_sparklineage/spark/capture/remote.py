@@ -13,17 +13,40 @@
 names sort in time: YARN and Kubernetes start a driver again. Every file appears whole or not at
 all. Other names (``.part``, ``.crc``) are nobody's. What the driver writes is
 :mod:`sparklineage_observer.delivery`'s.
+
+Whoever may write to the location can put anything there: names are looked at before they are used,
+and what is read has a limit. The worker's clock and the driver's are never compared.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import field
+
+from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
+from airflow_provider_sparklineage.storage.bounded import reason
+from airflow_provider_sparklineage.storage.objects import Objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from airflow_provider_sparklineage.model.budget import Budget
 
 START, END = "start.json", "end.json"
-ATTEMPT = re.compile(r"\d{5}-\d{13}-[0-9a-f]{8}")
-SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>\d{5,})\.ndjson")
+ATTEMPT = re.compile(r"[0-9]{5}-[0-9]{13}-[0-9a-f]{8}")
+# Each number has one name.
+SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0-9]{5,8})\.ndjson")
+
+_MAX_BYTES = 64 * 1024  # of a document by the driver
+_MAX_ATTEMPTS = 20
+_TRIES = 3  # to look, where the store fails
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -44,3 +67,127 @@ class End(msgspec.Struct, frozen=True):
     delivery_ms: int = 0
     """How long delivering took, in all."""
     errors: tuple[str, ...] = ()
+
+
+class Attempt(Frozen, frozen=True):
+    """What one driver has delivered.
+
+    :param sizes: of its files, by name
+    :param problems: why what it says of its start and end cannot be read
+    """
+
+    name: str
+    start: Start | None = None
+    end: End | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def segments(self) -> list[str]:
+        """List the names of its segments in the order in which they were delivered."""
+        found = (name for name in self.sizes if SEGMENT.fullmatch(name))
+        return sorted(found, key=lambda name: _place(name)[::-1])
+
+    def missing(self) -> Iterator[tuple[str, int, int]]:
+        """Yield kind, first and last number of segments that must have been there and are not."""
+        end = self.end.segments if self.end else {}
+        for kind in ("events", "observations"):
+            before = 0
+            for number in [n for k, n in map(_place, self.segments()) if k == kind]:
+                if number > before + 1:
+                    yield kind, before + 1, number - 1
+                before = number
+            if end.get(kind, 0) > before:
+                yield kind, before + 1, end[kind]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that its driver had is there."""
+        return self.end is not None and not any(self.missing())
+
+
+class Folder:
+    """The folder to which the drivers of a try deliver; it can be looked at again and again.
+
+    :param url: of it, as Airflow knows it
+    :param run_id: OpenLineage run id of the application; what is of another one is not asked for
+        its end
+    """
+
+    def __init__(self, url: str, run_id: str) -> None:
+        self.objects = Objects(url)
+        self._run_id = run_id
+        self._read: dict[str, msgspec.Struct] = {}
+
+    def is_own(self, attempt: Attempt) -> bool:
+        """Whether an attempt is one of this try's application."""
+        return attempt.start is not None and attempt.start.application_run_id == self._run_id
+
+    def attempts(self) -> list[Attempt]:
+        """Give what there is by now, the earliest first."""
+        names = sorted(name for name in self.objects.names("") if ATTEMPT.fullmatch(name))
+        return [self._attempt(name) for name in names[-_MAX_ATTEMPTS:]]
+
+    def awaited(self, budget: Budget) -> list[Attempt]:
+        """Give what there is once the last driver has delivered all, or when the budget is spent.
+
+        A store may list a file later than it has it, and may fail once.
+        """
+        pause, failed = _SHORTEST_PAUSE_S, 0
+        while True:
+            try:
+                attempts = self.attempts()
+                if self._is_whole(attempts) or budget.is_spent():
+                    return attempts
+            except Exception:
+                failed += 1
+                if failed == _TRIES:
+                    raise
+                self.objects.forget()
+            time.sleep(min(pause, max(0.0, budget.left)))
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _is_whole(self, attempts: list[Attempt]) -> bool:
+        candidates = [a for a in attempts if a.start is None or self.is_own(a)]
+        return bool(candidates) and candidates[-1].is_whole
+
+    def _attempt(self, name: str) -> Attempt:
+        try:
+            sizes = self.objects.files(name)
+        except Exception as error:  # whatever the store's library raises
+            return Attempt(name, problems=(f"it cannot be listed: {reason(error)}",))
+        problems: list[str] = []
+        start, end = self._document(name, START, Start, sizes, problems), None
+        if start is not None and start.application_run_id == self._run_id:
+            end = self._document(name, END, End, sizes, problems)
+        if end is not None and end.application_run_id != self._run_id:
+            problems.append(f"{END} is of another application")
+            end = None
+        return Attempt(name, start, end, sizes, tuple(problems))
+
+    def _document(
+        self,
+        attempt: str,
+        name: str,
+        kind: type[_T],
+        sizes: Mapping[str, int],
+        problems: list[str],
+    ) -> _T | None:
+        if name not in sizes:
+            return None
+        place = f"{attempt}/{name}"
+        found = self._read.get(place)
+        try:
+            if found is None:
+                content = self.objects.read(place, _MAX_BYTES)
+                found = self._read[place] = decoded(content, msgspec.json.Decoder(kind))
+        except UnreadableError as error:
+            problems.append(f"{name} cannot be read: {error}")
+        except Exception as error:
+            problems.append(f"{name} cannot be read: {reason(error)}")
+        return found  # type: ignore[return-value]
+
+
+def _place(name: str) -> tuple[str, int]:
+    match = SEGMENT.fullmatch(name)
+    assert match is not None  # noqa: S101
+    return match["kind"], int(match["number"])

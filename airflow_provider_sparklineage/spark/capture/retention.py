@@ -118,7 +118,7 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     for folder in _own_bundles(location):
         with suppress(CaptureError):
             bundle = capture.load(folder)
-            if _is_before(bundle.manifest.task, manifest.task):
+            if is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=_try_number, reverse=True):
         with suppress(FileNotFoundError):  # somebody removes it
@@ -139,7 +139,8 @@ def _try_number(bundle: CaptureBundle) -> int:
     return bundle.manifest.task.try_number if bundle.manifest.task else 0
 
 
-def _is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
+def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
+    """Whether two tries are of one task instance, and the first is the earlier one."""
     if one is None or other is None or one.try_number >= other.try_number:
         return False
     return msgspec.structs.replace(one, try_number=other.try_number) == other

@@ -6,7 +6,13 @@ import threading
 
 import pytest
 
-from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.storage.bounded import (
+    OutOfTimeError,
+    StoreError,
+    asked,
+    within,
+)
 
 
 def test_what_a_call_gives_is_given():
@@ -31,3 +37,37 @@ def test_a_call_that_takes_longer_is_left_to_itself():
     with pytest.raises(OutOfTimeError):
         within(0.01, released.wait, "tried")
     released.set()
+
+
+# --- with a budget --------------------------------------------------------------------------------
+
+
+def test_what_a_store_answers_is_given():
+    assert asked(UNLIMITED, lambda: 7, "tried") == 7
+
+
+def test_what_a_store_fails_with_is_a_reason_without_secrets():
+    def fail():
+        msg = f"token=abcdefgh {'x' * 10_000}"
+        raise ConnectionError(msg)
+
+    with pytest.raises(StoreError, match=r"^ConnectionError: token=\*\*\* x") as raised:
+        asked(UNLIMITED, fail, "tried")
+    assert len(str(raised.value)) < 1000
+
+
+def test_a_budget_that_is_cut_meanwhile_counts():
+    released, left = threading.Event(), [3600.0]
+
+    def hang():
+        left[0] = 0.0
+        released.wait(30)
+
+    with pytest.raises(StoreError, match="no answer within"):
+        asked(Budget(lambda: left[0]), hang, "tried")
+    released.set()
+
+
+def test_nobody_is_asked_when_the_time_is_up():
+    with pytest.raises(StoreError, match="no time left"):
+        asked(Budget(lambda: 0), pytest.fail, "tried")

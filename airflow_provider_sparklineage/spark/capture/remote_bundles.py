@@ -1,0 +1,153 @@
+"""The remote folders of tries: announced, found, and deleted when they are old."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import MANIFEST
+from airflow_provider_sparklineage.spark.capture.remote import Folder
+from airflow_provider_sparklineage.spark.capture.retention import is_before
+from airflow_provider_sparklineage.spark.capture.undelivered import fix
+from airflow_provider_sparklineage.storage.bounded import StoreError, asked
+from airflow_provider_sparklineage.storage.objects import Objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+
+T = TypeVar("T")
+
+_MAX_BYTES = 16 * 1024 * 1024
+_THREAD = "sparklineage-remote"
+# What nobody ended may be a job that runs, and its driver delivers only what there is.
+_UNENDED = timedelta(days=1)
+
+
+def announce(manifest: Manifest, budget: Budget) -> None:
+    """Write the manifest of a try into its remote folder.
+
+    :raise CaptureError: if the store does not take it in time
+    """
+    url = manifest.remote
+
+    def write() -> None:
+        Objects(url).write(MANIFEST, capture.encoded(manifest))
+
+    _asked(url, budget, write, "written to")
+
+
+def manifest_of(url: str, budget: Budget) -> Manifest:
+    """Read the manifest of a try's remote folder.
+
+    :raise CaptureError: if there is none, or the store does not give it in time
+    """
+    content = _asked(url, budget, lambda: Objects(url).read(MANIFEST, _MAX_BYTES), "read")
+    return capture.manifest_in(content, f"{url}/{MANIFEST}")
+
+
+def manifests(
+    location: str, budget: Budget, is_wanted: Callable[[str], bool] = lambda _: True
+) -> Iterator[tuple[str, Manifest]]:
+    """Yield the remote folders of tries with their manifests, until the budget is spent.
+
+    :param location: URL of the capture location
+    :param is_wanted: asked for each folder's name
+    :raise CaptureError: if the location cannot be listed in time
+    """
+    for name in _asked(location, budget, lambda: Objects(location).names(""), "listed"):
+        url = f"{location}/{name}"
+        if capture.is_name(name) and is_wanted(name):
+            with suppress(CaptureError):  # it is being written, or removed
+                yield url, manifest_of(url, budget)
+
+
+def remove(url: str, budget: Budget) -> None:
+    """Delete a try's remote folder, if the store does so in time."""
+    with suppress(StoreError):  # the next try sweeps
+        asked(budget, lambda: Objects(url).remove_folder(""), _THREAD)
+
+
+def earlier_try(location: str, manifest: Manifest, budget: Budget) -> Manifest | None:
+    """Find the manifest of the last try of a task before this one whose driver delivered anything.
+
+    A try that only waited for the end of what an earlier one had submitted has a folder, too.
+
+    :raise CaptureError: if the location cannot be listed in time
+    """
+    if manifest.task is None:
+        return None
+    prefix = capture.name_of_tries(manifest.task)
+    found = [
+        replace(theirs, remote=url)
+        for url, theirs in manifests(location, budget, lambda name: name.startswith(prefix))
+        if is_before(theirs.task, manifest.task)
+    ]
+    for theirs in sorted(found, key=_try_number, reverse=True):
+        folder = Folder(theirs.remote, theirs.application_run_id)
+        with suppress(StoreError):
+            if any(map(folder.is_own, asked(budget, folder.attempts, _THREAD))):
+                return theirs
+    return None
+
+
+def _try_number(manifest: Manifest) -> int:
+    return manifest.task.try_number if manifest.task else 0
+
+
+def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget) -> int:
+    """Delete remote folders of tries that ended longer ago than that; return how many.
+
+    Nobody can be asked whether a driver still delivers to a folder that its worker did not end: it
+    goes when nothing was written to it for longer than that, and for a day.
+    """
+    try:
+        names = _asked(location, budget, lambda: Objects(location).names(""), "listed")
+    except CaptureError:
+        return 0
+    random.shuffle(names)  # who has no time for all begins with others the next time
+    removed = 0
+    for name in filter(capture.is_name, names):
+        if budget.is_spent():
+            break
+        url = f"{location}/{name}"
+        if _is_old(url, older_than, now, budget):
+            remove(url, budget)
+            removed += 1
+    return removed
+
+
+def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> bool:
+    limit, manifest = max(older_than, _UNENDED), None
+    with suppress(CaptureError):
+        manifest = manifest_of(url, budget)
+    if manifest is not None:
+        codes = {degradation.code for degradation in manifest.degradations}
+        if manifest.ended and DegradationCode.APPLICATION_UNFINISHED not in codes:
+            limit = older_than
+        known = manifest.ended or manifest.started
+        if known and now - known <= limit:
+            return False
+    try:
+        written = asked(budget, lambda: [at for _, at in Objects(url).walk("")], _THREAD)
+    except StoreError:
+        return False
+    return bool(written) and all(at is not None and now - at > limit for at in written)
+
+
+def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:
+    try:
+        return asked(budget, action, _THREAD)
+    except StoreError as error:
+        problem = f"The capture location {url} could not be {what} ({error})."
+        raise CaptureError(problem, fix(url)) from error

@@ -1,0 +1,550 @@
+"""What drivers in a cluster delivered becomes the bundle of their try; what is missing, it says."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import time
+from itertools import count
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import delivered as module
+from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.capture.delivered import fetched, received
+from tests.local_store import URL, LocalStore
+from tests.remote_driver import RemoteDriver
+
+RUN, OTHER = "0191f0a0-0000-7000-8000-000000000001", "0191f0a0-0000-7000-8000-000000000002"
+NAME = "shop.revenue-try1-abcd1234"
+MANIFEST = Manifest(application_run_id=RUN, remote=f"{URL}/{NAME}")
+INCOMPLETE = DegradationCode.DELIVERY_INCOMPLETE
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    return LocalStore(tmp_path / "store").install(monkeypatch)
+
+
+@pytest.fixture
+def folder(store):
+    path = store.root / NAME
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def into(tmp_path):
+    path = tmp_path / "bundle"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Let who waits wait no longer than it takes to say so: a pause is time that has passed."""
+    clock = SleepingClock()
+    monkeypatch.setattr(remote.time, "sleep", clock.sleep)
+    return clock
+
+
+class SleepingClock:
+    """Time passes while somebody sleeps, and only then."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.while_asleep = lambda: None
+
+    def sleep(self, seconds):
+        assert seconds >= 0
+        self.now += seconds + 0.001
+        self.while_asleep()
+
+    def budget(self, seconds):
+        return Budget(lambda: seconds - self.now)
+
+
+def receive(into, budget=None, waits=False, manifest=MANIFEST):
+    return received(manifest, into, budget or budget_of(60), waits=waits)
+
+
+def budget_of(seconds):
+    ends = time.monotonic() + seconds
+    return Budget(lambda: ends - time.monotonic())
+
+
+def events(into):
+    return (into / "events.ndjson").read_text()
+
+
+def messages(delivered):
+    return [d.message for d in delivered.degradations]
+
+
+def codes(delivered):
+    return [d.code for d in delivered.degradations]
+
+
+# --- what is delivered is what is read ------------------------------------------------------------
+
+
+def test_what_was_delivered_in_parts_is_whole(folder, into):
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", "1\n2\n", "3\n")
+    driver.delivers("observations", "a\n").ends()
+    delivered = receive(into)
+    assert (events(into), (into / "observations.ndjson").read_text()) == ("1\n2\n3\n", "a\n")
+    assert (delivered.has_begun, delivered.has_ended, delivered.degradations) == (True, True, ())
+    assert sorted(file.name for file in into.iterdir()) == ["events.ndjson", "observations.ndjson"]
+
+
+def test_hundreds_of_parts_are_in_the_order_of_their_numbers(folder, into):
+    lines = [f"{n}\n" for n in range(300)]
+    RemoteDriver(folder, RUN).starts().delivers("events", *lines).ends()
+    assert receive(into).degradations == ()
+    assert events(into) == "".join(lines)
+
+
+def test_a_number_of_six_digits_comes_after_those_of_five(folder, into):
+    driver = RemoteDriver(folder, RUN).starts().loses("events", 99_998)
+    driver.delivers("events", "99999\n", "100000\n", "100001\n").ends()
+    assert messages(receive(into))[0].endswith("events 1 to 99998.")
+    assert events(into) == "99999\n100000\n100001\n"
+
+
+def test_a_driver_that_was_started_again_comes_after_the_first(folder, into):
+    RemoteDriver(folder, RUN, 2).starts().delivers("events", "3\n").ends()
+    RemoteDriver(folder, RUN, 1).starts().delivers("events", "1\n", "2\n").ends()
+    assert receive(into).degradations == ()
+    assert events(into) == "1\n2\n3\n"
+
+
+def test_two_drivers_that_deliver_at_the_same_time_are_one_after_the_other(folder, into):
+    first, second = (RemoteDriver(folder, RUN, n).starts() for n in (1, 2))
+    for n in range(3):
+        first.delivers("events", f"first {n}\n")
+        second.delivers("events", f"second {n}\n")
+    first.ends()
+    second.ends()
+    receive(into)
+    in_turn = [f"{driver} {n}\n" for driver in ("first", "second") for n in range(3)]
+    assert events(into) == "".join(in_turn)
+
+
+def test_to_download_again_is_to_have_it_once(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n").ends()
+    for _ in range(2):
+        receive(into)
+    assert events(into) == "1\n2\n"
+
+
+def test_where_nothing_was_delivered_the_bundle_stays_as_it_is(folder, into):
+    (into / "events.ndjson").write_text("by somebody else\n")
+    receive(into)
+    assert events(into) == "by somebody else\n"
+
+
+def test_a_part_without_an_end_of_its_last_line_does_not_spoil_the_next(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n2", "3\n", "").ends()
+    receive(into)
+    assert events(into) == "1\n2\n3\n"
+
+
+def test_what_is_downloaded_is_this_users_alone(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    before = os.umask(0)
+    try:
+        receive(into)
+    finally:
+        os.umask(before)
+    assert (into / "events.ndjson").stat().st_mode & 0o777 == 0o600
+
+
+# --- what is not there, or is not ours ------------------------------------------------------------
+
+
+def test_nothing_is_delivered_by_a_driver_that_is_somewhere_else(folder, into):
+    delivered = receive(into)
+    assert codes(delivered) == [DegradationCode.DRIVER_ELSEWHERE]
+    assert not delivered.has_begun
+
+
+def test_both_names_of_the_folder_are_in_the_message(folder, into):
+    given = {"capture_location_in_spark": "hdfs://other/lineage"}
+    (message,) = messages(receive(into, manifest=msgspec.structs.replace(MANIFEST, settings=given)))
+    assert f"lake/lineage/{NAME}" in message
+    assert f"hdfs://other/lineage/{NAME}" in message
+
+
+def test_a_driver_without_an_end_was_killed(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n")
+    delivered = receive(into)
+    assert (codes(delivered), events(into)) == ([INCOMPLETE], "1\n")
+    assert "reported no end" in messages(delivered)[0]
+    assert (delivered.has_begun, delivered.has_ended) == (True, False)
+
+
+def test_the_end_is_that_of_the_last_driver(folder, into):
+    RemoteDriver(folder, RUN, 1).starts().delivers("events", "1\n")
+    RemoteDriver(folder, RUN, 2).starts().delivers("events", "2\n").ends()
+    delivered = receive(into)
+    assert (delivered.has_ended, codes(delivered), events(into)) == (True, [INCOMPLETE], "1\n2\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "gap"),
+    [
+        pytest.param(lambda d: d.loses("events").delivers("events", "x\n"), "events 1", id="first"),
+        pytest.param(
+            lambda d: d.delivers("events", "x\n").loses("events", 2), "events 2 to 3", id="last"
+        ),
+        pytest.param(
+            lambda d: d.delivers("events", "x\n").loses("events").delivers("events", "y\n"),
+            "events 2",
+            id="in the middle",
+        ),
+        pytest.param(
+            lambda d: d.delivers("events", "x\n").loses("observations"), "observations 1", id="kind"
+        ),
+    ],
+)
+def test_numbers_that_are_not_there_are_named(folder, into, spoil, gap):
+    spoil(RemoteDriver(folder, RUN).starts()).ends()
+    delivered = receive(into)
+    assert codes(delivered) == [INCOMPLETE]
+    assert messages(delivered)[0].endswith(f": {gap}.")
+
+
+def test_a_count_that_nobody_could_have_delivered_takes_no_time(folder, into):
+    RemoteDriver(folder, RUN).starts().ends(segments={"events": 10**15})
+    assert messages(receive(into))[0].endswith(f": events 1 to {10**15}.")
+
+
+def test_what_the_driver_had_trouble_with_is_passed_on_without_its_secrets(folder, into):
+    RemoteDriver(folder, RUN).starts().ends(errors=["token=abcdefgh refused", *"abcdef"])
+    (message,) = messages(receive(into))
+    assert "token=*** refused; a; b." in message
+
+
+def test_events_of_another_application_are_nobodys(folder, into):
+    RemoteDriver(folder, OTHER, 2).starts().delivers("events", "theirs\n").ends()
+    RemoteDriver(folder, RUN, 1).starts().delivers("events", "ours\n").ends()
+    delivered = receive(into)
+    assert (codes(delivered), events(into)) == ([DegradationCode.FOREIGN_EVENTS], "ours\n")
+    assert delivered.has_ended
+
+
+def test_an_end_of_another_application_is_no_end(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends(application_run_id=OTHER)
+    delivered = receive(into)
+    assert not delivered.has_ended
+    assert "end.json is of another application" in " ".join(messages(delivered))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("{", id="torn"),
+        pytest.param("[]", id="another kind"),
+        pytest.param("{}", id="empty"),
+        pytest.param(b"\xff\xfe", id="no text"),
+        pytest.param("[" * 60_000, id="deep"),
+        pytest.param('{"application_run_id": "' + "x" * 100_000, id="endless"),
+    ],
+)
+def test_a_start_that_is_none_belongs_to_nobody(folder, into, content):
+    RemoteDriver(folder, RUN).puts("start.json", content).delivers("events", "1\n").ends()
+    delivered = receive(into)
+    assert not (into / "events.ndjson").exists()
+    assert set(codes(delivered)) == {DegradationCode.DRIVER_ELSEWHERE, INCOMPLETE}
+    assert "start.json cannot be read" in " ".join(messages(delivered))
+
+
+def test_a_folder_that_may_not_be_looked_into_does_not_hide_the_others(folder, into, store):
+    RemoteDriver(folder, RUN, 1).starts().delivers("events", "1\n").ends()
+    closed = RemoteDriver(folder, RUN, 2).folder
+
+    def refuse(method, path):
+        if path == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    store.before = refuse
+    delivered = receive(into)
+    assert events(into) == "1\n"
+    assert "cannot be listed: PermissionError" in messages(delivered)[0]
+
+
+HOSTILE = [
+    "../../escaped.ndjson",
+    "events-00001.ndjson.part",
+    ".events-00001.ndjson.crc",
+    "events-0001.ndjson",
+    "events-000001.ndjson",
+    "events-\u0660\u0660\u0660\u0660\u0661.ndjson",
+    "events-00001.ndjson\n",
+    "event-00001.ndjson",
+    "events-9999999999.ndjson",
+    "EVENTS-00002.ndjson",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_other_names_are_nobodys(folder, into, store, name):
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    listed = store.ls
+    extra = {"name": f"{driver.folder}/{name}", "size": 4, "type": "file"}
+    store.ls = lambda path, **how: [
+        *listed(path, **how),
+        *([extra] if path == str(driver.folder) else []),
+    ]
+    assert receive(into).degradations == ()
+    assert events(into) == "1\n"
+
+
+def test_links_pipes_and_folders_are_no_parts(folder, into, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", "1\n")
+    (driver.folder / "events-00002.ndjson").symlink_to(secret)
+    os.mkfifo(driver.folder / "events-00003.ndjson")
+    (driver.folder / "events-00004.ndjson").mkdir()
+    driver.ends()
+    receive(into)
+    assert events(into) == "1\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", "00001", "00001-1700000000000-0123ABCD", "tmp", "00001-1700000000000-0123abcd.part"],
+)
+def test_other_folders_are_no_drivers(folder, into, name, store):
+    (folder / name).mkdir(exist_ok=True)
+    (folder / name / "start.json").write_text("{")
+    assert codes(receive(into)) == [DegradationCode.DRIVER_ELSEWHERE]
+
+
+def test_of_thousands_of_folders_the_last_ones_are_looked_into(folder, into, store):
+    for number in range(1, 200):
+        RemoteDriver(folder, OTHER, number).starts()
+    RemoteDriver(folder, RUN, 200).starts().delivers("events", "1\n").ends()
+    delivered = receive(into)
+    assert events(into) == "1\n"
+    assert store.calls["ls"] < 50
+    assert len(messages(delivered)[0]) < 500
+
+
+# --- stores that are slow, or fail ----------------------------------------------------------------
+
+
+def test_the_end_is_waited_for(folder, into, clock):
+    driver = RemoteDriver(folder, RUN).starts()
+    steps = count()
+
+    def goes_on():
+        if next(steps) == 3:
+            driver.delivers("events", "late\n").ends()
+
+    clock.while_asleep = goes_on
+    assert receive(into, clock.budget(30), waits=True).degradations == ()
+    assert events(into) == "late\n"
+    assert clock.now < 10
+
+
+def test_a_start_that_is_listed_late_is_waited_for(folder, into, clock):
+    clock.while_asleep = lambda: (
+        list(folder.iterdir())
+        or RemoteDriver(folder, RUN).starts().delivers("events", "late\n").ends()
+    )
+    assert receive(into, clock.budget(30), waits=True).degradations == ()
+
+
+def test_parts_that_are_listed_later_than_the_end_are_waited_for(folder, into, clock):
+    driver = RemoteDriver(folder, RUN).starts().ends(segments={"events": 1})
+    clock.while_asleep = lambda: driver.puts("events-00001.ndjson", "late\n")
+    assert receive(into, clock.budget(30), waits=True).degradations == ()
+    assert events(into) == "late\n"
+
+
+def test_nobody_waits_longer_than_half_of_the_time(folder, into, clock):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n")
+    assert codes(receive(into, clock.budget(20), waits=True)) == [INCOMPLETE]
+    assert 10 <= clock.now <= 12
+    assert events(into) == "1\n"
+
+
+def test_nobody_waits_who_only_wants_to_see(folder, into, clock):
+    RemoteDriver(folder, RUN).starts()
+    receive(into, clock.budget(20), waits=False)
+    assert clock.now == 0
+
+
+def test_a_task_that_is_killed_waits_no_more(folder, into, clock):
+    killed = []
+    clock.while_asleep = lambda: killed.append(clock.now)
+    left = Budget(lambda: (3 if killed else 3000) - clock.now)
+    receive(into, left, waits=True)
+    assert clock.now < 5
+
+
+def test_a_store_that_fails_once_is_asked_again_with_another_connection(folder, into, store):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+
+    def fail(method, path):
+        if store.calls[method] == 1 and method in ("ls", "get_file"):
+            raise ConnectionResetError(errno.ECONNRESET, "reset")
+
+    store.before = fail
+    assert receive(into).degradations == ()
+    assert store.forgotten == 1
+
+
+def test_a_store_that_is_away_is_declared(into, store):
+    def fail(method, path):
+        msg = "password=abcdefgh"
+        raise ConnectionError(msg)
+
+    store.before = fail
+    delivered = receive(into)
+    assert codes(delivered) == [INCOMPLETE]
+    assert "ConnectionError: password=***" in messages(delivered)[0]
+    assert store.calls["ls"] == 3
+
+
+@pytest.mark.parametrize("method", ["ls", "cat_file", "get_file"])
+def test_a_store_that_hangs_is_left_to_itself(folder, into, store, method):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    released = threading.Event()
+    store.before = lambda asked, _: asked == method and released.wait(30)
+    begun = time.monotonic()
+    try:
+        delivered = receive(into, budget_of(0.4))
+        assert time.monotonic() - begun < 10
+        assert set(codes(delivered)) == {INCOMPLETE}
+        assert "in time" in messages(delivered)[0] or "no answer" in messages(delivered)[0]
+    finally:
+        released.set()
+    assert [file.name for file in into.iterdir() if file.name != "events.ndjson"] == []
+
+
+def test_what_arrived_in_time_is_kept(folder, into, store):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n", "3\n").ends()
+    released = threading.Event()
+    store.before = lambda _, path: "events-00003" in path and released.wait(30)
+    try:
+        delivered = receive(into, budget_of(1))
+    finally:
+        released.set()
+    assert events(into) == "1\n2\n"
+    assert "1 of 3 files could not be downloaded in time" in messages(delivered)[0]
+
+
+def test_a_part_that_cannot_be_read_does_not_hide_the_others(folder, into, store):
+    driver = RemoteDriver(folder, RUN).starts()
+    driver.delivers("events", *[f"{n}\n" for n in range(8)]).ends()
+
+    def refuse(method, path):
+        if method == "get_file" and int(path[-8]) in range(2, 8):
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    store.before = refuse
+    delivered = receive(into)
+    assert events(into) == "0\n7\n"
+    assert "3 more file(s) could not be read either" in messages(delivered)[0]
+
+
+def test_a_part_that_did_not_arrive_whole_is_left_out(folder, into, store):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "22222\n").ends()
+    get = store.get_file
+
+    def cut(path, target):
+        get(path, target)
+        if "00002" in path:
+            os.truncate(target, 3)
+
+    store.get_file = cut
+    delivered = receive(into)
+    assert events(into) == "1\n"
+    assert "3 of its 6 bytes arrived" in messages(delivered)[0]
+
+
+def test_a_full_disk_keeps_what_there_was_room_for(folder, into, monkeypatch):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n", "3\n").ends()
+    copied = count(1)
+    copy = module.shutil.copyfileobj
+
+    def full(source, target, size):
+        if next(copied) == 2:
+            target.write(b"hal")
+            target.flush()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copy(source, target, size)
+
+    monkeypatch.setattr(module.shutil, "copyfileobj", full)
+    delivered = receive(into)
+    assert events(into) == "1\n"
+    assert "could not keep 2 file(s) of it" in messages(delivered)[0]
+    assert "No space left" in messages(delivered)[0]
+    assert [file.name for file in into.iterdir()] == ["events.ndjson"]
+
+
+def test_a_bundle_that_is_gone_is_declared(folder, tmp_path):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    assert "could not keep it" in messages(receive(tmp_path / "gone"))[0]
+
+
+# --- a bundle that is remote ----------------------------------------------------------------------
+
+
+def announced(manifest=MANIFEST):
+    remote_bundles.announce(manifest, budget_of(60))
+    return manifest
+
+
+def test_a_remote_bundle_is_one_here(folder, into):
+    announced(msgspec.structs.replace(MANIFEST, outcome="COMPLETE", max_partitions=7))
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    bundle, delivered = fetched(f"{URL}/{NAME}", into, budget_of(60))
+    assert delivered.has_ended
+    assert capture.load(into).manifest == bundle.manifest
+    assert (bundle.manifest.max_partitions, bundle.manifest.outcome) == (7, "COMPLETE")
+    assert events(into) == "1\n"
+
+
+def test_what_was_missing_and_is_there_now_is_missing_no_more(folder, into):
+    own = Degradation(DegradationCode.EXTENSION_UNAVAILABLE, "It is not there.")
+    outdated = [
+        Degradation(code, "At that time.")
+        for code in (INCOMPLETE, DegradationCode.DRIVER_ELSEWHERE, DegradationCode.FOREIGN_EVENTS)
+    ]
+    unfinished = Degradation(DegradationCode.APPLICATION_UNFINISHED, "It was not waited for.")
+    known = (*outdated, own, unfinished)
+    announced(msgspec.structs.replace(MANIFEST, degradations=known))
+    driver = RemoteDriver(folder, RUN).starts()
+    bundle, _ = fetched(f"{URL}/{NAME}", into, budget_of(60))
+    assert bundle.manifest.degradations[:2] == (own, unfinished)
+    assert [d.code for d in bundle.manifest.degradations[2:]] == [INCOMPLETE]
+    driver.ends()
+    bundle, _ = fetched(f"{URL}/{NAME}", into, budget_of(60))
+    assert bundle.manifest.degradations == (own,)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(None, id="none"),
+        pytest.param("{", id="torn"),
+        pytest.param(json.dumps({"application_run_id": 7}), id="another"),
+    ],
+)
+def test_what_has_no_manifest_is_no_bundle(folder, into, content):
+    if content is not None:
+        (folder / "manifest.json").write_text(content)
+    with pytest.raises(CaptureError, match=r"manifest|capture location"):
+        fetched(f"{URL}/{NAME}", into, budget_of(60))
