@@ -1,0 +1,223 @@
+"""The process that runs the daemons of a mini cluster: ``python -m tests.cluster.daemons``.
+
+It ends them, and itself, when no process holds a lock on the folder's ``users`` any more: a lock
+goes with its process, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+USERS, READY = "users", "ready.json"
+MADE = ("conf", "name", "blocks", "tmp", "local", "logs")
+"""Folders that a cluster makes."""
+_HOST = "127.0.0.1"
+_STOP_S = 5  # for an application whose end it has not heard of the NodeManager waits for seven
+_NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+_HDFS = {
+    "namenode": _NAMENODE,
+    "datanode": "org.apache.hadoop.hdfs.server.datanode.DataNode",
+}
+_YARN = {
+    "resourcemanager": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
+    "nodemanager": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
+}
+_ADDRESSES = {
+    "namenode": "dfs.namenode.rpc-address",
+    "webhdfs": "dfs.namenode.http-address",
+    "resource_manager": "yarn.resourcemanager.webapp.address",
+    "submissions": "yarn.resourcemanager.address",
+    "scheduler": "yarn.resourcemanager.scheduler.address",
+    "tracker": "yarn.resourcemanager.resource-tracker.address",
+    "admin": "yarn.resourcemanager.admin.address",
+}
+"""What others have to know; all other ports are any."""
+
+
+def command(folder: Path, jars: Sequence[str], java: str) -> list[str]:
+    """Give how a class of Hadoop is run with the configuration of a cluster."""
+    return [
+        *(java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        *("--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Djava.net.preferIPv4Stack=true"),
+        *("-cp", os.pathsep.join([str(folder / "conf"), *jars])),
+    ]
+
+
+def environment() -> dict[str, str]:
+    """Give this process's environment, less what makes somebody else of its user."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "YARN_"))}
+
+
+def configuration(folder: Path, addresses: Mapping[str, str]) -> dict[str, str]:
+    """Give the properties of the daemons, and of those who use them."""
+    any_port = f"{_HOST}:0"
+    return {
+        **{_ADDRESSES[name]: address for name, address in addresses.items()},
+        "fs.defaultFS": f"hdfs://{addresses['namenode']}",
+        "hadoop.tmp.dir": str(folder / "tmp"),
+        "dfs.namenode.name.dir": str(folder / "name"),
+        "dfs.datanode.data.dir": str(folder / "blocks"),
+        "dfs.datanode.hostname": _HOST,
+        "dfs.datanode.address": any_port,
+        "dfs.datanode.http.address": any_port,
+        "dfs.datanode.ipc.address": any_port,
+        "dfs.replication": "1",
+        "dfs.namenode.safemode.extension": "0",
+        "yarn.resourcemanager.hostname": _HOST,
+        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",
+        "yarn.resourcemanager.connect.retry-interval.ms": "200",
+        "yarn.nodemanager.hostname": _HOST,
+        "yarn.nodemanager.address": any_port,
+        "yarn.nodemanager.localizer.address": any_port,
+        "yarn.nodemanager.webapp.address": any_port,
+        "yarn.nodemanager.collector-service.address": any_port,
+        "yarn.nodemanager.local-dirs": str(folder / "local"),
+        "yarn.nodemanager.log-dirs": str(folder / "logs"),
+        # Four applications at the same time, whatever this machine has.
+        "yarn.nodemanager.resource.memory-mb": "8192",
+        "yarn.nodemanager.resource.cpu-vcores": "16",
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.pmem-check-enabled": "false",
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
+        # Drivers and executors listen on loopback as well.
+        "yarn.nodemanager.admin-env": f"SPARK_LOCAL_IP={_HOST},SPARK_LOCAL_HOSTNAME=localhost",
+        "yarn.scheduler.minimum-allocation-mb": "128",
+        "yarn.scheduler.capacity.maximum-am-resource-percent": "1",
+        "yarn.scheduler.capacity.root.queues": "default",
+        "yarn.scheduler.capacity.root.default.capacity": "100",
+    }
+
+
+def _write_configuration(folder: Path) -> dict[str, str]:
+    held = [socket.create_server((_HOST, 0)) for _ in _ADDRESSES]
+    addresses = {
+        name: f"{_HOST}:{server.getsockname()[1]}"
+        for name, server in zip(_ADDRESSES, held, strict=True)
+    }
+    for server in held:
+        server.close()
+    properties = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>\n"
+        for name, value in configuration(folder, addresses).items()
+    )
+    conf = folder / "conf"
+    # The pages of HDFS are not in its jar; its API is, and does not start without a place for them.
+    for pages in ("hdfs", "datanode"):
+        (conf / "webapps" / pages).mkdir(parents=True)
+    for name in ("core-site", "hdfs-site", "yarn-site", "capacity-scheduler"):
+        (conf / f"{name}.xml").write_text(f"<configuration>\n{properties}</configuration>\n")
+    (conf / "log4j.properties").write_text(
+        "log4j.rootLogger=INFO,out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+        "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+        "log4j.appender.out.layout.ConversionPattern=%d %p %c{1} %m%n\n"
+    )
+    return addresses
+
+
+class _Daemons:
+    def __init__(self, folder: Path, command: Sequence[str]) -> None:
+        self._folder = folder
+        self._command = command
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, *of_hadoop: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*self._command, *of_hadoop],
+                cwd=self._folder,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._running[name] = process
+        return process
+
+    def check(self) -> None:
+        for name, process in self._running.items():
+            if process.poll():
+                log = (self._folder / f"{name}.log").read_text(errors="replace")
+                message = f"{name} has ended with {process.returncode}:\n{log[-2000:]}"
+                raise RuntimeError(message)
+
+    def stop(self) -> None:
+        # NodeManager first: it ends the containers that run.
+        for process in reversed(self._running.values()):
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _start(daemons: _Daemons, addresses: Mapping[str, str], *, yarn: bool) -> None:
+    if yarn:
+        daemons.start("resourcemanager", _YARN["resourcemanager"])
+    daemons.start("format", _NAMENODE, "-format", "-nonInteractive").wait()
+    for name, class_name in (_HDFS | _YARN if yarn else _HDFS).items():
+        if name != "resourcemanager":
+            daemons.start(name, class_name)
+    state = "Hadoop:service=NameNode,name=FSNamesystemState"
+    signs = {f"http://{addresses['webhdfs']}/jmx?qry={state}": '"NumLiveDataNodes" : 1'}
+    if yarn:
+        signs[f"http://{addresses['resource_manager']}/ws/v1/cluster/nodes"] = '"RUNNING"'
+    while not all(sign in _answer(url) for url, sign in signs.items()):
+        daemons.check()
+        time.sleep(0.1)
+
+
+def _answer(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return response.read().decode()
+    except (urllib.error.URLError, OSError):
+        return ""
+
+
+def _end(*_: object) -> None:
+    sys.exit("terminated")
+
+
+def main(folder: Path, java: str, jars: str, *services: str) -> None:
+    """Run a cluster in a folder until nobody uses it."""
+    signal.signal(signal.SIGTERM, _end)
+    addresses = _write_configuration(folder)
+    daemons = _Daemons(folder, command(folder, jars.split(os.pathsep), java))
+    with (folder / USERS).open("w") as users:
+        try:
+            _start(daemons, addresses, yarn="yarn" in services)
+            (folder / f"{READY}.part").write_text(json.dumps(addresses))
+            (folder / f"{READY}.part").rename(folder / READY)
+            # Held until all has ended, so that who comes now waits for that.
+            while not _is_exclusive(users.fileno()):
+                time.sleep(0.2)
+        finally:
+            (folder / READY).unlink(missing_ok=True)
+            daemons.stop()
+
+
+def _is_exclusive(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
