@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.output import note, say_json
+from airflow_provider_sparklineage.cli.remote_inputs import downloaded
 from airflow_provider_sparklineage.model.exceptions import DocumentError, UnusableInputError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def _merge(args: argparse.Namespace) -> int:
         open_bundle,
     )
 
-    with materialised(args.input) as paths:
+    with downloaded(args.input) as inputs, materialised(inputs) as paths:
         if merged_events(paths).events:
             problem = "The input has merged events already."
             fix = "See them with `sparklineage show`."
@@ -135,7 +136,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
             problem = f"{place}: {error.problem}"
             raise UnusableInputError(problem, error.fix) from error
 
-    with materialised(inputs) as paths:
+    with downloaded(inputs) as here, materialised(here) as paths:
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:
@@ -152,8 +153,8 @@ _INPUT = Argument(
         "nargs": "+",
         "metavar": "BUNDLE_OR_FILE",
         "help": (
-            "a capture bundle (directory), or files of captured Spark events "
-            "(NDJSON or JSON, - for stdin)"
+            "a capture bundle (directory, or URL where a driver in a cluster delivered it), or "
+            "files of captured Spark events (NDJSON or JSON, - for stdin)"
         ),
     },
 )
@@ -163,9 +164,9 @@ _EVENTS_INPUT = Argument(
         "nargs": "+",
         "metavar": "BUNDLE_OR_FILE",
         "help": (
-            "capture bundles (directories), and files of captured Spark events of one application "
-            "or of merged events, of which the last of each job counts (NDJSON or JSON, - for "
-            "stdin)"
+            "capture bundles (directories, or URLs where drivers in a cluster delivered them), and "
+            "files of captured Spark events of one application or of merged events, of which the "
+            "last of each job counts (NDJSON or JSON, - for stdin)"
         ),
     },
 )

@@ -175,7 +175,7 @@ _RUN = (
         {
             "dest": "of_run",
             "metavar": "BUNDLE_OR_FILE",
-            "help": "show what a run did: a capture bundle, or a file of events",
+            "help": "show what a run did: a capture bundle (directory or URL), or a file of events",
         },
     ),
     Argument(("--json",), {"action": "store_true", "help": "print the explanation as JSON"}),
