@@ -8,14 +8,13 @@ import stat
 import sys
 import zipfile
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tests.conftest import golden
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 # Dumps what it was given, and follows its script: writes recorded events where the listener would,
@@ -32,6 +31,13 @@ script = json.loads(pathlib.Path({script!r}).read_text())
 pathlib.Path({dump!r}).write_text(json.dumps({{
     "pid": os.getpid(), "ppid": os.getppid(),
     "argv": sys.argv[1:], "conf": conf, "env": dict(os.environ), "files": files}}))
+if "spark.sparklineage.deliver" in conf:  # the driver has a file system of its own
+    container = pathlib.Path({container!r} + str(os.getpid()))
+    for key in conf:
+        if conf[key].endswith(("/events.ndjson", "/observations.ndjson")):
+            conf[key] = str(container / conf[key].lstrip("/"))
+            pathlib.Path(conf[key]).parent.mkdir(parents=True, exist_ok=True)
+    sys.path.insert(0, {root!r})
 prefix = "spark.openlineage.transport."
 location = conf.get(prefix + "location") or conf.get(prefix + "transports.sparklineage.location")
 if location and script.get("events"):
@@ -83,7 +89,11 @@ class FakeSparkSubmit:
         binary = folder / "bin" / "spark-submit"
         binary.parent.mkdir()
         program = FAKE_SPARK_SUBMIT.format(
-            python=sys.executable, script=str(self.script), dump=str(self._dump)
+            python=sys.executable,
+            script=str(self.script),
+            dump=str(self._dump),
+            container=str(folder / "container-"),
+            root=str(Path(__file__).parents[1]),
         )
         binary.write_text(program)
         binary.chmod(binary.stat().st_mode | stat.S_IXUSR)

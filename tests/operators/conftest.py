@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive
@@ -26,6 +28,15 @@ def spark_submit(tmp_path, monkeypatch):
     fake = spark_submit_double.FakeSparkSubmit(tmp_path)
     fake.install(monkeypatch)
     return fake
+
+
+@pytest.fixture
+def lake(spark_submit, monkeypatch, tmp_path):
+    """Let the capture location be a URL, of the same name here and in Spark; give its folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the worker's own bundles are
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", f"file://{tmp_path}/lake")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "3")
+    return tmp_path / "lake"
 
 
 @pytest.fixture

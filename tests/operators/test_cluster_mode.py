@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import uuid
 import zipfile
 from pathlib import Path
@@ -114,15 +113,11 @@ def submits_to(monkeypatch):
 
 
 @pytest.fixture
-def lake(spark_submit, monkeypatch, tmp_path):
-    """Let the capture location be a URL; bundles of the worker are in a folder of the test."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    url = f"file://{tmp_path}/lake"
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", url)
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK", "hdfs://nn:8020/lake/")
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "1")
-    return tmp_path / "lake"
+def in_spark(lake, monkeypatch):
+    """Let Spark know the capture location by another URL."""
+    url = "hdfs://nn:8020/lake"
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK", f"{url}/")
+    return url
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +131,7 @@ UPLOAD = {"spark.kubernetes.file.upload.path": "s3a://lake/uploads"}
 
 
 def test_a_driver_on_yarn_keeps_what_it_captures_until_it_has_delivered_it(
-    spark_submit, execute, submits_to, lake
+    spark_submit, execute, submits_to, in_spark
 ):
     submits_to("yarn")
     execute(operator(durable=False))
@@ -147,7 +142,7 @@ def test_a_driver_on_yarn_keeps_what_it_captures_until_it_has_delivered_it(
     assert given.conf[f"{OBSERVER}observations"] == f"{folder}/observations.ndjson"
     assert given.conf[f"{OBSERVER}run"] == run_id
     delivered_to = given.conf[f"{OBSERVER}deliver"]
-    assert re.fullmatch(r"hdfs://nn:8020/lake/shop\.revenue-try1-[a-z0-9_]{8}", delivered_to)
+    assert re.fullmatch(rf"{in_spark}/shop\.revenue-try1-[a-z0-9_]{{8}}", delivered_to)
     # spark-submit uploads what is on the worker.
     assert argument(given, "--jars") == str(spark_submit.jar)
     zipped = Path(argument(given, "--py-files"))
@@ -160,7 +155,6 @@ def test_a_driver_on_yarn_keeps_what_it_captures_until_it_has_delivered_it(
 def test_the_url_in_spark_is_derived_without_the_connections_id(
     spark_submit, execute, submits_to, lake, monkeypatch
 ):
-    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK")
     location = f"file://lake_default@{lake}"
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", location)
     submits_to("yarn")
@@ -236,13 +230,14 @@ def test_a_pod_to_which_nothing_can_be_uploaded_is_submitted_as_it_is(spark_subm
 
 
 def test_with_the_listener_in_the_image_the_observer_comes_by_the_capture_location(
-    spark_submit, execute, pod, lake, monkeypatch
+    spark_submit, execute, pod, lake, in_spark, monkeypatch
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
     execute(operator())
     given = spark_submit.given
     assert argument(given, "--jars") == IN_IMAGE
     delivered_to = given.conf[f"{OBSERVER}deliver"]
+    assert delivered_to.startswith(f"{in_spark}/")
     assert argument(given, "--py-files") == f"{delivered_to}/sparklineage_observer.zip"
     of_try = lake / delivered_to.rpartition("/")[2]
     assert (of_try / "sparklineage_observer.zip").read_bytes() == observer_zip.content()

@@ -124,10 +124,15 @@ def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) 
     mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
     if remote or mode.lower() == "connect" or master.startswith("sc://"):
         problem = (
-            "The job uses Spark Connect, where the listener belongs to the server; it runs "
-            "without lineage."
+            "The job uses Spark Connect: its driver is the server's, to which nothing can be "
+            "added from here. So it runs without lineage."
         )
-        fix = "Set spark.api.mode=classic, or configure the listener on the Connect server."
+        fix = (
+            "Set spark.api.mode=classic. Or start the server with the OpenLineage listener: its "
+            f"jar in --jars, spark.extraListeners={LISTENER_CLASS}, and {PREFIX}transport.* with "
+            "the URL of your backend, which then sees what all clients of the server read and "
+            "write, as the server's application and not as this task."
+        )
         raise ListenerError(problem, fix)
 
 

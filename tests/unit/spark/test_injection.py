@@ -156,8 +156,10 @@ def test_where_the_environment_is_not_the_drivers_a_property_has_the_options(sub
     ],
 )
 def test_spark_connect_is_refused(conf, master, env):
-    with pytest.raises(ListenerError, match=r"Set spark\.api\.mode=classic"):
+    with pytest.raises(ListenerError, match=r"Set spark\.api\.mode=classic") as caught:
         refuse_connect(Submission(conf=conf), master, env)
+    assert "start the server with the OpenLineage listener" in str(caught.value)
+    assert f"spark.extraListeners={LISTENER_CLASS}" in str(caught.value)
 
 
 def test_classic_spark_is_not_refused():
