@@ -2,9 +2,10 @@
 
 The first one runs for two days; the second one has a mistake that is caught, so it has to fail.
 
-Everything that is written goes to ``build/demo``; events and captures are those of the last demo.
-The terminal shows progress and the result, everything that Airflow and Spark print goes to
-``build/demo/demo.log``.
+Everything that is written goes to a folder below ``build``; events and captures are those of the
+last demo. The terminal shows progress and the result, everything that Airflow and Spark print goes
+to ``demo.log`` in that folder. What is the same in a cluster is not said again there:
+``make demo-cluster`` calls :func:`main` with another :class:`Place`.
 
 Airflow reads its configuration when it is first imported, hence the imports inside functions.
 """
@@ -21,6 +22,7 @@ import sys
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -28,18 +30,13 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import FrameType
 
     from airflow.sdk import DAG, Context
 
 DAGS = Path(__file__).resolve().parent
-DEMO = DAGS.parent / "build" / "demo"
-EVENTS = DEMO / "lineage.ndjson"
-CAPTURES = DEMO / "captures"
-LAKE = DEMO / "lake"
-PAGE = DEMO / "lineage.html"
-LOG = DEMO / "demo.log"
+BUILD = DAGS.parent / "build"
 
 DAYS = (datetime(2013, 1, 7, tzinfo=UTC), datetime(2013, 1, 8, tzinfo=UTC))
 
@@ -47,6 +44,60 @@ LOG_TAIL_LINES = 40
 # Frames of Java stacks, as Spark prints them or behind Airflow's time and level. Thirty of them, as
 # a failed job leaves, would push the reason out of the tail.
 JAVA_FRAME = re.compile(r"(^|\] )\s*(at [\w.$/]+\(|\.\.\. \d+ more)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the demo runs, and where what it makes is.
+
+    :param folder: for what it writes
+    :param lake: under which the tables are; by default in the folder
+    :param environment: of Airflow, besides what is the same everywhere
+    :param conf: Spark properties of all tasks, besides their own
+    :param arguments: of all tasks' operators, besides their own
+    :param next_step: what the reader may do next
+    """
+
+    folder: Path
+    lake: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    next_step: str = "README.md, First steps, has the same for your own Airflow."
+
+    @property
+    def events(self) -> Path:
+        """What Airflow sends."""
+        return self.folder / "lineage.ndjson"
+
+    @property
+    def captures(self) -> Path:
+        """What Spark reported."""
+        return self.folder / "captures"
+
+    @property
+    def tables(self) -> str:
+        """The lake."""
+        return self.lake or str(self.folder / "lake")
+
+    @property
+    def page(self) -> Path:
+        """The lineage for people."""
+        return self.folder / "lineage.html"
+
+    @property
+    def log(self) -> Path:
+        """What Airflow and Spark print."""
+        return self.folder / "demo.log"
+
+
+HERE = Place(
+    BUILD / "demo",
+    environment={
+        "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(BUILD / "demo" / "captures"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    },
+)
 
 
 class DemoError(Exception):
@@ -78,21 +129,21 @@ class Progress:
         self.terminal.flush()
 
 
-def main() -> int:
+def main(place: Place = HERE) -> int:
     """Run the demo; return 0, 1 for a failed step, or 130 when interrupted."""
-    DEMO.mkdir(parents=True, exist_ok=True)
-    EVENTS.unlink(missing_ok=True)
-    shutil.rmtree(CAPTURES, ignore_errors=True)
-    environment = isolated(dict(os.environ))
+    place.folder.mkdir(parents=True, exist_ok=True)
+    place.events.unlink(missing_ok=True)
+    shutil.rmtree(place.captures, ignore_errors=True)
+    environment = isolated(dict(os.environ), place)
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGTERM, interrupt)
 
     started = time.monotonic()
-    with terminal_apart_from_log() as terminal:
+    with terminal_apart_from_log(place.log) as terminal:
         try:
-            run(terminal)
-            shown = show(terminal)
+            run(terminal, place)
+            shown = show(terminal, place)
         except KeyboardInterrupt:
             terminal.write("\nInterrupted.\n")
             return 130
@@ -100,24 +151,23 @@ def main() -> int:
             if not isinstance(error, DemoError):
                 # To the log, like everything that is not progress.
                 sys.excepthook(type(error), error, error.__traceback__)
-            terminal.write(f"\n{error}\nThe last lines of {LOG}:\n\n{log_tail()}")
+            terminal.write(f"\n{error}\nThe last lines of {place.log}:\n\n{log_tail(place.log)}")
             return 1
         finally:
             stop_children()
         terminal.write(
             f"\nThe demo took {time.monotonic() - started:.0f} s.\n"
-            f"  the lineage as a page  {short(PAGE)}\n"
-            f"  all events of Airflow  {short(EVENTS)}\n"
-            f"  what Spark reported    {short(CAPTURES)}\n"
-            f"  the tables             {short(LAKE)}\n"
-            f"  the log                {short(LOG)}\n"
-            f"Next: open {short(PAGE)} in a browser. README.md, First steps, has the same for your "
-            "own Airflow.\n"
+            f"  the lineage as a page  {short(place.page)}\n"
+            f"  all events of Airflow  {short(place.events)}\n"
+            f"  what Spark reported    {short(place.captures)}\n"
+            f"  the tables             {short(place.tables)}\n"
+            f"  the log                {short(place.log)}\n"
+            f"Next: open {short(place.page)} in a browser. {place.next_step}\n"
         )
     return shown
 
 
-def isolated(environment: dict[str, str]) -> dict[str, str]:
+def isolated(environment: dict[str, str], place: Place = HERE) -> dict[str, str]:
     """Return an environment in which neither another Airflow nor another Spark is configured."""
     foreign = ("AIRFLOW_", "OPENLINEAGE_", "PYSPARK_", "PYTHONPATH", "SPARK_")
     kept = {
@@ -126,22 +176,21 @@ def isolated(environment: dict[str, str]) -> dict[str, str]:
         # The listener may have to come from where this machine keeps it.
         if not name.startswith(foreign) or name.startswith("AIRFLOW__SPARKLINEAGE__")
     }
-    transport = {"type": "file", "log_file_path": str(EVENTS), "append": True}
-    return kept | {
-        "AIRFLOW_HOME": str(DEMO / "airflow"),
+    transport = {"type": "file", "log_file_path": str(place.events), "append": True}
+    common = {
+        "AIRFLOW_HOME": str(place.folder / "airflow"),
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "demo",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
-        "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(CAPTURES),
         "AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES": "all",
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         # spark-submit is next to the running Python; it starts its jobs with the `python3` of PATH.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
         "SPARK_LOCAL_IP": "127.0.0.1",
         # A driver that lives for seconds spends half of its time on compiling what it runs once.
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
+    return kept | common | dict(place.environment)
 
 
 def interrupt(_signal_number: int, _frame: FrameType | None) -> NoReturn:
@@ -150,20 +199,20 @@ def interrupt(_signal_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def terminal_apart_from_log() -> Iterator[TextIO]:
+def terminal_apart_from_log(log_file: Path) -> Iterator[TextIO]:
     """Send standard output and error of this process and of its children to the log.
 
     :return: the terminal, for the few lines that belong there
     """
     terminal = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    with LOG.open("wb") as log, terminal:
+    with log_file.open("wb") as log, terminal:
         # By descriptor, because spark-submit and forked processes know nothing of sys.stdout.
         os.dup2(log.fileno(), sys.stdout.fileno())
         os.dup2(log.fileno(), sys.stderr.fileno())
         yield terminal
 
 
-def run(terminal: TextIO) -> None:
+def run(terminal: TextIO, place: Place) -> None:
     """Run one Dag for each of the days, then the other; stop at the first surprise."""
     terminal.write("Starting Airflow …\n")
     terminal.flush()
@@ -175,11 +224,15 @@ def run(terminal: TextIO) -> None:
     migrate_database()
     progress.finish()
 
+    for task in (*dag.tasks, *wrong.tasks):
+        task.conf = {**task.conf, **place.conf}
+        for name, value in place.arguments.items():
+            setattr(task, name, value)
     report_tasks(dag, progress)
     for day in DAYS:
-        run_day(dag, day)
+        run_day(dag, day, place)
     caught = report_tasks(wrong, progress)
-    if wrong.test(logical_date=DAYS[-1], run_conf={"lake": str(LAKE)}).state == "success":
+    if wrong.test(logical_date=DAYS[-1], run_conf={"lake": place.tables}).state == "success":
         message = "The wrong partition was not caught."
         raise DemoError(message)
     terminal.write(f"\nThat failure is the point of the example:\n  {caught[-1]}\n")
@@ -225,9 +278,9 @@ def report_tasks(dag: DAG, progress: Progress) -> list[BaseException]:
     return errors
 
 
-def run_day(dag: DAG, day: datetime) -> None:
+def run_day(dag: DAG, day: datetime, place: Place = HERE) -> None:
     """Run all tasks for one day, in this process."""
-    run = dag.test(logical_date=day, run_conf={"lake": str(LAKE)})
+    run = dag.test(logical_date=day, run_conf={"lake": place.tables})
     failed = [ti.task_id for ti in run.get_task_instances() if ti.state == "failed"]
     if run.state != "success":
         message = f"{', '.join(failed) or 'The Dag'} failed on {day:%Y-%m-%d}."
@@ -253,28 +306,28 @@ def stop_children() -> None:
             child.kill()
 
 
-def show(terminal: TextIO) -> int:
+def show(terminal: TextIO, place: Place) -> int:
     """Print the lineage of each task's last run, and write it as a page; return the exit code."""
     terminal.write("\n")
     terminal.flush()
-    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", str(EVENTS)]
-    subprocess.run([*command, "--html", str(PAGE)], check=True)  # noqa: S603 — our own command
+    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "show", str(place.events)]
+    subprocess.run([*command, "--html", str(place.page)], check=True)  # noqa: S603 — our own command
     return subprocess.run(  # noqa: S603 — our own command
         command, stdout=terminal, stderr=terminal, check=False
     ).returncode
 
 
-def log_tail() -> str:
+def log_tail(log: Path) -> str:
     """Return what the log has about the failure."""
     sys.stdout.flush()
-    with LOG.open(errors="replace") as lines:
+    with log.open(errors="replace") as lines:
         relevant = (line for line in lines if not JAVA_FRAME.search(line))
         return "".join(deque(relevant, LOG_TAIL_LINES))
 
 
-def short(path: Path) -> str:
-    """Return the path as the user of the checkout would type it."""
-    return str(path.relative_to(DAGS.parent))
+def short(path: Path | str) -> str:
+    """Return the path as the user of the checkout would type it; a URL as it is."""
+    return str(path).removeprefix(f"{DAGS.parent}/")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
-FOLDER = run_demo.DEMO
+FOLDER = run_demo.HERE.folder
 DAG_ID = "example_report_flight_delays"
 DAY = run_demo.DAYS[-1]
 NEXT_DAY = DAY + timedelta(days=1)
@@ -62,7 +62,7 @@ def next_day() -> Iterator[None]:
 
 def events() -> list[dict[str, Any]]:
     """Give all events that Airflow has sent for the demo's days, in their order."""
-    with run_demo.EVENTS.open() as lines:
+    with run_demo.HERE.events.open() as lines:
         sent = [json.loads(equal_everywhere(line)) for line in lines]
     of_days = [event for event in sent if _day(event) <= f"{DAY:%Y-%m-%d}"]
     for number, event in enumerate(of_days):
@@ -82,7 +82,7 @@ def _day(event: Mapping[str, Any]) -> str:
 
 def equal_everywhere(text: str) -> str:
     """Replace what would be different in the next run, or on another machine."""
-    text = _APPLICATION.sub("local-1", text.replace(str(run_demo.LAKE), "/lake"))
+    text = _APPLICATION.sub("local-1", text.replace(run_demo.HERE.tables, "/lake"))
     text = _TIME_IN_TEXT.sub(f"{_NOW:%Y-%m-%d %H:%M} UTC", text)
     return _EVENT_TIME.sub(rf"\g<1>{_NOW.isoformat()}", text)
 
