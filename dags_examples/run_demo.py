@@ -4,7 +4,7 @@ The first one runs for two days; the second one has a mistake that is caught, so
 
 Everything that is written goes to a folder below ``build``; events and captures are those of the
 last demo. The terminal shows progress and the result, everything that Airflow and Spark print goes
-to ``demo.log`` in that folder. What is the same in a cluster is not said again there:
+to ``demo.log`` in that folder. The demo in a cluster is the same but for the place:
 ``make demo-cluster`` calls :func:`main` with another :class:`Place`.
 
 Airflow reads its configuration when it is first imported, hence the imports inside functions.
@@ -52,9 +52,9 @@ class Place:
 
     :param folder: for what it writes
     :param lake: under which the tables are; by default in the folder
-    :param environment: of Airflow, besides what is the same everywhere
-    :param conf: Spark properties of all tasks, besides their own
-    :param arguments: of all tasks' operators, besides their own
+    :param environment: of Airflow, added to what is the same everywhere
+    :param conf: Spark properties of all tasks, added to their own
+    :param arguments: attributes of all operators, added to their own
     :param next_step: what the reader may do next
     """
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.doctor import airflow, archive
+from airflow_provider_sparklineage.cli.doctor import airflow, archive, location
 from airflow_provider_sparklineage.cli.doctor.airflow import (
     CONNECTION,
     POLICY,
@@ -18,10 +19,15 @@ from airflow_provider_sparklineage.cli.doctor.airflow import (
     TIME,
 )
 from airflow_provider_sparklineage.cli.doctor.archive import ARCHIVE, UNSENT
+from airflow_provider_sparklineage.cli.doctor.location import REMOTE
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.settings.resolution import Origin, Source
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+from airflow_provider_sparklineage.storage.objects import Objects
 from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow
@@ -315,6 +321,53 @@ def test_a_driver_in_the_cluster_that_shares_the_captures_is_well(connection, fo
 # --- the archive ----------------------------------------------------------------------------------
 
 
+def test_a_driver_in_the_cluster_that_delivers_is_well(connection, found, monkeypatch, tmp_path):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", f"file://{tmp_path}/lineage")
+    connection("spark_default", "spark", host="yarn", extra={"deploy-mode": "cluster"})
+    checks = found()
+    assert checks[SPARK_CONNECTION].status is Status.OK
+    assert "the driver runs in a YARN cluster" in checks[SPARK_CONNECTION].message
+    assert checks[REMOTE].status is Status.OK
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "message", "fix"),
+    [
+        ("file:///proc/lineage", "This worker cannot write to file:///proc/lineage", "permissions"),
+        ("nosuch://lake/lineage", "cannot write to nosuch://lake/lineage", "provider of this file"),
+        (
+            "s3://no_such_connection@lake/lineage",
+            "cannot write to s3://lake/lineage",
+            "connection whose id is before the @",
+        ),
+        ("abfs://conn@lake/lineage", "cannot be derived", "capture_location_in_spark"),
+    ],
+    ids=["not writable", "no such file system", "no such connection", "unknown to Spark"],
+)
+def test_a_capture_location_that_the_worker_cannot_use_fails(found, monkeypatch, url, message, fix):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", url)
+    check = found()[REMOTE]
+    assert check.status is Status.FAILED
+    assert message in check.message
+    assert fix in check.fix
+
+
+def test_a_capture_location_that_does_not_answer_is_not_waited_for(mocker):
+    mocker.patch.object(Objects, "write", side_effect=lambda *_: threading.Event().wait(30))
+    settings = resolution.resolve(
+        Source(Origin.CONFIGURATION, {"capture_location": "file:///mnt/lineage"})
+    )
+    (check,) = location.check(settings, timeout_s=0.2)
+    assert check.status is Status.FAILED
+    assert "no answer within 0.2 s" in check.message
+
+
+def test_what_is_no_spark_property_is_refused(doctor):
+    with pytest.raises(UnusableInputError, match="--conf memory=2g is no Spark property"):
+        doctor(conf=["memory=2g"])
+
+
 def test_the_archive_of_a_local_executor_is_well(found, home):
     check = found()[ARCHIVE]
     assert check.status is Status.OK
@@ -399,7 +452,7 @@ def doctor(capsys):
     [command] = [c for c in cli.AIRFLOW_COMMANDS if c.name == "doctor"]
 
     def run(**args):
-        given = {"conn_id": "sparklineage_default", "spark_conn_id": "spark_default"}
+        given = {"conn_id": "sparklineage_default", "spark_conn_id": "spark_default", "conf": []}
         code = command.run(SimpleNamespace(**{**given, "spark_submit": False, "json": True} | args))
         out = capsys.readouterr().out
         return code, json.loads(out[out.index("{\n") :])

@@ -12,7 +12,7 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor import archive
+from airflow_provider_sparklineage.cli.doctor import archive, location
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
@@ -37,6 +37,7 @@ from airflow_provider_sparklineage.settings.option_kinds import BackendName
 from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.settings.url_place import UrlPlace
 from airflow_provider_sparklineage.spark.submit import deploy_mode
+from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
@@ -58,12 +59,14 @@ class Found(Frozen, frozen=True):
     :param settings: that a task would have; the defaults if they cannot be resolved
     :param connection: what the connection sets of them
     :param spark_binary: that the Spark connection names
+    :param delivers: whether drivers run in a cluster and deliver what they capture
     """
 
     checks: list[Check]
     settings: Settings
     connection: Source
     spark_binary: str
+    delivers: bool
 
 
 def check(conn_id: str, spark_conn_id: str) -> Found:
@@ -87,8 +90,10 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     for found in _transport(connection, resolved, web_place):
         if found.message not in {c.message for c in checks}:  # of a connection that is not there
             checks.append(found)
-    spark, spark_binary = _spark_connection(spark_conn_id, resolved)
-    return Found([*checks, spark], resolved, source_of(connection), spark_binary)
+    spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
+    checks += [spark, *location.check(resolved)]
+    delivers = host.is_remote and bool(resolved.capture_location.url)
+    return Found(checks, resolved, source_of(connection), spark_binary, delivers)
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
@@ -301,26 +306,24 @@ def _endpoint_of(
 # --- the Spark connection -------------------------------------------------------------------------
 
 
-def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
+def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str, DriverHost]:
+    """Check it; give the name of spark-submit, and where drivers run."""
     binary = "spark-submit"
+    problem = fix = ""
     try:
         found = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
-        return Check(
-            SPARK_CONNECTION,
-            Status.WARNING,
-            f"There is no connection {conn_id}: the operator would submit to yarn silently.",
+        problem = f"There is no connection {conn_id}"
+        fix = (
             f"Add it: airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'; "
-            "or name another as the operator's conn_id.",
-        ), binary
+            "or name another as the operator's conn_id."
+        )
     except Exception as error:  # of whatever secrets backend Airflow is configured with
-        return Check(
-            SPARK_CONNECTION,
-            Status.WARNING,
-            f"Connection {conn_id} cannot be read ({type(error).__name__}): the operator would "
-            "submit to yarn silently.",
-            "Look at [secrets] backend, and at what AIRFLOW_CONN_… has in the environment.",
-        ), binary
+        problem = f"Connection {conn_id} cannot be read ({type(error).__name__})"
+        fix = "Look at [secrets] backend, and at what AIRFLOW_CONN_… has in the environment."
+    if problem:
+        problem += ": the operator would submit to yarn silently."
+        return Check(SPARK_CONNECTION, Status.WARNING, problem, fix), binary, DriverHost.WORKER
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
@@ -332,6 +335,8 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str]:
             delivers=bool(resolved.capture_location.url),
         )
     except RemoteDriverError as error:
-        problem = failed(SPARK_CONNECTION, error)
-        return replace(problem, status=Status.WARNING), binary
-    return Check(SPARK_CONNECTION, Status.OK, f"{conn_id} submits to {master}."), binary
+        return replace(failed(SPARK_CONNECTION, error), status=Status.WARNING), binary, host
+    text = f"{conn_id} submits to {master}."
+    if host.is_remote:
+        text = f"{conn_id} submits to {master}; the driver runs in {host}."
+    return Check(SPARK_CONNECTION, Status.OK, text), binary, host

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.output import logging_to_stderr, note, say_json
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from airflow_provider_sparklineage.cli.doctor.spark import Machine
     from airflow_provider_sparklineage.settings.checks import Check
     from airflow_provider_sparklineage.settings.resolution import Settings
 
@@ -36,21 +39,43 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
 
 
 def _doctor_of_airflow(args: argparse.Namespace) -> int:
+    conf = _properties(args.conf)
     with logging_to_stderr():
         from airflow_provider_sparklineage.cli.doctor import airflow
 
         found = airflow.check(args.conn_id, args.spark_conn_id)
-        checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary)]
+        run = None
+        if found.delivers:
+            from airflow_provider_sparklineage.cli.doctor import cluster
+
+            def run(machine: Machine) -> Check:
+                return cluster.run(machine, args.spark_conn_id, conf, found.settings)
+
+        checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary, run)]
     return _say(airflow.for_people(checks, found.connection), args)
 
 
-def _spark_half(args: argparse.Namespace, resolved: Settings, spark_binary: str) -> list[Check]:
+def _properties(given: list[str]) -> dict[str, str]:
+    wrong = [text for text in given if not re.match(r"spark\.[^=\s]+=", text)]
+    if wrong:
+        problem = f"--conf {wrong[0]} is no Spark property."
+        raise UnusableInputError(problem, "Write it as --conf spark.executor.memory=2g.")
+    return dict(text.split("=", 1) for text in given)
+
+
+def _spark_half(
+    args: argparse.Namespace,
+    resolved: Settings,
+    spark_binary: str,
+    in_cluster: Callable[[Machine], Check] | None = None,
+) -> list[Check]:
     from airflow_provider_sparklineage.cli.doctor import spark, trial
 
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
-        note("Running a Spark application …")
-        checks.append(trial.run(machine, resolved, os.environ))
+        note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
+        run = in_cluster or (lambda machine: trial.run(machine, resolved, os.environ))
+        checks.append(run(machine))
     elif args.spark_submit:
         checks.append(trial.NOT_RUN)
     return checks
@@ -104,6 +129,15 @@ OF_AIRFLOW = Command(
         Argument(
             ("--spark-conn-id",),
             {"default": "spark_default", "metavar": "ID", "help": "the operator's conn_id"},
+        ),
+        Argument(
+            ("--conf",),
+            {
+                "action": "append",
+                "default": [],
+                "metavar": "KEY=VALUE",
+                "help": "a Spark property of the operator's conf, for an application in a cluster",
+            },
         ),
     ),
 )

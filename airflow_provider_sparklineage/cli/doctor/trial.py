@@ -48,7 +48,11 @@ NOT_RUN = Check(
     "Fix what failed above first.",
 )
 
-_DAYS = {"2024-05-06": "3\n4\n", "2024-05-07": "5\n"}
+ORDERS = {
+    "dt=2024-05-06/part-0.csv": "amount\n3\n4\n",
+    "dt=2024-05-07/part-0.csv": "amount\n5\n",
+}
+"""Files of the table that the application reads."""
 
 # What a log says of why Spark did not run, or its listener did not, and the fix.
 _CAUSES = (
@@ -105,10 +109,10 @@ def run(machine: Machine, settings: Settings, env: Mapping[str, str]) -> Check:
 
 
 def _write_orders(work: Path) -> None:
-    for day, amounts in _DAYS.items():
-        folder = work / "orders" / f"dt={day}"
-        folder.mkdir(parents=True)
-        (folder / "part-0.csv").write_text(f"amount\n{amounts}", encoding="utf-8")
+    for name, content in ORDERS.items():
+        file = work / "orders" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(content, encoding="utf-8")
 
 
 def _submit(
@@ -196,14 +200,16 @@ def _judged(
             TRIAL,
             Status.FAILED,
             f"Spark {machine.spark.version} did not end within {TIMEOUT_S} seconds.",
-            _fix(log, "Run `spark-submit --master local[1]` by hand and see what it waits for."),
+            explained(
+                log, "Run `spark-submit --master local[1]` by hand and see what it waits for."
+            ),
         )
     if code != 0:
         return Check(
             TRIAL,
             Status.FAILED,
             f"Spark {machine.spark.version} ended with {code}: {_last(log)}",
-            _fix(log, "Run `spark-submit --master local[1]` with any application by hand."),
+            explained(log, "Run `spark-submit --master local[1]` with any application by hand."),
         )
     manifest = msgspec.structs.replace(
         bundle.manifest, ended=datetime.now(UTC), outcome="COMPLETE", injected=("py_files",)
@@ -213,25 +219,30 @@ def _judged(
     return judged(event, machine, log, took)
 
 
-def judged(event: Mapping[str, Any], machine: Machine, log: str, took: float) -> Check:
+def judged(
+    event: Mapping[str, Any], machine: Machine, log: str, took: float, where: str = ""
+) -> Check:
     """Judge the merged event of the application that has ended well.
 
     :param log: of its driver
     :param took: seconds
+    :param where: it ran, if that is not this machine
     """
-    ran = f"Spark {machine.spark.version} ran an application in {took:.0f} s"
+    ran = f"Spark {machine.spark.version} ran an application {where}in {took:.0f} s"
     if not event["inputs"] and not event["outputs"]:
         code = next((d["code"] for d in reading.degradations(event)), "no_events")
         disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
         fix = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
-            fix = _fix(log, "Look in a job's log for messages of OpenLineageSparkListener.")
+            fix = explained(log, "Look in a job's log for messages of OpenLineageSparkListener.")
         return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", fix)
     missing = _missing(event)
     if missing:
         reasons = " ".join(d["message"] for d in reading.degradations(event))
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
-        return Check(TRIAL, Status.WARNING, text, _fix(log, "Report this with the log of a job."))
+        return Check(
+            TRIAL, Status.WARNING, text, explained(log, "Report this with the log of a job.")
+        )
     text = f"{ran}, and its lineage is complete: tables, the partition that it read, the column."
     return Check(TRIAL, Status.OK, text)
 
@@ -253,7 +264,8 @@ def _missing(event: Mapping[str, Any]) -> list[str]:
     return missing
 
 
-def _fix(log: str, otherwise: str) -> str:
+def explained(log: str, otherwise: str) -> str:
+    """Give the fix for what a log says of why Spark did not run, with what it says."""
     for pattern, fix in _CAUSES:
         if found := re.search(pattern, log):
             return f"{fix} (The log says: {found.group()[:200].strip()})"

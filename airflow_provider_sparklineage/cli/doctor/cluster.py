@@ -1,0 +1,186 @@
+"""A small Spark application whose driver runs in the cluster, and what it delivered."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.cli.doctor.location import deleted
+from airflow_provider_sparklineage.cli.doctor.spark import failed
+from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explained, judged
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.operators.injection import SubmitTarget, injected, resolved
+from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.spark import driver
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import location, retention
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.capture.delivered import received
+from airflow_provider_sparklineage.spark.submit.plain_paths import Links
+from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
+from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.storage.objects import Objects
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.cli.doctor.spark import Machine
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+
+TIMEOUT_S = 600
+"""A cluster that is busy lets an application wait."""
+_COLLECT_S = 60.0
+_LOOK = "Look at the application `sparklineage-doctor` in the cluster, and at its driver's log."
+_LONGEST_REASON = 500
+_STACK = re.compile(r"\s+at (?:[\w$]+\.)+[\w$<>]+\(")
+_APPLICATION = "trial_application.py"
+_SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
+
+
+def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
+    """Run the trial's application as a task with this Spark connection would, and collect it.
+
+    Its tables and the application itself are in the folder to which the driver delivers; all of it
+    is removed again.
+
+    :param conf: Spark properties of the operator
+    :param settings: of a task, whose capture location is a URL
+    """
+    begun = time.monotonic()
+    try:
+        manifest = Manifest(application_run_id=str(uuid.uuid4()))
+        bundle = capture.create(settings.capture_location.folder, manifest)
+    except SparkLineageError as error:
+        return failed(TRIAL, error)
+    assert bundle.path is not None  # noqa: S101  (it was made)
+    url = f"{settings.capture_location.url}/{bundle.path.name}"
+    try:
+        return _tried(machine, conn_id, conf, settings, bundle, url, begun)
+    except SparkLineageError as error:
+        return failed(TRIAL, error)
+    except Exception as error:  # of the store's library, or of Airflow's hook
+        text = scrub(f"{type(error).__name__}: {error}")
+        return Check(TRIAL, Status.FAILED, f"The application could not be run ({text}).")
+    finally:
+        bundle.remove()
+        deleted(url)
+
+
+def _tried(
+    machine: Machine,
+    conn_id: str,
+    conf: Mapping[str, str],
+    settings: Settings,
+    bundle: CaptureBundle,
+    url: str,
+    begun: float,
+) -> Check:
+    in_spark = location.in_spark(url, "")
+    if settings.capture_location_in_spark:
+        in_spark = f"{settings.capture_location_in_spark}/{url.rpartition('/')[2]}"
+    store = Objects(url)
+    application = Path(str(driver.__file__)).with_name(_APPLICATION)
+    store.write(_APPLICATION, application.read_bytes())
+    for name, content in ORDERS.items():
+        store.write(f"tables/orders/{name}", content.encode())
+    try:
+        _submit(conn_id, conf, settings, bundle, in_spark)
+    except OutOfTimeError:
+        text = f"The application did not end within {TIMEOUT_S} seconds."
+        return Check(TRIAL, Status.FAILED, text, _LOOK)
+    except SparkLineageError:
+        raise
+    except Exception as error:  # AirflowException, with the end of spark-submit's log
+        return ended_badly(scrub(str(error)), url, in_spark)
+    deadline = Deadline()
+    deadline.begin(_COLLECT_S)
+    manifest = replace(bundle.manifest, remote=url, outcome="COMPLETE", injected=("py_files",))
+    assert bundle.path is not None  # noqa: S101
+    delivered = received(manifest, bundle.path, deadline.budget, waits=True)
+    if not delivered.has_begun:
+        return Check(
+            TRIAL,
+            Status.FAILED,
+            f"An application ran in the cluster, and its driver delivered nothing: it cannot write "
+            f"to {in_spark}, or that is another place than {url}, where this worker looks.",
+            "The driver's log has a line that begins with `sparklineage:` and says why. Give the "
+            "driver's user the permission, or set [sparklineage] capture_location_in_spark.",
+        )
+    found = replace(bundle, manifest=replace(manifest, degradations=delivered.degradations))
+    event = merged_event(found, task_lineage(found))
+    return judged(event, machine, "", time.monotonic() - begun, "in the cluster ")
+
+
+def ended_badly(text: str, url: str, in_spark: str) -> Check:
+    """Say what Spark printed last, and whether it is about the location.
+
+    :param text: of Airflow's hook: the whole command, then the end of its output
+    """
+    output = text.rpartition("Last spark-submit output:")[2].strip()
+    reason = truncated(_STACK.split(output)[0], _LONGEST_REASON)
+    folder = url.rpartition("/")[2]
+    if folder in reason:
+        problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {reason}"
+        fix = "Give the user of the driver the permission, or set capture_location_in_spark."
+        return Check(TRIAL, Status.FAILED, problem, fix)
+    problem = f"Spark ended with an error: {reason}"
+    return Check(TRIAL, Status.FAILED, problem, explained(output, _LOOK))
+
+
+def _submit(
+    conn_id: str,
+    conf: Mapping[str, str],
+    settings: Settings,
+    bundle: CaptureBundle,
+    in_spark: str,
+) -> None:
+    """Submit and wait for the end, as the operator's hook does.
+
+    :raise OutOfTimeError: if it takes too long; the application is killed
+    """
+    connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)
+    target = SubmitTarget(
+        connection["spark_binary"], connection["master"], connection["deploy_mode"], None
+    )
+    application = f"{in_spark}/{_APPLICATION}"
+    links, properties = Links(bundle.path), PropertiesFile()
+    try:
+        before = resolved(
+            Submission(conf={**_SMALL, **conf}, application=application), target, settings
+        )
+        defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
+        after = injected(before, target, bundle, settings, defaults, links).submission
+        file = None
+        if after.new_file is not None:
+            folders = retention.folders_of_properties(settings.capture_location.folder)
+            file = properties.write(after.new_file, folders)
+        hook = SparkSubmitHook(
+            conf=dict(after.conf),
+            conn_id=conn_id,
+            jars=after.jars,
+            py_files=after.py_files,
+            env_vars=dict(after.env_vars) or None,
+            properties_file=file,
+            name="sparklineage-doctor",
+            application_args=[f"{in_spark}/tables"],
+        )
+        try:
+            within(TIMEOUT_S, lambda: hook.submit(application), "sparklineage-doctor")
+        except OutOfTimeError:
+            hook.on_kill()
+            raise
+    finally:
+        links.remove()
+        properties.remove()
