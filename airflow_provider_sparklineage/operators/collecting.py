@@ -57,6 +57,7 @@ def collect(
     collecting = _Collecting(capture, last_known)
     try:
         deadline.begin(capture.settings.collect_timeout.total_seconds())
+        capture.end_receiving(deadline.left)
         merged = collecting.merged(outcome, deadline)
         lineage = collecting.completed(merged)
         if has_failed(lineage):

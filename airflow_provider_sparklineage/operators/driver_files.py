@@ -8,6 +8,7 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteD
 from airflow_provider_sparklineage.spark.capture.bundle import OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.location import in_spark
 from airflow_provider_sparklineage.spark.submit import deploy_mode, observer_zip, plain_paths
+from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
     from airflow_provider_sparklineage.spark.submit.plain_paths import Links
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
@@ -28,14 +28,21 @@ class DriverFiles(NamedTuple):
 
     :param folder: in which it writes, as it knows it
     :param delivered_to: URL of the folder to which it delivers that, as Spark knows it; empty if it
-        writes into the bundle
+        delivers nothing
+    :param are_sent: whether nothing is written, and the listener sends its events to the worker
     :param takes_uploads: whether spark-submit brings files of this worker to it
     """
 
     host: DriverHost
     folder: str
     delivered_to: str = ""
+    are_sent: bool = False
     takes_uploads: bool = True
+
+    @property
+    def are_on_mount(self) -> bool:
+        """Whether a remote driver writes into the bundle."""
+        return self.host.is_remote and not (self.delivered_to or self.are_sent)
 
     def require_carried(self, jar: str) -> None:
         """Refuse a jar of this worker that would not come to the driver, and so end spark-submit.
@@ -45,15 +52,18 @@ class DriverFiles(NamedTuple):
         """
         if self.takes_uploads or plain_paths.scheme(jar) not in ("", "file"):
             return
+        key = deploy_mode.UPLOAD_PATH
+        in_pod = self.host is DriverHost.KUBERNETES
         problem = (
-            f"The driver runs in {self.host}, to which spark-submit brings no file of this worker "
-            f"without {deploy_mode.UPLOAD_PATH}, and so not {jar}."
+            f"The driver runs in {self.host}, to which spark-submit brings no file of this worker"
+            f"{f' without {key}' if in_pod else ''}, and so not {jar}."
         )
         fix = (
-            "Set it to a folder that workers and pods reach, such as s3a://bucket/uploads. Or put "
-            "the jar into the image and give its URL there, such as "
-            "listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
+            "Put the jar where drivers run, in an image for instance, and give its URL there, such "
+            "as listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
         )
+        if in_pod:
+            fix += f" Or set {key} to a folder that workers and pods reach."
         raise RemoteDriverError(problem, fix)
 
     def observation(
@@ -83,7 +93,7 @@ class DriverFiles(NamedTuple):
         :raise CaptureError: if the capture location does not take it; the driver could then not
             deliver there either
         """
-        if self.takes_uploads:
+        if self.takes_uploads or not self.delivered_to:
             return
         from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
         from airflow_provider_sparklineage.storage.objects import Objects
@@ -112,41 +122,69 @@ def of(
     bundle: CaptureBundle,
     settings: Settings,
     links: Links,
+    *,
+    is_awaited: bool,
 ) -> DriverFiles:
     """Decide where the driver writes, and have no links made that would lead nowhere there.
 
     :param bundle: one that has a folder
+    :param is_awaited: whether the task ends no earlier than its application
     :raise RemoteDriverError: if nothing comes back from where it runs
     :raise CaptureError: if Spark could not find the bundle
     """
     folder = cast("Path", bundle.path)
     url = settings.capture_location.url
     shared = settings.capture_location_shared
+    kept = deploy_mode.container_folder(host, bundle.manifest.application_run_id)
+    takes_uploads = deploy_mode.takes_uploads(host, submission)
+    if host.is_remote and not can_observe(submission) and (url or not shared):
+        _require_endpoint(host, settings, is_awaited=is_awaited)
+        takes_uploads = takes_uploads and host is not DriverHost.STANDALONE
+        return DriverFiles(host, kept, are_sent=True, takes_uploads=takes_uploads)
     deploy_mode.require_reachable(host, shared=shared, delivers=bool(url))
     if host.is_remote and url:
-        _require_delivery(host, submission, settings)
+        _require_delivery(host, settings)
         return DriverFiles(
             host,
-            deploy_mode.container_folder(host, bundle.manifest.application_run_id),
+            kept,
             f"{in_spark(url, settings.capture_location_in_spark)}/{folder.name}",
-            takes_uploads=deploy_mode.takes_uploads(host, submission),
+            takes_uploads=takes_uploads,
         )
     if host.is_remote:
         links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
     return DriverFiles(host, str(links.plain(folder)))
 
 
-def _require_delivery(host: DriverHost, submission: Submission, settings: Settings) -> None:
-    """Refuse a driver in which nothing delivers what is captured there.
+def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool) -> None:
+    """Refuse a driver without Python whose events would come nowhere.
 
     :raise RemoteDriverError: names the fix
     """
-    if not can_observe(submission):
+    if not settings.capture_endpoint:
         problem = (
             f"The driver runs in {host} and the application is no Python file, so nothing in the "
             "driver could deliver what is captured."
         )
-        raise RemoteDriverError(problem, "Use deploy_mode='client' where lineage is wanted.")
+        fix = (
+            "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
+            "such as {hostname}:20000-20100: the listener then sends its events there. Or use "
+            "deploy_mode='client' where lineage is wanted."
+        )
+        raise RemoteDriverError(problem, fix)
+    if not is_awaited:
+        problem = (
+            f"The driver runs in {host} and the task does not wait for its end, so nobody would "
+            "take the events that it sends."
+        )
+        fix = "Leave out waitAppCompletion=false where lineage is wanted."
+        raise RemoteDriverError(problem, fix)
+
+
+def _require_delivery(host: DriverHost, settings: Settings) -> None:
+    """Refuse a driver in which nothing delivers what is captured there.
+
+    :raise RemoteDriverError: names the fix
+    """
     if not settings.observe:
         problem = (
             f"The driver runs in {host}, and the observer, which delivers what is captured there, "

@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.spark.submit.injection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.operators.driver_files import DriverFiles
     from airflow_provider_sparklineage.settings.resolution import Settings
@@ -136,19 +136,22 @@ def injected(
     settings: Settings,
     defaults: Mapping[str, str],
     links: Links,
+    listen: Callable[[], Mapping[str, str]],
 ) -> Injected:
     """Add the listener, what extends it, and the observer, as far as they can be.
 
     :param bundle: one that has a folder
     :param defaults: of the listener's properties
     :param links: where those to paths that Spark would misread are made
+    :param listen: makes the worker listen for events; gives the transport that sends them there
     :raise RemoteDriverError: if nothing can be collected where the driver will run
     :raise ListenerError: if the job cannot carry the listener; names the fix
     :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
     """
     submission, spark, env = before
     host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
-    files = driver_files.of(host, submission, bundle, settings, links)
+    is_awaited = deploy_mode.waits_for_end(submission, host, is_polled=target.is_polled)
+    files = driver_files.of(host, submission, bundle, settings, links, is_awaited=is_awaited)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
     # The jars in a pod's image, for one, are not those of the worker's Spark.
@@ -172,7 +175,7 @@ def injected(
         observation, problem = files.observation(submission, bundle, links)
         if problem is not None:
             missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
-    if host.is_remote and not files.delivered_to:
+    if files.are_on_mount:
         share = settings.capture_location.folder / "jars"
         jars = [deploy_mode.reachable(host, jar, share, cache) for jar in jars]
     submit_opts = None
@@ -186,12 +189,13 @@ def injected(
         existing_transport=settings.existing_transport,
         submit_opts=submit_opts,
         observation=observation,
+        sending=listen() if files.are_sent else {},
     )
     after = Injected(
         inject(submission, injection),
         tuple(missing),
         delivers=bool(files.delivered_to),
-        is_awaited=deploy_mode.waits_for_end(submission, host, is_polled=target.is_polled),
+        is_awaited=is_awaited,
     )
     files.bring_observer(bundle, settings.capture_location)
     return after

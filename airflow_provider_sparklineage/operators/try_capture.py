@@ -8,7 +8,7 @@ submitted.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from airflow.providers.common.compat.openlineage.utils.spark import (
@@ -46,10 +46,14 @@ from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.receiver import Receiver
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logger(__name__)
@@ -73,6 +77,7 @@ class TryCapture:
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
         self.is_awaited = True
         """Whether the task ends no earlier than its application."""
+        self._receiver: Receiver | None = None
         self._properties_file = PropertiesFile()
         self._links = Links(bundle.path)
 
@@ -133,7 +138,34 @@ class TryCapture:
             )
         return after, None
 
+    def _listen(self) -> Mapping[str, str]:
+        """Take the events of a driver that can neither write nor deliver them."""
+        from airflow_provider_sparklineage.operators import receiving
+
+        path = cast("Path", self.bundle.events_path)
+        self._receiver = receiving.begin(self.settings.capture_endpoint, path)
+        return self._receiver.transport
+
+    def end_receiving(self, seconds: float) -> None:
+        """Take no more events, for Spark has ended, and note which are missing.
+
+        :param seconds: that are left for all that is done with them
+        """
+        if self._receiver is None:
+            return
+        from airflow_provider_sparklineage.operators import receiving
+
+        self._receiver.close(min(receiving.ON_ITS_WAY_S, seconds / 4))
+        for code, problem in receiving.missing(self._receiver):
+            self.degrade(code, problem)
+
+    def _stop_receiving(self) -> None:
+        if self._receiver is not None:
+            self._receiver.close()
+            self._receiver = None
+
     def _refused(self, error: Exception) -> None:
+        self._stop_receiving()
         log.debug("Injecting the listener failed.", exc_info=error)
         code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
         known = isinstance(error, SparkLineageError)
@@ -145,7 +177,9 @@ class TryCapture:
         given = before.submission
         self.spark_properties = {key: given.value(key) or "" for key in sorted(given.keys())}
         defaults = self._defaults(given, context)
-        after = injected(before, target, self.bundle, self.settings, defaults, self._links)
+        after = injected(
+            before, target, self.bundle, self.settings, defaults, self._links, self._listen
+        )
         properties_file = self._file_of(after.submission)
         self.is_awaited = after.is_awaited
         for code, problem in after.degradations:
@@ -209,7 +243,8 @@ class TryCapture:
         self.degrade(DegradationCode.INJECTION_FAILED, problem)
 
     def remove_own_files(self) -> None:
-        """Remove what only the job needed: links, and the properties file."""
+        """Remove what only the job needed: links, the properties file, and what listens."""
+        self._stop_receiving()
         self._links.remove()
         self._properties_file.remove()
 
@@ -218,6 +253,7 @@ class TryCapture:
 
         That one's run is the parent of the application in its events.
         """
+        self._stop_receiving()  # the driver sends to that try's worker
         earlier = None
         with suppress(Exception):
             location = self.settings.capture_location.folder

@@ -161,7 +161,8 @@ def _submit(
             Submission(conf={**_SMALL, **conf}, application=application), target, settings
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
-        after = injected(before, target, bundle, settings, defaults, links).submission
+        # A Python driver delivers, and nothing listens for it.
+        after = injected(before, target, bundle, settings, defaults, links, dict).submission
         file = None
         if after.new_file is not None:
             folders = retention.folders_of_properties(settings.capture_location.folder)

@@ -18,7 +18,11 @@ from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
-from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport, with_collecting
+from airflow_provider_sparklineage.spark.submit.transport import (
+    ExistingTransport,
+    to_file,
+    with_collecting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +79,8 @@ class Injection(Frozen, frozen=True):
     :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None where the driver would not
         have it
     :param observation: None leaves the driver unobserved
+    :param sending: properties of the transport by which the listener shall send its events to the
+        worker instead of writing them; empty if it can write them
     """
 
     jars: tuple[str, ...]
@@ -84,6 +90,7 @@ class Injection(Frozen, frozen=True):
     existing_transport: ExistingTransport = ExistingTransport.KEEP
     submit_opts: str | None = None
     observation: Observation | None = None
+    sending: Mapping[str, str] = field(default_factory=dict)
 
 
 def inject(submission: Submission, injection: Injection) -> Submission:
@@ -93,7 +100,8 @@ def inject(submission: Submission, injection: Injection) -> Submission:
     """
     submission = _with_listener(submission)
     submission = _with_jars(submission, injection.jars)
-    submission = with_collecting(submission, injection.events_path, injection.existing_transport)
+    ours = injection.sending or to_file(injection.events_path)
+    submission = with_collecting(submission, ours, injection.existing_transport)
     submission = _with_defaults(submission, injection)
     submission = _with_observer(submission, injection.observation)
     return _with_quiet_jvm(submission, injection.submit_opts)

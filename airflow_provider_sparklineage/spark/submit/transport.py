@@ -46,25 +46,34 @@ class ExistingTransport(StrEnum):
     """It is left out: only the task's own event is sent."""
 
 
-def with_collecting(
-    submission: Submission, location: str, existing: ExistingTransport = ExistingTransport.KEEP
-) -> Submission:
-    """Have the events written to ``location``, next to the user's own transport if there is one.
+def to_file(location: str) -> dict[str, str]:
+    """Give the properties of a transport that writes to a file."""
+    return {"type": "file", "location": location}
 
+
+def with_collecting(
+    submission: Submission,
+    ours: Mapping[str, str],
+    existing: ExistingTransport = ExistingTransport.KEEP,
+) -> Submission:
+    """Have the events come to the worker, next to the user's own transport if there is one.
+
+    :param ours: properties of the transport that they come by
     :raise ListenerError: if the user's transport would not work as a child of a composite one
     """
-    ours = {"type": "file", "location": location}
     user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (method)
     kind = submission.value(f"{TRANSPORT}type")
     own_child = f"{TRANSPORT}transports.{OWN_TRANSPORT}."
     if existing is ExistingTransport.COLLECT_ONLY:
-        submission = submission.without_conf(*user).with_file({}, user)
         kind = None
-    if kind is None or (kind == "file" and submission.value(f"{TRANSPORT}location") == location):
-        return submission.with_conf({f"{TRANSPORT}{k}": v for k, v in ours.items()})
+    if kind is None:  # what is set for none would be ours
+        submission = submission.without_conf(*user).with_file({}, user)
+    alone = {f"{TRANSPORT}{k}": v for k, v in ours.items()}
+    if kind is None or all(submission.value(key) == value for key, value in alone.items()):
+        return without_secrets(submission.with_conf(alone))
     children = {f"{own_child}{k}": v for k, v in ours.items()}
     if submission.value(f"{own_child}type") is not None:  # injected before
-        return submission.with_conf(children)
+        return without_secrets(submission.with_conf(children))
     suffixes = {key.removeprefix(TRANSPORT): str(submission.value(key)) for key in sorted(user)}
     if not _can_be_composed(kind, suffixes):
         problem = (
@@ -90,7 +99,7 @@ def with_collecting(
     moved = submission.without_conf(*user)
     if filed:
         moved = moved.with_file(filed, user)
-    return _redacting(moved.with_conf(argued | composite | children))
+    return without_secrets(moved.with_conf(argued | composite | children))
 
 
 def _original(key: str) -> str:
@@ -98,7 +107,7 @@ def _original(key: str) -> str:
 
 
 def without_secrets(submission: Submission) -> Submission:
-    """Move what may be a secret of the user's transport from the arguments to the file."""
+    """Move what may be a secret of a transport from the arguments to the file."""
     moved = {
         key: str(value)
         for key, value in submission.conf.items()

@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.spark.submit.transport import (
     REDACTION,
     ExistingTransport,
     secrets,
+    to_file,
     with_collecting,
     without_secrets,
 )
@@ -29,7 +30,7 @@ KEYED = HTTP | {f"{T}auth.type": "api_key", f"{T}auth.apiKey": "s3cr3t"}
 
 
 def collecting(existing=ExistingTransport.KEEP, **places):
-    return with_collecting(Submission(**places), "/bundle/events.ndjson", existing)
+    return with_collecting(Submission(**places), to_file("/bundle/events.ndjson"), existing)
 
 
 def test_without_one_events_go_to_the_bundle_only():
@@ -179,3 +180,51 @@ PLACES = st.dictionaries(
 def test_hiding_twice_changes_nothing(conf, file):
     once = without_secrets(Submission(conf=conf, file_properties=file))
     assert without_secrets(once) == once
+
+
+# --- events that are sent to the worker -----------------------------------------------------------
+
+SENDING = {
+    "type": "http",
+    "url": "http://worker:20000",
+    "endpoint": "/api/v1/lineage",
+    "auth.type": "api_key",
+    "auth.apiKey": "t0ken-of-the-try",
+}
+
+
+def test_the_token_of_the_worker_goes_to_a_file_and_is_redacted():
+    after = with_collecting(Submission(file_properties={"spark.app.name": "shop"}), SENDING)
+    assert after.new_file == {"spark.app.name": "shop", f"{T}auth.apiKey": "t0ken-of-the-try"}
+    public = {f"{T}{key}": value for key, value in SENDING.items() if key != "auth.apiKey"}
+    assert {k: v for k, v in after.conf.items() if k != REDACTION} == public
+    assert REDACTION in after.conf
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        HTTP,
+        KEYED,
+        {f"{T}type": "composite", f"{T}transports.a.type": "console"},
+    ],
+    ids=["public", "with a key", "composite"],
+)
+def test_next_to_a_users_transport_the_token_goes_to_a_file_too(user):
+    after = with_collecting(Submission(conf=user), SENDING)
+    ours = f"{T}transports.sparklineage."
+    assert after.value(f"{T}type") == "composite"
+    assert {key: after.value(f"{ours}{key}") for key in SENDING} == SENDING
+    assert "t0ken" not in str(after.conf)
+    assert with_collecting(after, SENDING) == after
+
+
+def test_sending_is_set_up_once():
+    once = with_collecting(Submission(), SENDING)
+    assert with_collecting(once, SENDING) == once
+
+
+def test_properties_of_a_transport_without_a_type_do_not_become_ours():
+    stray = {f"{T}compression": "gzip", f"{T}headers.X-Tenant": "shop"}
+    after = with_collecting(Submission(conf=stray, file_properties=stray), SENDING)
+    assert [key for key in after.keys() if key in stray] == []  # noqa: SIM118  (a method)
