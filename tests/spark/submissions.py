@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TAG = "the-tag"
+CONTAINER = "container"
+"""Folder that a driver which delivers captures into, in the folder that it runs in."""
 UNSEEN = {"spark.ui.enabled": "false", "spark.log.level": "WARN"}
 """What costs a job time for nobody who looks."""
 
@@ -43,18 +45,23 @@ def submit(
     conf: Mapping[str, str] | None = None,
     ends: int = 0,
     under: Sequence[str] = (),
+    deliver: str = "",
 ) -> None:
     """Run an application on the lake `work/lake`, observed or listened to or both.
 
     What was observed is in `work/observations.ndjson`, the events in `work/events.ndjson`.
 
     :param ends: the exit code that it must have
+    :param deliver: URL of a folder to deliver to what is captured; it is in `CONTAINER` then
     :raise AssertionError: if it has another one; with the end of its log
     """
     root, scratch = work / "lake", work / "scratch"
     root.mkdir(exist_ok=True)
     scratch.mkdir()
-    observation = Observation(str(observer_zip.write(work)), work / "observations.ndjson", TAG)
+    folder = CONTAINER if deliver else work
+    observation = Observation(
+        str(observer_zip.write(work)), f"{folder}/observations.ndjson", TAG, deliver
+    )
     submission = inject(
         Submission(
             conf=record_events.spark_conf(root, scratch)
@@ -65,7 +72,7 @@ def submit(
         ),
         Injection(
             (str(listener),) if listener else (),
-            work / "events.ndjson",
+            f"{folder}/events.ndjson",
             str(uuid.uuid4()),
             observation=observation if observe else None,
         ),

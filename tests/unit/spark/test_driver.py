@@ -163,21 +163,21 @@ def test_a_log_that_cannot_be_quieted_fails_no_job(observer, monkeypatch):
 
 def test_java_sends_us_segments_that_are_smaller_than_its_writes(observer):
     """Or each answer of more than 8 KB waits for an acknowledgement that we delay."""
-    from sparklineage_observer import attaching
+    from sparklineage_observer import callbacks
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        attaching._answer_at_once(server)
+        callbacks._answer_at_once(server)
         with socket.create_connection(server.getsockname()) as java:
             assert java.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) < 8192
 
 
 def test_where_the_size_of_segments_cannot_be_set_nothing_happens(observer):
-    from sparklineage_observer import attaching
+    from sparklineage_observer import callbacks
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         with pytest.raises(OSError, match="not"):
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
-        attaching._answer_at_once(server)
+        callbacks._answer_at_once(server)
 
 
 def test_what_went_wrong_is_described_in_a_few_words(observer):

@@ -6,7 +6,7 @@ With ``spark.sparklineage.deliver``, a URL, this file and the listener's are del
 
 ==================  ================================================================================
 :mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
-                    exit
+                    exit; :mod:`.callbacks` is what Java calls the listener by
 :mod:`.observer`    one query to one record, within the budget
 :mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
 :mod:`.scans`       a scan to the partitions that it selected
@@ -21,8 +21,8 @@ With ``spark.sparklineage.deliver``, a URL, this file and the listener's are del
 :mod:`.delta`       tagged commits to written and removed partitions
 :mod:`.records`     the output file and the limits
 :mod:`.jvm`         what is short in Scala and long in py4j
-:mod:`.delivery`    in a cluster, all this and the listener's events to where the worker finds it;
-                    :mod:`.remote_folder` is a folder of Spark's file systems
+:mod:`.delivery`    in a cluster, all this and the listener's events to where the worker finds it:
+                    :mod:`.segments` of the files, into a :mod:`.remote_folder`
 ==================  ================================================================================
 """
 

@@ -6,21 +6,20 @@ has events, too, and they may be for us to deliver.
 
 import atexit
 import os
-import socket
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
 
+from sparklineage_observer.callbacks import start_callback_server
 from sparklineage_observer.quiet import quiet
 
 _MODULE = "pyspark.sql.session"
-# PySpark starts py4j's callback server for us; it is the one that foreachBatch uses too.
 _DRAIN_MS = 10000
-_SEGMENT = 1400  # bytes, as in most networks
 
 
 def install():
     """Wait for the module with SparkSession; pyspark itself must not be imported early."""
+    atexit.register(_at_exit)  # the first of all, so it runs last: others may still write
     if _MODULE in sys.modules:
         _wrap(sys.modules[_MODULE])
     else:
@@ -89,7 +88,7 @@ def _wrap_jvm(of):
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        for prepare in (quiet, _make_folder):
+        for prepare in (quiet, _prepare_delivery):
             try:
                 prepare(cls._jvm._gateway_client)
             except Exception:  # noqa: S112  (a Spark with another log than Log4j 2, for one)
@@ -98,10 +97,10 @@ def _wrap_jvm(of):
     of._ensure_initialized = classmethod(_ensure_initialized)
 
 
-def _make_folder(client):
+def _prepare_delivery(client):
     from sparklineage_observer import delivery  # which an interpreter at start need not import
 
-    delivery.make_folder(client)
+    _attached.delivered_from = delivery.prepare(client)
 
 
 def _wrap_context(of):
@@ -121,6 +120,7 @@ class _Attached:
 
     def __init__(self):
         self.observer = None
+        self.delivered_from = None
         self.delivery = None
         self.sessions = set()
         self.process = os.getpid()
@@ -150,15 +150,13 @@ def _begin(context):
     from sparklineage_observer import delivery
     from sparklineage_observer.observer import Observer
 
-    url = conf.get("spark.sparklineage.deliver")
-    if url:
-        file = delivery.absolute(context._gateway._gateway_client, file)
+    file = _attached.delivered_from or file
     tag = conf.get("spark.sparklineage.tag", "")
     limits = conf.get("spark.sparklineage.limits", "")
     observer = _attached.observer = Observer(file, tag, limits)
-    atexit.register(_at_exit)
     _wrap_streams(observer)
-    if url:
+    if _attached.delivered_from:
+        url = conf.get("spark.sparklineage.deliver")
         run = conf.get("spark.sparklineage.run", "")
         _attached.delivery = delivery.begun(context, url, run, file, observer)
 
@@ -178,7 +176,7 @@ def attach(session):
         if key in _attached.sessions:
             return
         _attached.sessions.add(key)
-        _start_callback_server(context._gateway)
+        start_callback_server(context._gateway)
         java_session.listenerManager().register(_Listener(observer))
     except Exception as error:  # the job must never notice
         if observer is not None:
@@ -201,43 +199,6 @@ def _wrap_streams(observer):
     __init__.__wrapped__ = original
     __init__.__doc__ = original.__doc__
     DataStreamWriter.__init__ = __init__
-
-
-def _start_callback_server(gateway):
-    """Start what Java calls Python by, so that a job can end it.
-
-    py4j ends it by closing files from which its own threads read, and waits for them for ever. A
-    job in which Java calls no Python has no such threads, and would not wait.
-    """
-    from py4j.java_gateway import pre_server_shutdown
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    ensure_callback_server_started(gateway)
-    server = gateway.get_callback_server()
-    pre_server_shutdown.connect(_wake_readers, sender=server)
-    _answer_at_once(server.server_socket)
-
-
-def _answer_at_once(server_socket):
-    """Have Java send segments that are smaller than its writes, on the connections it will open.
-
-    Java writes a long answer 8 KB at a time. Where a segment holds more, the kernel keeps a write
-    back until the one before it is acknowledged, and we acknowledge only after some 40 ms.
-    """
-    try:
-        server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _SEGMENT)
-    except (AttributeError, OSError):  # not of this system: long answers are slow then
-        return
-
-
-def _wake_readers(server, **_):
-    from py4j.java_gateway import quiet_shutdown
-
-    try:
-        for connection in list(server.connections):
-            quiet_shutdown(connection.socket)
-    except Exception:  # the job must never notice
-        return
 
 
 class _Listener:
@@ -263,7 +224,7 @@ class _Listener:
 
 def _at_exit():
     # A child that the job has forked has the same connection to the JVM, and would disturb it.
-    if os.getpid() != _attached.process:
+    if _attached.observer is None or os.getpid() != _attached.process:
         return
     try:
         _attached.observer.finish(_DRAIN_MS)

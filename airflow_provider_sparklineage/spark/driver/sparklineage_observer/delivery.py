@@ -18,45 +18,51 @@ import time
 import uuid
 
 from sparklineage_observer.jvm import option
+from sparklineage_observer.records import shortened
 from sparklineage_observer.remote_folder import RemoteFolder
+from sparklineage_observer.segments import Segments
 
 _KINDS = ("events", "observations")
 _EVERY_S = 30
 _SHORTLY_S = 0.5  # in which the listener's event of the query comes, and other queries end
-_SHARE = 0.1  # of the time, at most, for delivering
-_THINNING = 100  # an application that is some hours old need not deliver each second
+_BREATH = 10  # times as long as a delivery took, but
+_LONGEST_BREATH_S = 5
+_THINNING = 100  # an application that is hours old need not deliver each second
 _LONGEST_PAUSE_S = 120
 _AGAIN_S = 1
 _EXIT_S = 10
-_SEGMENT_BYTES = 8 * 1024 * 1024
 # ``scheme://user:password@`` and ``?signature=…`` in an URL; ``container@`` of Azure is no secret.
 _USER = re.compile(r"(?<=://)(?:[^/\s@]*:[^/\s@]*|(?<!abfs://)(?<!abfss://)[^/\s@]*)@")
 _QUERY = re.compile(r"(?<=\?)[^\s?=]+=\S+")
 _JAVA = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")  # an exception, below py4j's own first line
 
 
-def absolute(client, file):
-    """Give the path of a file as the JVM, and so the listener, sees it."""
-    from py4j.java_gateway import JavaClass
+def prepare(client):
+    """Make the folder that is delivered from; before there is a context, and so the listener.
 
-    return JavaClass("java.io.File", client)(file).getAbsolutePath()
-
-
-def make_folder(client):
-    """Make the folder that is delivered from; before there is a context, and so the listener."""
+    :return: the observer's file in it, as the JVM and so the listener would find it; None where
+        nothing is to be delivered, or another process of this JVM does
+    """
     from py4j.java_gateway import JavaClass
 
     properties = JavaClass("java.lang.System", client)
     file = properties.getProperty("spark.sparklineage.observations")
     if not file or not properties.getProperty("spark.sparklineage.deliver"):
-        return
-    folder = os.path.dirname(absolute(client, file))
-    os.makedirs(folder, 0o700, exist_ok=True)
-    for kind in _KINDS:
-        try:  # where a container is started again, what is there has been delivered before
-            os.unlink(_file(folder, kind))
-        except FileNotFoundError:
-            continue
+        return None
+    if properties.setProperty("sparklineage.prepared", "true"):
+        return None
+    file = JavaClass("java.io.File", client)(file).getAbsolutePath()
+    folder = os.path.dirname(file)
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        for kind in _KINDS:
+            # Where a container is started again, it has delivered what it left.
+            if os.path.exists(_file(folder, kind)):
+                os.unlink(_file(folder, kind))
+    except OSError as error:
+        _say(f"cannot keep lineage before it is delivered: {reason_of(error)}")
+        return None
+    return file
 
 
 def begun(context, url, run, file, observer):
@@ -95,7 +101,7 @@ class Delivery:
 
     def __init__(self, remote, folder, start, record):
         self._remote = remote
-        self._files = [_Segments(kind, _file(folder, kind)) for kind in _KINDS]
+        self._files = [Segments(kind, _file(folder, kind)) for kind in _KINDS]
         self._start = start
         self._record = record
         self._has_begun = False
@@ -105,7 +111,10 @@ class Delivery:
         self._took = self._spent = 0.0
         self._failures = 0
         self._failed_since = None
-        self._reasons = set()
+        self._reason = ""
+        self._known = set()
+        self._unrecorded = []
+        self._is_complete = False
         self._thread = threading.Thread(target=self._run, name="sparklineage", daemon=True)
 
     def begin(self):
@@ -121,23 +130,27 @@ class Delivery:
         self._ending.set()
         self._wanted.set()
         self._thread.join(_EXIT_S)
-        if self._thread.is_alive():
-            _say(f"gave up delivering lineage to {self._remote.url} after {_EXIT_S} s")
+        if not self._is_complete:
+            is_late = self._thread.is_alive()
+            why = f"it took longer than {_EXIT_S} s" if is_late else self._reason
+            _say(f"not all lineage is delivered to {self._remote.url}: {why}")
 
     def _run(self):
         while not self._ending.is_set():
             self._deliver()
             self._wait()
-        if not self._deliver(is_last=True):
+        self._is_complete = self._deliver(is_last=True)
+        if not self._is_complete:
             time.sleep(_AGAIN_S)
-            self._deliver(is_last=True)
+            self._is_complete = self._deliver(is_last=True)
 
     def _wait(self):
         if self._failures:
             self._ending.wait(min(2**self._failures, _LONGEST_PAUSE_S))
             return
         age = time.monotonic() - self._began
-        pause = min(max(self._took / _SHARE, age / _THINNING), _EVERY_S)
+        breath = min(self._took * _BREATH, _LONGEST_BREATH_S)
+        pause = max(breath, min(age / _THINNING, _EVERY_S))
         self._ending.wait(pause)
         if self._wanted.wait(_EVERY_S - pause):
             self._ending.wait(_SHORTLY_S)
@@ -146,7 +159,13 @@ class Delivery:
     def _deliver(self, is_last=False):
         begun = time.monotonic()
         try:
-            self._deliver_new(is_last, begun)
+            try:
+                self._deliver_new(is_last, begun)
+            except Exception:
+                if not self._remote.has_worked:
+                    raise
+                self._remote.disconnect()  # the job may have closed it
+                self._deliver_new(is_last, begun)
         except Exception as error:  # the job must never notice
             self._failed(error)
             return False
@@ -160,103 +179,48 @@ class Delivery:
             self._remote.make()
             self._remote.put("start.json", _json(self._start))
             self._has_begun = True
-        for segments in self._files:
-            while segments.take():
-                self._put(segments)
-                self._recovered()
+        self._put_new()
+        if self._failures:
+            self._recovered()
+            self._put_new()
         if is_last:
-            unfinished = [text for text in map(_Segments.left, self._files) if text]
+            left = [segments.left() for segments in self._files]
             end = {
                 "application_run_id": self._start["application_run_id"],
-                "segments": {s.kind: s.delivered for s in self._files},
+                "segments": {segments.kind: segments.delivered for segments in self._files},
                 "delivery_ms": round((self._spent + time.monotonic() - begun) * 1000),
-                "errors": unfinished,
+                "errors": [text for text in left if text],
             }
             self._remote.put("end.json", _json(end))
 
-    def _put(self, segments):
-        # After a failure it may be there nevertheless: the answer was what did not arrive.
-        if not (self._failures and self._remote.has(segments.name)):
-            self._remote.put(segments.name, segments.pending)
-        segments.put()
+    def _put_new(self):
+        for segments in self._files:
+            while segments.take():
+                self._remote.put(segments.name, segments.pending)
+                segments.put()
 
     def _recovered(self):
-        """Record that deliveries had failed: the record is delivered by the next one."""
-        if self._failures:
-            since = time.monotonic() - self._failed_since
-            self._failures = 0
-            reasons = "; ".join(sorted(self._reasons))
-            self._record(f"deliver: {reasons}; delivered {since:.0f} s later")
+        """Record what had failed. Before, the record could not have been delivered either."""
+        late = time.monotonic() - self._failed_since
+        self._failures = 0
+        for reason in self._unrecorded:
+            self._record(f"deliver: {reason}; delivered {late:.0f} s later")
+        self._unrecorded = []
 
     def _failed(self, error):
         if not self._failures:
             self._failed_since = time.monotonic()
         self._failures += 1
-        reason = reason_of(error)
-        if reason.partition(":")[0] not in {known.partition(":")[0] for known in self._reasons}:
-            self._reasons.add(reason)
-            _say(f"cannot deliver lineage to {self._remote.url}: {reason}")
+        self._reason = reason_of(error)
+        kind = self._reason.partition(":")[0]  # the rest has names of files, which differ
+        if kind not in self._known:
+            self._known.add(kind)
+            self._unrecorded.append(self._reason)
+            _say(f"cannot deliver lineage to {self._remote.url}: {self._reason}")
         try:
             self._remote.disconnect()
         except Exception:  # what has failed may well fail again
             return
-
-
-class _Segments:
-    """The whole lines of a file that grows, a segment at a time.
-
-    pending: the segment that was taken and is not delivered yet; it stays the same until it is
-    """
-
-    def __init__(self, kind, file):
-        self.kind = kind
-        self._file = file
-        self._at = 0
-        self._identity = None
-        self.pending = b""
-        self.delivered = 0
-
-    @property
-    def name(self):
-        return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
-
-    def take(self):
-        """Take the lines that are new, unless some are taken; whether there are any."""
-        if not self.pending:
-            self.pending = self._lines()
-            self._at += len(self.pending)
-        return bool(self.pending)
-
-    def put(self):
-        """Note that the segment is delivered."""
-        self.pending = b""
-        self.delivered += 1
-
-    def left(self):
-        """Say what cannot be delivered; empty if that is nothing."""
-        try:
-            size = os.path.getsize(self._file) - self._at
-        except FileNotFoundError:
-            return ""
-        return f"the last {size} bytes of {self.kind} are no whole line" if size > 0 else ""
-
-    def _lines(self):
-        if not os.path.exists(self._file):
-            return b""
-        with open(self._file, "rb") as file:
-            status = os.fstat(file.fileno())
-            identity = (status.st_dev, status.st_ino)
-            if self._identity not in (None, identity) or status.st_size < self._at:
-                self._at = 0  # it is another one
-            self._identity = identity
-            file.seek(self._at)
-            lines = b""
-            while True:
-                more = file.read(_SEGMENT_BYTES)
-                lines += more
-                end = lines.rfind(b"\n") + 1
-                if end or not more:
-                    return lines[:end]
 
 
 def reason_of(error):
@@ -264,7 +228,7 @@ def reason_of(error):
     text = str(error)
     java = _JAVA.search(text)
     line = java.group(1) if java else f"{type(error).__name__}: {text}".partition("\n")[0]
-    return without_secrets(line)
+    return shortened(without_secrets(line))
 
 
 def without_secrets(text):

@@ -17,35 +17,45 @@ class RemoteFolder:
     def __init__(self, jvm, hadoop_conf, url):
         self._classes = Classes(jvm)
         self._conf = hadoop_conf
-        self.url = url.rstrip("/")
         self._is_whole = url.partition(":")[0].lower() in _PUTS_WHOLE_FILES
         self._file_system = None
+        self._tried = None
+        self.url = url
+        self.has_worked = False
+        """Whether the instance that there is has put a file."""
 
     def make(self):
         """Make the folder, where a file does not make it."""
         if not self._is_whole:
             self._connected().mkdirs(self._classes.path(self.url))
 
-    def has(self, name):
-        """Whether there is such a file."""
-        return self._connected().exists(self._path(name))
-
     def put(self, name, content):
-        """Write a file."""
+        """Write a file; after a failure, with the same content."""
         file_system = self._connected()
-        aside = name if self._is_whole else f"{name}.part"
-        stream = file_system.create(self._path(aside), True)
+        final = aside = self._path(name)
+        # After a failure it may be there nevertheless: the answer was what did not arrive.
+        if self._tried != name or not file_system.exists(final):
+            self._tried = name
+            if not self._is_whole:
+                aside = self._path(f"{name}.part")
+            self._write(file_system, aside, content)
+            if aside is not final and not file_system.rename(aside, final):
+                message = f"{name}.part cannot be renamed"
+                raise OSError(message)
+        self.has_worked = True
+
+    @staticmethod
+    def _write(file_system, path, content):
+        stream = file_system.create(path, True)
         for begin in range(0, len(content), _BLOCK):
             stream.write(content[begin : begin + _BLOCK])
         # Not after an error: a store would take what it has got for the whole file.
         stream.close()
-        if aside != name and not file_system.rename(self._path(aside), self._path(name)):
-            message = f"{name}.part cannot be renamed"
-            raise OSError(message)
 
     def disconnect(self):
         """Take another instance the next time: this one may be what has failed."""
         file_system, self._file_system = self._file_system, None
+        self.has_worked = False
         if file_system is not None:
             file_system.close()
 
