@@ -53,6 +53,7 @@ class FileSystem:
         self.files = {}
         self.calls = []
         self.instances = 0
+        self.interrupted = threading.Event()
         self.is_closed = False
 
     def reach(self, call, act):
@@ -94,6 +95,9 @@ class FileSystem:
 
     def close(self):
         self.is_closed = True
+
+    def interrupt(self):
+        self.interrupted.set()
 
     def put(self):
         """Give what was put, by its name in the folder of the driver."""
@@ -151,6 +155,7 @@ class Driver:
         self.remote._classes = SimpleNamespace(
             path=Path,
             configuration=lambda _: Conf(),
+            thread=SimpleNamespace(currentThread=lambda: self.system),
             file_system=SimpleNamespace(newInstance=self.system.new_instance),
         )
         self.delivery = delivery.Delivery(self.remote, str(folder), START, self.record)
@@ -461,20 +466,22 @@ def test_what_cannot_be_delivered_is_logged_at_the_end(driver, log, monkeypatch)
 
 
 def test_a_file_system_that_hangs_holds_the_job_for_a_bounded_time(driver, log, monkeypatch):
+    """And the JVM no longer, whose thread is interrupted: nothing else is called then."""
+
+    def hangs(call):
+        assert driver.system.interrupted.wait(60)
+        raise DOWN
+
     monkeypatch.setattr(driver.module, "_EXIT_S", 0.1)
-    released = threading.Event()
-    driver.system.fails = lambda _: released.wait(60) and None
+    driver.system.fails = hangs
     driver.delivery.begin()
-    try:
-        driver.delivery.finish()
-        assert driver.delivery._thread.is_alive()
-        assert driver.delivery._thread.daemon
-        assert log() == [
-            f"sparklineage: not all lineage is delivered to {URL}: it took longer than 0.1 s\n"
-        ]
-    finally:
-        released.set()
-        driver.delivery._thread.join(60)
+    driver.delivery.finish()
+    driver.delivery._thread.join(60)
+    assert driver.delivery._thread.daemon
+    assert driver.system.calls == ["mkdirs"]
+    assert log() == [
+        f"sparklineage: not all lineage is delivered to {URL}: it took longer than 0.1 s\n"
+    ]
 
 
 def test_a_thread_that_cannot_be_started_is_the_observers_failure_alone(delivery, monkeypatch):

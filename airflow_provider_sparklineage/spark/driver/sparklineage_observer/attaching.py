@@ -230,5 +230,8 @@ def _at_exit():
         _attached.observer.finish(_DRAIN_MS)
     except Exception as error:  # the job must never notice
         _attached.observer.failed("exit", error)
-    if _attached.delivery is not None:
-        _attached.delivery.finish()
+    try:
+        if _attached.delivery is not None:
+            _attached.delivery.finish()
+    except Exception:  # the JVM is gone, for one
+        return

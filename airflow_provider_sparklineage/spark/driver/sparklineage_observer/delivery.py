@@ -105,6 +105,7 @@ class Delivery:
         self._start = start
         self._record = record
         self._has_begun = False
+        self._end = None
         self._wanted = threading.Event()
         self._ending = threading.Event()
         self._began = time.monotonic()
@@ -114,7 +115,7 @@ class Delivery:
         self._reason = ""
         self._known = set()
         self._unrecorded = []
-        self._is_complete = False
+        self._is_complete = self._is_over = False
         self._thread = threading.Thread(target=self._run, name="sparklineage", daemon=True)
 
     def begin(self):
@@ -130,10 +131,12 @@ class Delivery:
         self._ending.set()
         self._wanted.set()
         self._thread.join(_EXIT_S)
+        self._is_over = True
         if not self._is_complete:
             is_late = self._thread.is_alive()
             why = f"it took longer than {_EXIT_S} s" if is_late else self._reason
             _say(f"not all lineage is delivered to {self._remote.url}: {why}")
+            self._remote.interrupt()
 
     def _run(self):
         while not self._ending.is_set():
@@ -157,17 +160,20 @@ class Delivery:
         self._wanted.clear()
 
     def _deliver(self, is_last=False):
+        if self._is_over:
+            return False
         begun = time.monotonic()
         try:
             try:
                 self._deliver_new(is_last, begun)
             except Exception:
-                if not self._remote.has_worked:
+                if self._is_over or not self._remote.has_worked:
                     raise
                 self._remote.disconnect()  # the job may have closed it
                 self._deliver_new(is_last, begun)
         except Exception as error:  # the job must never notice
-            self._failed(error)
+            if not self._is_over:
+                self._failed(error)
             return False
         finally:
             self._took = time.monotonic() - begun
@@ -179,19 +185,24 @@ class Delivery:
             self._remote.make()
             self._remote.put("start.json", _json(self._start))
             self._has_begun = True
-        self._put_new()
-        if self._failures:
-            self._recovered()
+        if self._end is None:
             self._put_new()
-        if is_last:
-            left = [segments.left() for segments in self._files]
-            end = {
-                "application_run_id": self._start["application_run_id"],
-                "segments": {segments.kind: segments.delivered for segments in self._files},
-                "delivery_ms": round((self._spent + time.monotonic() - begun) * 1000),
-                "errors": [text for text in left if text],
-            }
-            self._remote.put("end.json", _json(end))
+            if self._failures:
+                self._recovered()
+                self._put_new()
+            if is_last:
+                self._end = self._end_of(begun)
+        if self._end is not None:  # after which nothing else is put, even if it has to be again
+            self._remote.put("end.json", _json(self._end))
+
+    def _end_of(self, begun):
+        left = [segments.left() for segments in self._files]
+        return {
+            "application_run_id": self._start["application_run_id"],
+            "segments": {segments.kind: segments.delivered for segments in self._files},
+            "delivery_ms": round((self._spent + time.monotonic() - begun) * 1000),
+            "errors": [text for text in left if text],
+        }
 
     def _put_new(self):
         for segments in self._files:

@@ -48,6 +48,10 @@ class Classes:
         return self._named("org.apache.hadoop.conf.Configuration")
 
     @cached_property
+    def thread(self):
+        return self._named("java.lang.Thread")
+
+    @cached_property
     def split(self):
         """Make a String[] of a text, and of what stands between its parts."""
         return self._named("org.apache.hadoop.util.StringUtils").getStrings

@@ -20,6 +20,7 @@ class RemoteFolder:
         self._is_whole = url.partition(":")[0].lower() in _PUTS_WHOLE_FILES
         self._file_system = None
         self._tried = None
+        self._thread = None
         self.url = url
         self.has_worked = False
         """Whether the instance that there is has put a file."""
@@ -59,8 +60,14 @@ class RemoteFolder:
         if file_system is not None:
             file_system.close()
 
+    def interrupt(self):
+        """End a call that hangs: its thread of the JVM can keep the JVM from ending."""
+        if self._thread is not None:
+            self._thread.interrupt()
+
     def _connected(self):
         if self._file_system is None:
+            self._thread = self._classes.thread.currentThread()  # one for each of Python's
             uri = self._classes.path(self.url).toUri()
             conf = self._classes.configuration(self._conf)  # as it is now: a job may change it
             conf.set("fs.permissions.umask-mode", _MASK)
