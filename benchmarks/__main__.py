@@ -23,6 +23,7 @@ MODULES = {
     "tracing": "Templates",
     "submitting": "Before the job",
     "publishing": "After the job",
+    "collecting": "After a job in a cluster",
     "dag_files": "DAG files",
     "observer": "In the driver",
     "draining": "At the end of the driver",

@@ -48,7 +48,8 @@ def write(found: Mapping[str, Sequence[Result | Curve]], day: date) -> None:
 
 def page(found: Mapping[str, Sequence[Result | Curve]], day: date) -> str:
     """Give the text of the page."""
-    with_goal = [r for each in found.values() for r in _results(each) if r.goal is not None]
+    measured = [r for each in found.values() for r in _results(each) if r.figure is not None]
+    with_goal = [result for result in measured if result.goal is not None]
     missed = sum(result.is_missed for result in with_goal)
     met = f"All {len(with_goal)} goals are met."
     if missed:

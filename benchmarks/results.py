@@ -16,6 +16,7 @@ _MANY = 100
 class Result(NamedTuple):
     """A measured figure and what it should not exceed.
 
+    :param figure: None where it could not be measured here; then ``details`` say why
     :param goal: None where the figure is to be known, and nobody has set a bound for it
     :param details: the figures behind it, in words
     :param unit: of figure and goal; empty for a ratio
@@ -23,7 +24,7 @@ class Result(NamedTuple):
     """
 
     name: str
-    figure: float
+    figure: float | None
     goal: float | None
     details: str
     unit: str = ""
@@ -32,7 +33,7 @@ class Result(NamedTuple):
     @property
     def is_missed(self) -> bool:
         """Whether there is a goal, and it is not met."""
-        return self.goal is not None and self.figure > self.goal
+        return self.goal is not None and self.figure is not None and self.figure > self.goal
 
     @property
     def why(self) -> str:
@@ -44,6 +45,8 @@ class Result(NamedTuple):
     @property
     def measured(self) -> str:
         """The figure as text, with its unit."""
+        if self.figure is None:
+            return "not measured"
         digits = 2 if self.figure < _MANY else 0
         return f"{self.figure:,.{digits}f}{self.unit}"
 
@@ -54,7 +57,7 @@ class Result(NamedTuple):
 
     def __str__(self) -> str:
         """Describe all of it in one line."""
-        if self.goal is None:
+        if self.goal is None or self.figure is None:
             return f"       {self.name}: {self.measured}; {self.details}"
         word = "MISSED" if self.is_missed else "ok    "
         why = f"; missed because: {self.why}" if self.is_missed else ""

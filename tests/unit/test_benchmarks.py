@@ -46,6 +46,7 @@ def test_an_action_that_fails_has_no_peak(capfd):
         pytest.param(1.06, 1.05, "MISSED import: 1.06", id="missed"),
         pytest.param(243_088, 5000, "MISSED import: 243,088 (goal 5,000)", id="large"),
         pytest.param(1.06, None, "       import: 1.06", id="without a goal"),
+        pytest.param(None, 1.05, "       import: not measured; of both", id="not measured"),
     ],
 )
 def test_a_line_says_whether_the_goal_is_met(figure, goal, begins):
@@ -64,6 +65,13 @@ def test_the_page_counts_goals_and_gives_the_reason_of_each_that_is_missed():
     assert "1 of 2 goals are met." in page
     assert "| b | **3.00** | 2 | not met. **Missed**: it is hard |" in page
     assert "All 1 goals" in report.page({"Merging": results[:1]}, date(2024, 5, 6))
+
+
+def test_what_could_not_be_measured_is_neither_met_nor_missed():
+    results = [Result("a", 1, 2, "met"), Result("b", None, 5, "there is no HDFS", " s")]
+    page = report.page({"Merging": results}, date(2024, 5, 6))
+    assert "All 1 goals are met." in page
+    assert "| b | not measured | 5 s | there is no HDFS |" in page
 
 
 def test_a_plot_is_the_same_each_time_and_has_its_exponent():
