@@ -27,6 +27,7 @@ MODULES = {
     "dag_files": "DAG files",
     "observer": "In the driver",
     "draining": "At the end of the driver",
+    "delivery": "From a driver in a cluster",
     "page": "The page",
 }
 """Titles of what the modules of this package measure."""

@@ -22,7 +22,8 @@ With ``spark.sparklineage.deliver``, a URL, this file and the listener's are del
 :mod:`.records`     the output file and the limits
 :mod:`.jvm`         what is short in Scala and long in py4j
 :mod:`.delivery`    in a cluster, all this and the listener's events to where the worker finds it:
-                    :mod:`.segments` of the files, into a :mod:`.remote_folder`
+                    :mod:`.segments` of the files, into a :mod:`.remote_folder`;
+                    :mod:`.driver_log` has what goes wrong
 ==================  ================================================================================
 """
 

@@ -11,14 +11,12 @@ pauses that grow.
 
 import json
 import os
-import re
-import sys
 import threading
 import time
 import uuid
 
+from sparklineage_observer.driver_log import reason_of, say
 from sparklineage_observer.jvm import option
-from sparklineage_observer.records import shortened
 from sparklineage_observer.remote_folder import RemoteFolder
 from sparklineage_observer.segments import Segments
 
@@ -31,10 +29,6 @@ _THINNING = 100  # an application that is hours old need not deliver each second
 _LONGEST_PAUSE_S = 120
 _AGAIN_S = 1
 _EXIT_S = 10
-# ``scheme://user:password@`` and ``?signature=…`` in an URL; ``container@`` of Azure is no secret.
-_USER = re.compile(r"(?<=://)(?:[^/\s@]*:[^/\s@]*|(?<!abfs://)(?<!abfss://)[^/\s@]*)@")
-_QUERY = re.compile(r"(?<=\?)[^\s?=]+=\S+")
-_JAVA = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")  # an exception, below py4j's own first line
 
 
 def prepare(client):
@@ -60,7 +54,7 @@ def prepare(client):
             if os.path.exists(_file(folder, kind)):
                 os.unlink(_file(folder, kind))
     except OSError as error:
-        _say(f"cannot keep lineage before it is delivered: {reason_of(error)}")
+        say(f"cannot keep lineage before it is delivered: {reason_of(error)}")
         return None
     return file
 
@@ -135,7 +129,7 @@ class Delivery:
         if not self._is_complete:
             is_late = self._thread.is_alive()
             why = f"it took longer than {_EXIT_S} s" if is_late else self._reason
-            _say(f"not all lineage is delivered to {self._remote.url}: {why}")
+            say(f"not all lineage is delivered to {self._remote.url}: {why}")
             self._remote.interrupt()
 
     def _run(self):
@@ -227,33 +221,11 @@ class Delivery:
         if kind not in self._known:
             self._known.add(kind)
             self._unrecorded.append(self._reason)
-            _say(f"cannot deliver lineage to {self._remote.url}: {self._reason}")
+            say(f"cannot deliver lineage to {self._remote.url}: {self._reason}")
         try:
             self._remote.disconnect()
         except Exception:  # what has failed may well fail again
             return
-
-
-def reason_of(error):
-    """Describe an exception in one line without secrets; of Java's what Java says."""
-    text = str(error)
-    java = _JAVA.search(text)
-    line = java.group(1) if java else f"{type(error).__name__}: {text}".partition("\n")[0]
-    return shortened(without_secrets(line))
-
-
-def without_secrets(text):
-    """Leave out what can be a secret in an URL."""
-    return _QUERY.sub("…", _USER.sub("", text))
-
-
-def _say(text):
-    """Write a line into the driver's log."""
-    try:
-        sys.__stderr__.write(f"sparklineage: {without_secrets(text)}\n")
-        sys.__stderr__.flush()
-    except Exception:  # there is none, or nobody reads it
-        return
 
 
 def _file(folder, kind):
