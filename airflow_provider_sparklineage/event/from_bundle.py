@@ -42,12 +42,15 @@ _WITHOUT_LISTENER = frozenset(
         DegradationCode.INJECTION_FAILED,
         DegradationCode.LISTENER_UNAVAILABLE,
         DegradationCode.DRIVER_ELSEWHERE,
+        DegradationCode.APPLICATION_UNFINISHED,
         DegradationCode.SUBMISSION_RESUMED,
         DegradationCode.CAPTURE_UNAVAILABLE,
         DegradationCode.NOT_SUBMITTED,
     }
 )
 """What the worker knows to be the reason why there are no events."""
+_UNDELIVERED = _WITHOUT_LISTENER | {DegradationCode.DELIVERY_INCOMPLETE}
+"""The same where a driver in a cluster delivers them."""
 
 _FOR_READING = 0.5
 _FOR_OBSERVATIONS = 0.5
@@ -86,8 +89,10 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
     # What was not read says nothing about the job, nor does a job without the listener.
-    explained = any(d.code in _WITHOUT_LISTENER for d in manifest.degradations)
-    met = [] if explained or bundle.report.cut else incomplete(application)
+    is_delivered = bool(manifest.remote)
+    reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
+    explained = any(d.code in reasons for d in manifest.degradations)
+    met = [] if explained or bundle.report.cut else incomplete(application, is_delivered)
     degradations = [
         *manifest.degradations,
         *met,

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 
-def incomplete(application: SparkApplication) -> list[Degradation]:
-    """Report that its start or its end is not among them, or that there are none."""
+def incomplete(application: SparkApplication, is_delivered: bool = False) -> list[Degradation]:
+    """Report that its start or its end is not among them, or that there are none.
+
+    :param is_delivered: whether its driver delivered all that there was; without ``spark.stop()``
+        an application ends later than its Python, which delivers
+    """
     if not application.events:
         return [
             Degradation(
@@ -32,7 +36,7 @@ def incomplete(application: SparkApplication) -> list[Degradation]:
                 "replaced while the job ran, and what the job had done by then may be missing.",
             )
         )
-    if not application.finished:
+    if not application.finished and not is_delivered:
         missing.append(
             Degradation(
                 DegradationCode.APPLICATION_UNFINISHED,

@@ -113,6 +113,7 @@ class _Collecting:
         from airflow_provider_sparklineage.event.from_bundle import task_lineage
 
         self._capture.note(ended=datetime.now(UTC), outcome=str(outcome))
+        self._capture.receive(deadline.budget)
         return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
     def failed(self, lineage: TaskLineage) -> TaskLineage:
@@ -225,6 +226,10 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_kil
     elif keep:
         log.info("Spark lineage was collected.%s", where)
     if not is_killed:  # else the next try has the time for it
+        if bundle.manifest.remote:
+            from airflow_provider_sparklineage.operators import remote_folder
+
+            remote_folder.end(capture, keep=keep)
         retention.sweep_at_times(
             settings.capture_location.folder,
             older_than=settings.capture_retention,

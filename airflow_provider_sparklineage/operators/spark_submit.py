@@ -261,9 +261,9 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         try:
             return super().execute_resumable(context)  # type: ignore[misc]
         finally:
-            capture = self.lineage_try.capture
-            if capture is not None and not capture.is_submitted:
-                capture.resumed()
+            current = self.lineage_try
+            if current.capture is not None and not current.capture.is_submitted:
+                current.capture.resumed(is_killed=current.deadline.is_killed)
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""

@@ -261,6 +261,11 @@ class Try:
         key = context.get("partition_key")
         properties = capture.spark_properties
         capture.declare(self.declared(operator, resolved.partitioning, key, properties))
+        try:
+            capture.announce()
+        except Exception:
+            capture.abandon()
+            raise
         self.capture = capture
         return capture
 

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.expectations.declared import Declared
+    from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
@@ -77,6 +79,8 @@ class TryCapture:
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
         self.is_awaited = True
         """Whether the task ends no earlier than its application."""
+        self.is_delivered = False
+        """Whether a driver in a cluster has reported that it delivered all."""
         self._receiver: Receiver | None = None
         self._properties_file = PropertiesFile()
         self._links = Links(bundle.path)
@@ -185,6 +189,8 @@ class TryCapture:
         for code, problem in after.degradations:
             self.degrade(code, problem)
         versions = {"spark": before.spark.version, "scala": before.spark.scala}
+        if after.delivers and self.bundle.path is not None:
+            self.note(remote=f"{self.settings.capture_location.url}/{self.bundle.path.name}")
         self.note(
             injected=injected_names(given, after.submission),
             versions={**self.bundle.manifest.versions, **versions},
@@ -201,6 +207,30 @@ class TryCapture:
         )
         for problem in declared.problems:
             self.degrade(DegradationCode.DECLARATION_UNUSABLE, problem)
+
+    def announce(self) -> None:
+        """Leave what is known of the try where a driver in a cluster is going to deliver.
+
+        :raise CaptureError: if the store does not take it and ``settings.strict``
+        """
+        if not self.bundle.manifest.remote:
+            return
+        try:
+            from airflow_provider_sparklineage.operators import remote_folder
+
+            remote_folder.announce(self)
+        except Exception as error:
+            if self.settings.strict:
+                raise
+            # Until it is known what was delivered.
+            self.degrade(DegradationCode.DELIVERY_INCOMPLETE, str(error))
+
+    def receive(self, budget: Budget) -> None:
+        """Put into the bundle what a driver in a cluster has delivered."""
+        if self.bundle.manifest.remote:
+            from airflow_provider_sparklineage.operators import remote_folder
+
+            remote_folder.receive(self, budget)
 
     def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
         """Identity of the application in OpenLineage: its job names, and the task as its parent."""
@@ -248,31 +278,27 @@ class TryCapture:
         self._links.remove()
         self._properties_file.remove()
 
-    def resumed(self) -> None:
+    def resumed(self, *, is_killed: bool = False) -> None:
         """Go on with the bundle of the try that submitted the job, if it can be found.
 
         That one's run is the parent of the application in its events.
         """
         self._stop_receiving()  # the driver sends to that try's worker
-        earlier = None
-        with suppress(Exception):
-            location = self.settings.capture_location.folder
-            earlier = retention.earlier_try(location, self.bundle.manifest)
-        if earlier is None:
+        theirs = self._with_earlier(is_killed=is_killed)
+        if theirs is None:
+            self.note(remote="")
             self.degrade(
                 DegradationCode.SUBMISSION_RESUMED,
                 "The job had been submitted by an earlier try, whose capture bundle is not here, "
-                "so what it read and wrote is unknown. A capture_location on a mount that all "
-                "workers have keeps it.",
+                "so what it read and wrote is unknown. A capture_location that all workers reach, "
+                "a mount or a URL, keeps it.",
             )
             return
-        own, theirs = self.bundle, earlier.manifest
-        self.bundle = replace(earlier, manifest=own.manifest)
-        own.remove()
         self.note(
             application_run_id=theirs.application_run_id,
             injected=theirs.injected,
-            versions={**theirs.versions, **own.manifest.versions},
+            versions={**theirs.versions, **self.bundle.manifest.versions},
+            remote=theirs.remote,
         )
         number = theirs.task.try_number if theirs.task else 0
         self.degrade(
@@ -280,6 +306,22 @@ class TryCapture:
             f"The job had been submitted by try {number}; this event has what the bundle of that "
             "try captured.",
         )
+
+    def _with_earlier(self, *, is_killed: bool) -> Manifest | None:
+        """Take the bundle of the try that submitted the job, and give what it knew."""
+        own = self.bundle
+        if own.manifest.remote:
+            # Its bundle may be on another worker; what its driver delivered is not.
+            from airflow_provider_sparklineage.operators import remote_folder
+
+            return remote_folder.of_earlier_try(self, is_killed=is_killed)
+        with suppress(Exception):
+            location = self.settings.capture_location.folder
+            if earlier := retention.earlier_try(location, own.manifest):
+                self.bundle = replace(earlier, manifest=own.manifest)
+                own.remove()
+                return earlier.manifest
+        return None
 
     def degrade(self, code: DegradationCode, message: str) -> None:
         """Note in the manifest that something is missing; without secrets that the message has."""

@@ -166,6 +166,8 @@ class ObservationRecord(msgspec.Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(ObservationRecord)
+# Errors of a driver in a cluster whose later deliveries had all that the failed one would have had.
+_DELIVERED_LATER = "deliver: "
 _LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may say anything
 
 
@@ -216,7 +218,8 @@ def read_observations(
     source, kept = "observations.ndjson", _KeptLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):
-            report.errors.add(error)
+            if not error.startswith(_DELIVERED_LATER):
+                report.errors.add(error)
         for reason in record.cut:
             report.stopped.add(reason)
         if record.command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import suppress
 from datetime import timedelta
@@ -14,7 +15,7 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import MANIFEST
 from airflow_provider_sparklineage.spark.capture.remote import Folder
-from airflow_provider_sparklineage.spark.capture.retention import is_before
+from airflow_provider_sparklineage.spark.capture.retention import is_before, is_due
 from airflow_provider_sparklineage.spark.capture.undelivered import fix
 from airflow_provider_sparklineage.storage.bounded import StoreError, asked
 from airflow_provider_sparklineage.storage.objects import Objects
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 
 T = TypeVar("T")
 
@@ -32,6 +34,13 @@ _MAX_BYTES = 16 * 1024 * 1024
 _THREAD = "sparklineage-remote"
 # What nobody ended may be a job that runs, and its driver delivers only what there is.
 _UNENDED = timedelta(days=1)
+_MAY_RUN = {
+    DegradationCode.APPLICATION_UNFINISHED,
+    DegradationCode.DELIVERY_INCOMPLETE,
+    DegradationCode.DRIVER_ELSEWHERE,
+}
+_SWEPT = ".swept-remote"
+_INTERVAL = timedelta(hours=1)
 
 
 def announce(manifest: Manifest, budget: Budget) -> None:
@@ -127,13 +136,23 @@ def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget
     return removed
 
 
+def sweep_at_times(
+    location: CaptureLocation, *, older_than: timedelta, now: datetime, budget: Budget
+) -> int:
+    """Sweep, unless another try of this user on this worker has done so within the hour."""
+    last = location.folder / f"{_SWEPT}-{os.getuid()}"
+    if is_due(last, min(_INTERVAL, older_than), now):
+        return sweep(location.url, older_than=older_than, now=now, budget=budget)
+    return 0
+
+
 def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> bool:
     limit, manifest = max(older_than, _UNENDED), None
     with suppress(CaptureError):
         manifest = manifest_of(url, budget)
     if manifest is not None:
         codes = {degradation.code for degradation in manifest.degradations}
-        if manifest.ended and DegradationCode.APPLICATION_UNFINISHED not in codes:
+        if manifest.ended and not codes & _MAY_RUN:
             limit = older_than
         known = manifest.ended or manifest.started
         if known and now - known <= limit:

@@ -25,6 +25,16 @@ def test_torn_and_broken_lines_leave_the_others():
     assert report.errors.first == ["drain: gone"]
 
 
+def test_what_was_delivered_later_is_no_failure():
+    report = ObservationReport()
+    lines = [
+        b'{"error":"deliver: SafeModeException: it is in safe mode; delivered 12 s later"}\n',
+        b'{"kind":"end","errors":["delta: gone"]}\n',
+    ]
+    assert len(list(read_observations(lines, report))) == 2
+    assert report.errors.first == ["delta: gone"]
+
+
 def test_unknown_fields_are_no_reason_to_stop():
     line = b'{"kind":"query","reads":[{"node":"x","roots":["/t"],"novelty":1}],"novelty":2}\n'
     [record] = read_observations([line], ObservationReport())

@@ -201,6 +201,16 @@ def days(number):
             False,
             id="not waited for",
         ),
+        pytest.param(
+            {
+                "ended": NOW - days(0.5),
+                "degradations": (Degradation(DegradationCode.DELIVERY_INCOMPLETE, "No end."),),
+            },
+            days(0.5),
+            days(0),
+            False,
+            id="may be delivered still",
+        ),
     ],
 )
 def test_a_folder_goes_when_all_in_it_is_old(store, known, written, older_than, goes):

@@ -1,0 +1,93 @@
+"""The remote folder of a try whose driver runs in a cluster: announced, received, kept or removed.
+
+Whatever is asked of the store ends in time, and what it does not do is a degradation. This is
+imported only where there is such a driver.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.spark.capture import remote_bundles
+from airflow_provider_sparklineage.spark.capture.delivered import received
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+
+log = logger(__name__)
+
+_ANNOUNCE_S = 10.0  # the job waits
+_FIND_S = 10.0
+_END_S = 5.0
+_KILLED_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting has 3 of them
+_FOR_RECEIVING = 2 / 3
+"""The rest is for merging what has come."""
+
+
+def announce(capture: TryCapture) -> None:
+    """Leave the manifest where the driver is going to deliver, for who has no bundle of the try.
+
+    :raise CaptureError: if the store does not take it in time
+    """
+    remote_bundles.announce(capture.bundle.manifest, _budget(_ANNOUNCE_S))
+
+
+def receive(capture: TryCapture, budget: Budget) -> None:
+    """Put into the bundle what the driver has delivered, and wait for the rest, for some time."""
+    bundle = capture.bundle
+    if bundle.path is None:
+        return
+    delivered = received(bundle.manifest, bundle.path, budget.part(_FOR_RECEIVING), waits=True)
+    capture.is_delivered = delivered.has_ended
+    capture.note(degradations=delivered.still_missing(bundle.manifest))
+    for degradation in delivered.degradations:
+        capture.degrade(degradation.code, degradation.message)
+
+
+def of_earlier_try(capture: TryCapture, *, is_killed: bool) -> Manifest | None:
+    """Find what the try knew that submitted the job, whichever worker it had.
+
+    To the folder of this one nobody is going to deliver.
+    """
+    budget = _budget(_KILLED_S if is_killed else _FIND_S)
+    own, location = capture.bundle.manifest, capture.settings.capture_location.url
+    remote_bundles.remove(own.remote, budget)
+    try:
+        return remote_bundles.earlier_try(location, own, budget)
+    except CaptureError as error:
+        log.debug("%s", error)
+        return None
+
+
+def end(capture: TryCapture, *, keep: bool) -> None:
+    """Keep or remove the folder, and look now and then for what is old.
+
+    While a driver may still deliver, or another try may have to find the folder, it is kept.
+    """
+    budget = _budget(_END_S)
+    manifest, settings = capture.bundle.manifest, capture.settings
+    if keep or not capture.is_delivered:
+        try:
+            remote_bundles.announce(manifest, budget)
+        except CaptureError as error:
+            log.debug("%s", error)
+    else:
+        remote_bundles.remove(manifest.remote, budget)
+    remote_bundles.sweep_at_times(
+        settings.capture_location,
+        older_than=settings.capture_retention,
+        now=datetime.now(UTC),
+        budget=budget,
+    )
+
+
+def _budget(seconds: float) -> Budget:
+    deadline = Deadline()
+    deadline.begin(seconds)
+    return deadline.budget
