@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.output import note
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.spark.submit import observer_zip
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 
 def _fetch_listener(args: argparse.Namespace) -> int:
@@ -34,8 +36,19 @@ def _fetch_listener(args: argparse.Namespace) -> int:
         repositories=args.repositories,
         progress=note,
     )
+    _add_observer(jar.parent)
     print(jar)  # as it is: a script takes it for a path
     return 0
+
+
+def _add_observer(cache: Path) -> None:
+    """Put the observer next to the jar: who makes an image for drivers needs both."""
+    observer = cache / observer_zip.NAME
+    try:
+        observer.write_bytes(observer_zip.content())
+        observer.chmod(0o644)
+    except OSError as error:
+        note(f"{observer}, which images for drivers need, cannot be written: {error.strerror}.")
 
 
 COMMAND = Command(

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
     from airflow_provider_sparklineage.spark.submit.plain_paths import Links
     from airflow_provider_sparklineage.spark.submit.submission import Submission
-
-_WRITE_S = 10.0  # the job waits
 
 
 class DriverFiles(NamedTuple):
@@ -31,6 +28,8 @@ class DriverFiles(NamedTuple):
         delivers nothing
     :param are_sent: whether nothing is written, and the listener sends its events to the worker
     :param takes_uploads: whether spark-submit brings files of this worker to it
+    :param image: URL of the folder, where the driver runs, that has listener and observer; empty if
+        nothing is known of such a folder
     """
 
     host: DriverHost
@@ -38,6 +37,7 @@ class DriverFiles(NamedTuple):
     delivered_to: str = ""
     are_sent: bool = False
     takes_uploads: bool = True
+    image: str = ""
 
     @property
     def are_on_mount(self) -> bool:
@@ -83,37 +83,9 @@ class DriverFiles(NamedTuple):
                     raise  # nothing else delivers
                 return None, str(error)
         else:
-            observer = f"{self.delivered_to}/{observer_zip.NAME}"
+            observer = f"{self.image}/{observer_zip.NAME}"
         path, tag = f"{self.folder}/{OBSERVATIONS}", bundle.manifest.application_run_id
         return Observation(observer, path, tag, self.delivered_to), None
-
-    def bring_observer(self, bundle: CaptureBundle, location: CaptureLocation) -> None:
-        """Write the observer where the driver finds it, if spark-submit does not bring it.
-
-        :raise CaptureError: if the capture location does not take it; the driver could then not
-            deliver there either
-        """
-        if self.takes_uploads or not self.delivered_to:
-            return
-        from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
-        from airflow_provider_sparklineage.storage.objects import Objects
-
-        remote = Objects(f"{location.url}/{cast('Path', bundle.path).name}")
-        content = observer_zip.content()
-        try:
-            within(_WRITE_S, lambda: remote.write(observer_zip.NAME, content), "sparklineage-zip")
-        except OutOfTimeError as error:
-            problem = f"{location.url} gave no answer within {_WRITE_S:.0f} s."
-            raise CaptureError(problem, _FIX) from error
-        except Exception as error:  # of whatever library Airflow has for it
-            problem = (
-                f"The observer cannot be written to {location.url} "
-                f"({type(error).__name__}: {error})."
-            )
-            raise CaptureError(problem, _FIX) from error
-
-
-_FIX = "See whether the worker can write there: `sparklineage doctor`."
 
 
 def of(
@@ -143,12 +115,14 @@ def of(
         return DriverFiles(host, kept, are_sent=True, takes_uploads=takes_uploads)
     deploy_mode.require_reachable(host, shared=shared, delivers=bool(url))
     if host.is_remote and url:
-        _require_delivery(host, settings)
+        image = "" if takes_uploads else _image(settings)
+        _require_delivery(host, settings, has_observer=takes_uploads or bool(image))
         return DriverFiles(
             host,
             kept,
             f"{in_spark(url, settings.capture_location_in_spark)}/{folder.name}",
             takes_uploads=takes_uploads,
+            image=image,
         )
     if host.is_remote:
         links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
@@ -180,7 +154,14 @@ def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool)
         raise RemoteDriverError(problem, fix)
 
 
-def _require_delivery(host: DriverHost, settings: Settings) -> None:
+def _image(settings: Settings) -> str:
+    """Give the URL of the folder, where the driver runs, from which it has the listener."""
+    jar = settings.listener_jar
+    is_there = isinstance(jar, str) and plain_paths.scheme(jar) == "local"
+    return str(jar).rpartition("/")[0] if is_there else ""
+
+
+def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: bool) -> None:
     """Refuse a driver in which nothing delivers what is captured there.
 
     :raise RemoteDriverError: names the fix
@@ -191,3 +172,16 @@ def _require_delivery(host: DriverHost, settings: Settings) -> None:
             "is switched off."
         )
         raise RemoteDriverError(problem, "Leave out observe=False.")
+    if not has_observer:
+        key = deploy_mode.UPLOAD_PATH
+        problem = (
+            f"The driver runs in {host}, to which spark-submit brings no file of this worker "
+            f"without {key}."
+        )
+        fix = (
+            f"Put the listener's jar and {observer_zip.NAME}, which `sparklineage fetch-listener` "
+            "leaves in the same folder, into one folder of the image, and set [sparklineage] "
+            "listener_jar to local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it "
+            f"is that one. Or set {key} to a folder that workers and pods reach."
+        )
+        raise RemoteDriverError(problem, fix)

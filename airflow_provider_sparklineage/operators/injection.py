@@ -191,14 +191,12 @@ def injected(
         observation=observation,
         sending=listen() if files.are_sent else {},
     )
-    after = Injected(
+    return Injected(
         inject(submission, injection),
         tuple(missing),
         delivers=bool(files.delivered_to),
         is_awaited=is_awaited,
     )
-    files.bring_observer(bundle, settings.capture_location)
-    return after
 
 
 def _listener_jar(

@@ -17,7 +17,6 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-from airflow_provider_sparklineage.spark.submit import observer_zip
 from tests.conftest import golden
 from tests.unit.listener_jars import listener_jar, other_jar
 
@@ -226,33 +225,30 @@ def test_a_pod_to_which_nothing_can_be_uploaded_is_submitted_as_it_is(spark_subm
     assert not injected(spark_submit.given)
     message = degradations(task)["driver_elsewhere"]
     assert "spark.kubernetes.file.upload.path" in message
-    assert "listener_jar = local:///" in message
+    assert "listener_jar to local:///" in message
 
 
-def test_with_the_listener_in_the_image_the_observer_comes_by_the_capture_location(
-    spark_submit, execute, pod, lake, in_spark, monkeypatch
+def test_next_to_the_listener_in_the_image_is_the_observer(
+    spark_submit, execute, pod, lake, monkeypatch
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
     execute(operator())
     given = spark_submit.given
     assert argument(given, "--jars") == IN_IMAGE
-    delivered_to = given.conf[f"{OBSERVER}deliver"]
-    assert delivered_to.startswith(f"{in_spark}/")
-    assert argument(given, "--py-files") == f"{delivered_to}/sparklineage_observer.zip"
-    of_try = lake / delivered_to.rpartition("/")[2]
-    assert (of_try / "sparklineage_observer.zip").read_bytes() == observer_zip.content()
+    folder = IN_IMAGE.rpartition("/")[0]
+    assert argument(given, "--py-files") == f"{folder}/sparklineage_observer.zip"
+    assert given.conf[f"{OBSERVER}deliver"].startswith(f"file://{lake}/")
 
 
-def test_where_the_observer_cannot_be_put_the_job_runs_without_lineage(
-    spark_submit, execute, pod, lake, monkeypatch
+def test_a_listener_at_another_url_brings_no_observer_into_a_pod(
+    spark_submit, execute, pod, monkeypatch
 ):
-    """A py-file that is not there would end the job."""
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
-    lake.touch()
+    """spark-submit looks for py-files at URLs, and ends if it has no file system for them."""
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", "s3a://jars/listener.jar")
     task = operator()
     execute(task)
     assert not injected(spark_submit.given)
-    assert "The observer cannot be written to file://" in degradations(task)["capture_unavailable"]
+    assert "spark.kubernetes.file.upload.path" in degradations(task)["driver_elsewhere"]
 
 
 def test_an_extension_on_the_worker_is_left_out_where_nothing_can_be_uploaded(
