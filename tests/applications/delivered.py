@@ -6,6 +6,7 @@ folder to deliver to.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG_S = 60
+DRIVER = os.getpid()
+
+
+@atexit.register  # before there is a SparkContext, so what begins with that has a later turn
+def stop() -> None:
+    """Stop what was not stopped."""
+    spark = SparkSession.getActiveSession()
+    if spark is not None and os.getpid() == DRIVER:
+        spark.stop()
 
 
 def main(lake: Path) -> None:
@@ -54,7 +64,6 @@ def troubled(spark: SparkSession, lake: Path) -> None:
     spark.stop()
     again = SparkSession.builder.getOrCreate()
     write(again, lake / "after")
-    again.stop()
     sys.exit(3)
 
 

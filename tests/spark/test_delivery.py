@@ -81,9 +81,13 @@ def test_all_that_is_written_is_delivered_in_whole_lines_and_once(troubled):
 
 def test_writes_before_and_after_the_end_of_a_context_are_delivered(troubled):
     assert troubled.folders() == {"before", "thread0", "thread1", "thread2", "after"}
+
+
+def test_what_an_exit_handler_of_the_job_does_is_delivered_too(troubled):
+    """It stops the second context, of which the listener then reports the end."""
     events = [json.loads(line) for line in b"".join(troubled.segments("events")).splitlines()]
-    ends = [e for e in events if e["eventType"] == "COMPLETE"]
-    assert any(e["job"]["name"].endswith("after") for e in ends)
+    ends = [e["job"]["name"] for e in events if e["eventType"] == "COMPLETE"]
+    assert ends.count("troubled") == 2, ends
 
 
 def test_the_beginning_and_the_end_are_delivered_as_the_worker_reads_them(troubled):

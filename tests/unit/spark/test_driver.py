@@ -125,6 +125,58 @@ def test_a_child_that_the_job_has_forked_does_not_end_the_observation(observer, 
     assert len(ended) == 1
 
 
+def test_the_observers_exit_handler_is_the_first_to_be_registered_and_so_the_last_to_run(
+    observer, monkeypatch
+):
+    from sparklineage_observer import attaching
+
+    registered = []
+    monkeypatch.setattr(attaching.atexit, "register", registered.append)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.delitem(sys.modules, "pyspark.sql.session", raising=False)
+    observer.install()
+    assert registered == [attaching._at_exit]
+    attaching._at_exit()  # of a process without a context, it does nothing
+
+
+def test_a_job_without_a_session_is_observed_from_its_context_on(observer, tmp_path, monkeypatch):
+    from unittest.mock import MagicMock
+
+    from sparklineage_observer import attaching
+
+    monkeypatch.setattr(attaching, "_wrap_streams", lambda _: None)
+    file = tmp_path / "observations.ndjson"
+    context = MagicMock()
+    context.getConf.return_value.get = {"spark.sparklineage.observations": str(file)}.get
+    java = context._jsc.sc.return_value
+    java.applicationId.return_value, java.version.return_value = "app", "4.0"
+    watching = attaching.observe(context)
+    assert attaching.observe(context) is watching
+    [start] = map(json.loads, file.read_text().splitlines())
+    assert (start["kind"], start["application_id"]) == ("start", "app")
+    assert attaching._attached.delivery is None
+
+
+@pytest.mark.parametrize(
+    ("record", "times"),
+    [
+        pytest.param({"writes": [{}]}, 1, id="a write"),
+        pytest.param({"writes": [], "command": {}}, 0, id="no command"),
+        pytest.param({"writes": [], "command": {"node": "x"}}, 1, id="a command"),
+        pytest.param({"writes": [], "reads": [{}]}, 0, id="a read"),
+        pytest.param(None, 0, id="nothing"),
+    ],
+)
+def test_a_query_that_has_written_is_delivered_soon(observer, tmp_path, record, times):
+    from sparklineage_observer.observer import Observer
+
+    watching = Observer(str(tmp_path / "observations.ndjson"), "tag")
+    delivered = []
+    watching.after_write = lambda: delivered.append((tmp_path / "observations.ndjson").exists())
+    watching.observe("query", lambda: record)
+    assert delivered == [True] * times
+
+
 def context_of(attaching, calls):
     class SparkContext:
         _jvm = None
