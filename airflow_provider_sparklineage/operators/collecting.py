@@ -229,7 +229,8 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_kil
         if bundle.manifest.remote:
             from airflow_provider_sparklineage.operators import remote_folder
 
-            remote_folder.end(capture, keep=keep)
+            may_go_on = lineage.outcome is Outcome.FAIL and capture.is_resumable
+            remote_folder.end(capture, keep=keep or may_go_on)
         retention.sweep_at_times(
             settings.capture_location.folder,
             older_than=settings.capture_retention,

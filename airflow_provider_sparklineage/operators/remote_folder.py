@@ -38,6 +38,11 @@ def announce(capture: TryCapture) -> None:
     remote_bundles.announce(capture.bundle.manifest, _budget(_ANNOUNCE_S))
 
 
+def withdraw(capture: TryCapture) -> None:
+    """Remove the folder of a try to which nobody is going to deliver."""
+    remote_bundles.remove(capture.bundle.manifest.remote, _budget(_END_S))
+
+
 def receive(capture: TryCapture, budget: Budget) -> None:
     """Put into the bundle what the driver has delivered, and wait for the rest, for some time."""
     bundle = capture.bundle

@@ -241,6 +241,8 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             current.deadline.killed()
             raise
         finally:
+            if self._is_refused():
+                capture.refused()
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
             current.finish(outcome, has_failed, context)
             for name, value in own.items():
@@ -269,6 +271,12 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """Stop spark-submit; what lineage is left to collect has to be quick."""
         self.lineage_try.deadline.killed()
         super().on_kill()  # type: ignore[misc]
+
+    def _is_refused(self) -> bool:
+        """Whether Airflow has refused to start spark-submit, and nothing was started before."""
+        capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
+        is_resumed = capture is not None and capture.is_resumed
+        return not is_resumed and getattr(hook, "_submit_sp", "unknown") is None
 
     def _inject(self, capture: TryCapture, context: Context) -> None:
         """Put the listener into this operator's own submission."""

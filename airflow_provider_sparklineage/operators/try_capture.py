@@ -77,13 +77,21 @@ class TryCapture:
         """All that the job is submitted with; None where that could not be found out."""
         self.is_submitted = False
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
+        self.is_resumed = False
+        """Whether it goes on with what an earlier try had submitted."""
         self.is_awaited = True
         """Whether the task ends no earlier than its application."""
         self.is_delivered = False
         """Whether a driver in a cluster has reported that it delivered all."""
         self._receiver: Receiver | None = None
+        self._is_refused = False
         self._properties_file = PropertiesFile()
         self._links = Links(bundle.path)
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether the next try of the task may go on with the job of this one."""
+        return self.is_submitted or self.is_resumed
 
     @classmethod
     def begin(cls, context: Context, settings: Settings) -> TryCapture:
@@ -227,9 +235,14 @@ class TryCapture:
 
     def receive(self, budget: Budget) -> None:
         """Put into the bundle what a driver in a cluster has delivered."""
-        if self.bundle.manifest.remote:
-            from airflow_provider_sparklineage.operators import remote_folder
+        if not self.bundle.manifest.remote:
+            return
+        from airflow_provider_sparklineage.operators import remote_folder
 
+        if self._is_refused:
+            remote_folder.withdraw(self)
+            self.note(remote="")
+        else:
             remote_folder.receive(self, budget)
 
     def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
@@ -262,6 +275,11 @@ class TryCapture:
         self.remove_own_files()
         self.bundle.remove()
 
+    def refused(self) -> None:
+        """Note that Airflow did not submit the job: no driver is going to deliver."""
+        self._is_refused = True
+        self.is_awaited = True  # there is nothing to wait for
+
     def without_bundle(self, error: Exception) -> None:
         """Go on without collecting: the job runs as it is, and the event has the reason."""
         log.debug("Setting up lineage failed.", exc_info=True)
@@ -284,6 +302,7 @@ class TryCapture:
         That one's run is the parent of the application in its events.
         """
         self._stop_receiving()  # the driver sends to that try's worker
+        self.is_resumed = True
         theirs = self._with_earlier(is_killed=is_killed)
         if theirs is None:
             self.note(remote="")
