@@ -24,6 +24,15 @@ def misses_detail(event: Mapping[str, Any]) -> bool:
     return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in degradations(event))
 
 
+_OF_COLLECTING = frozenset(code for code in DegradationCode if code.is_of_collecting)
+
+
+def is_preliminary(event: Mapping[str, Any]) -> bool:
+    """Whether the archive may have more of its try: all detail, or what was collected later."""
+    is_all_collected = _OF_COLLECTING.isdisjoint(d.get("code") for d in degradations(event))
+    return misses_detail(event) or not is_all_collected
+
+
 def unlisted_degradations(event: Mapping[str, Any]) -> int:
     """Count what is also missing, where that is more than the facet lists."""
     counts: dict[str, int] = _capture(event).get("degradationCounts") or {}

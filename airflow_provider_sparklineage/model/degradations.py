@@ -113,6 +113,22 @@ class DegradationCode(StrEnum):
         """Whether the set-up or the package is at fault, so that a person should be warned."""
         return self not in _NOTES
 
+    @property
+    def is_of_collecting(self) -> bool:
+        """Whether the worker could not collect all, which the command ``collect`` may do later."""
+        return self in _OF_COLLECTING
+
+
+_OF_COLLECTING = frozenset(
+    {
+        DegradationCode.DRIVER_ELSEWHERE,
+        DegradationCode.DELIVERY_INCOMPLETE,
+        DegradationCode.CAPTURE_UNAVAILABLE,
+        DegradationCode.APPLICATION_UNFINISHED,
+        DegradationCode.COLLECTION_CUT,
+        DegradationCode.MERGE_FAILED,
+    }
+)
 
 _NOTES = frozenset(
     {

@@ -13,6 +13,8 @@
     │                            when a listener is fetched
     ├── RemoteDriverError        the driver runs where nothing that it writes can be read: before
     │                            the job is submitted
+    ├── NotAwaitedError          spark-submit did not wait for the job's end: when its lineage would
+    │                            be collected
     ├── CaptureError             a capture bundle cannot be made, written or read: before the job is
     │                            submitted, and when its lineage is collected
     ├── ArchiveError             the archive does not take or give an event in time: after the
@@ -70,6 +72,10 @@ class ListenerError(SparkLineageError):
 
 class RemoteDriverError(SparkLineageError):
     """Raised when the driver will run where nothing that it writes can be read."""
+
+
+class NotAwaitedError(SparkLineageError):
+    """Raised instead of collecting what a job reports that nobody has waited for."""
 
 
 class CaptureError(SparkLineageError):

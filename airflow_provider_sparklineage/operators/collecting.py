@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.last_run import LastRun
     from airflow_provider_sparklineage.operators.deadline import Deadline
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.settings.resolution import Settings
 
 log = logger(__name__)
 
@@ -183,6 +184,8 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
             "The task's execution_timeout fired while its lineage was being collected, after "
             "Spark had ended; give the task a little more time.",
         )
+    if isinstance(error, NotAwaitedError):
+        return DegradationCode.APPLICATION_UNFINISHED, str(error)
     if isinstance(error, CaptureError):
         return DegradationCode.CAPTURE_UNAVAILABLE, str(error)
     return (
@@ -202,15 +205,19 @@ def _serious(lineage: TaskLineage, event: Event) -> list[str]:
     return named or [d.message for d in lineage.degradations if d.code.needs_attention]
 
 
+def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
+    """Whether the bundle of a try that was collected outlives it."""
+    if settings.keep_captures is not KeepCaptures.DEGRADED:
+        return settings.keep_captures is KeepCaptures.ALL
+    return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
+
+
 def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_killed: bool) -> None:
     """Keep or remove the bundle, and warn once of what needs a person's attention."""
     capture.remove_own_files()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
-    keep = settings.keep_captures is KeepCaptures.ALL or (
-        settings.keep_captures is KeepCaptures.DEGRADED
-        and (bool(serious) or lineage.outcome is Outcome.FAIL)
-    )
+    keep = not capture.is_awaited or is_kept(settings, lineage, event)
     where = ""
     try:
         if keep and bundle.path is not None:

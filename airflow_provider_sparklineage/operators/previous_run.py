@@ -138,12 +138,12 @@ class _Questions:
         return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
 
     def _of(self, run: Any) -> Iterator[Event]:
-        """Yield what is kept of a run: its XCom, after the archive's if it had no room for all.
+        """Yield what is kept of a run: its XCom, after the archive's if that may have more.
 
         Without the schemas that it then misses, START would be another version of an output.
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
-        if not pulled or reading.misses_detail(pulled[0]):
+        if not pulled or reading.is_preliminary(pulled[0]):
             yield from self._archived(run.run_id, run.map_index, run.try_number)
         yield from pulled
 

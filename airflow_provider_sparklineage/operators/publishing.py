@@ -69,11 +69,16 @@ def _warning(what: str) -> Iterator[None]:
         log.debug("Publishing lineage failed.", exc_info=True)
 
 
+def xcom_of(written: Written, settings: Settings) -> dict[str, Any] | None:
+    """Make the XCom of an event, as large as it may be; None if not even names fit."""
+    smaller = ever_smaller(written.event, _XCOM_OPTION)
+    return xcom.encode(written, settings.xcom_max_bytes, smaller)
+
+
 def _push(written: Written, settings: Settings, context: Context) -> None:
-    max_bytes = settings.xcom_max_bytes
-    if not max_bytes:
+    if not settings.xcom_max_bytes:
         return
-    value = xcom.encode(written, max_bytes, ever_smaller(written.event, _XCOM_OPTION))
+    value = xcom_of(written, settings)
     if value is None:
         log.warning(
             "The lineage of this try is not shown in Airflow: even without detail it is more than "

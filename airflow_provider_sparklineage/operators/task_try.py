@@ -244,6 +244,7 @@ class Try:
                 resolved, wrong = resolution.resolve(), error
             strict = resolved.strict
             capture = TryCapture.begin(context, resolved)
+            capture.lineage_conn_id = self._conn_id
         except Exception as error:
             if strict:
                 raise
@@ -266,6 +267,10 @@ class Try:
         except Exception:
             capture.abandon()
             raise
+        if capture.bundle.manifest.remote or not capture.is_awaited:
+            from airflow_provider_sparklineage.operators import afterwards
+
+            afterwards.keep_additions(capture, context)
         self.capture = capture
         return capture
 
@@ -300,9 +305,17 @@ class Try:
         self._finished = (ti, getattr(ti, "try_number", 0))
         known = self.prepared.known.last if self.prepared else NO_LAST_RUN
         try:
-            self.collected = collecting.collect(
-                self.capture, self.deadline, outcome, has_failed, known, context.get("task")
-            )
+            if self.capture.is_awaited:
+                self.collected = collecting.collect(
+                    self.capture, self.deadline, outcome, has_failed, known, context.get("task")
+                )
+            else:
+                from airflow_provider_sparklineage.operators import afterwards
+
+                error = afterwards.not_awaited(self.capture)
+                self.collected = collecting.given_up(
+                    self.capture, self.deadline, outcome, known, error
+                )
         except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
             self.collected = collecting.given_up(self.capture, self.deadline, outcome, known, error)
         with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well

@@ -37,6 +37,7 @@ from airflow_provider_sparklineage.operators.injection import (
     without_secrets,
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked_message
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import retention
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
@@ -85,6 +86,7 @@ class TryCapture:
         """Whether a driver in a cluster has reported that it delivered all."""
         self._receiver: Receiver | None = None
         self._is_refused = False
+        self.lineage_conn_id = DEFAULT_CONN_ID
         self._properties_file = PropertiesFile()
         self._links = Links(bundle.path)
 

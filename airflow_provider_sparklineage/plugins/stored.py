@@ -34,8 +34,8 @@ class Found(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an event, with all detail."""
-        return self.event is not None and not reading.misses_detail(self.event)
+        """Whether there is an event, and the archive cannot have more."""
+        return self.event is not None and not reading.is_preliminary(self.event)
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:

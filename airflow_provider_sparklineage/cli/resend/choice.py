@@ -72,11 +72,20 @@ def of(archive: Archive, asked: Asked) -> Choice:
         )
     since = asked.since
     chosen = resending.in_order(c for c in read.candidates if since is None or c.time >= since)
+    return followed(archive, chosen, len(read.problems))
+
+
+def followed(archive: Archive, chosen: list[Candidate], skipped: int = 0) -> Choice:
+    """Choose some events, and those that have to follow them.
+
+    :param chosen: in their order
+    :raise ArchiveError: if the archive does not say what it has
+    """
     if not chosen:
-        return Choice([], [], len(read.problems))
+        return Choice([], [], skipped)
     later = [e for e in archive.entries() if not _is_before(e, chosen[0].time)]
     known = _read(archive, later, "Looking for later runs").candidates
-    return Choice(chosen, resending.followers(chosen, known), len(read.problems))
+    return Choice(chosen, resending.followers(chosen, known), skipped)
 
 
 def _entries(archive: Archive, asked: Asked) -> list[Entry]:

@@ -37,10 +37,10 @@ def _resend(args: argparse.Namespace) -> int:
         asked = choice.Asked(args.dag_id or "", args.task_id or "", args.run_id or "", since)
         chosen = choice.of(archive, asked)
         if args.dry_run or not chosen.events:
-            lines, is_done = _planned(chosen), True
+            lines, is_done = planned(chosen), True
         else:
-            sent = Sender(archive, resolved.leaving).send(chosen)
-            lines, is_done = [_summary(sent.events, len(chosen.events))], sent.is_done
+            result = Sender(archive, resolved.leaving).send(chosen)
+            lines, is_done = [summary(len(result.sent), len(chosen.events))], result.is_done
     for line in lines:
         say(line)
     return 0 if is_done and not chosen.skipped else 1
@@ -56,7 +56,8 @@ def _since(text: str | None, now: datetime) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def _planned(chosen: Choice) -> list[str]:
+def planned(chosen: Choice) -> list[str]:
+    """List what would be sent."""
     if not chosen.events:
         return ["There is nothing to send."]
     lines = [_described(one, is_asked=one in chosen.events) for one in chosen.in_order]
@@ -69,7 +70,8 @@ def _described(one: Candidate, *, is_asked: bool) -> str:
     return f"{time}  {one.job}  {one.state}  {one.run_id}{more}"
 
 
-def _summary(events: int, total: int) -> str:
+def summary(events: int, total: int) -> str:
+    """Tell how many events were sent, of how many."""
     if events == total:
         return "1 event was sent." if events == 1 else f"{events} events were sent."
     return f"{events} of {total} events were sent."

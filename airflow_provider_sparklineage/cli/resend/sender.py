@@ -37,11 +37,11 @@ _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
 class Result(NamedTuple):
     """What became of what was chosen.
 
-    :param events: how many of them were sent
+    :param sent: names of those that were sent
     :param is_done: whether nothing went wrong
     """
 
-    events: int
+    sent: frozenset[str]
     is_done: bool
 
 
@@ -60,7 +60,7 @@ class Sender:
         self._archive = archive
         self._how = how
         self._chosen: frozenset[str] = frozenset()
-        self._sent = 0
+        self._sent: set[str] = set()
         self._is_done = True
 
     def send(self, chosen: Choice) -> Result:
@@ -75,7 +75,7 @@ class Sender:
                 begin += len(batch)
         if stopped:
             self._note(f"Sending stopped: {stopped}")
-        return Result(self._sent, self._is_done)
+        return Result(frozenset(self._sent), self._is_done)
 
     def _batch(self, candidates: Sequence[Candidate]) -> list[tuple[Candidate, list[bytes]]]:
         """Give the events of some candidates: of the first, at least."""
@@ -152,7 +152,8 @@ class Sender:
         if why := sent.outcomes[end]:
             self._note(f"The event of {one.job} ({one.run_id}) was refused: {why}")
             return
-        self._sent += one.name in self._chosen
+        if one.name in self._chosen:
+            self._sent.add(one.name)
         try:
             self._archive.unmark(one.name)
         except ArchiveError as error:

@@ -102,7 +102,7 @@ class Archive(Frozen, frozen=True):
         :param is_unsent: whether to mark it as not sent, until :meth:`sent` is called
         :raise ArchiveError: if the store did not take it in time
         """
-        name, content = _name(task), written.text
+        name, content = name_of(task), written.text
         if sending is not None:  # the JSON of the event is not made anew
             prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
             content = b"%b, %b" % (prefix, content[1:])
@@ -127,7 +127,7 @@ class Archive(Frozen, frozen=True):
         :raise ArchiveError: if there is none, or the store did not give it in time
         :raise DocumentError: if what is there cannot be read
         """
-        return self.kept(_name(task)).event
+        return self.kept(name_of(task)).event
 
     def kept(self, name: str) -> Kept:
         """Give what is kept under a name; raises as :meth:`read` does."""
@@ -141,7 +141,7 @@ class Archive(Frozen, frozen=True):
 
         :raise ArchiveError: if the store did not say so in time
         """
-        folder = _name(task).rpartition("/")[0]
+        folder = name_of(task).rpartition("/")[0]
         ends = self._bounded(lambda: self._store().names(folder), "read from")
         stems = (end.removesuffix(_SUFFIX) for end in ends if end.endswith(_SUFFIX))
         return sorted(int(stem) for stem in stems if stem.isdecimal())
@@ -196,7 +196,7 @@ class Archive(Frozen, frozen=True):
 
         :raise ArchiveError: if the store did not take it in time
         """
-        self.unmark(_name(task))
+        self.unmark(name_of(task))
 
     def mark(self, name: str) -> None:
         """Mark an event as not sent; raises as :meth:`sent` does."""
@@ -252,7 +252,8 @@ def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
     return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
 
 
-def _name(task: TaskIdentity) -> str:
+def name_of(task: TaskIdentity) -> str:
+    """Give the name under which the event of a try is kept."""
     parts = (task.dag_id, task.run_id, task.task_id, str(task.map_index))
     return "/".join((*map(encoded, parts), str(task.try_number)))
 

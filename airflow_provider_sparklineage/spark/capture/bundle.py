@@ -313,6 +313,12 @@ def is_name(name: str) -> bool:
     return re.fullmatch(r"(?:.+-try\d+|try)-[a-z0-9_]{8}", name) is not None
 
 
+def may_be_of(name: str, dag_id: str, task_id: str) -> bool:
+    """Whether a bundle of that name can be one of a DAG and a task, if they are given."""
+    starts = not dag_id or name.startswith(f"{_slug(dag_id)}.")
+    return starts and (not task_id or f".{_slug(task_id)}-try" in name)
+
+
 def remove(path: Path) -> None:
     """Delete a bundle's directory and what is in it."""
     shutil.rmtree(path, ignore_errors=True)

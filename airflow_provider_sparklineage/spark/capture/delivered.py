@@ -44,11 +44,13 @@ class Delivered(Frozen, frozen=True):
 
     :param has_begun: whether a driver of its application delivered anything
     :param has_ended: whether the last one reported that it delivered all
+    :param failed: class of the exception that ended its Python, as far as it knew
     """
 
     has_begun: bool
     has_ended: bool
     degradations: tuple[Degradation, ...] = ()
+    failed: str = ""
 
     def still_missing(self, manifest: Manifest) -> tuple[Degradation, ...]:
         """Give a manifest's degradations without those of which more is known now."""
@@ -89,10 +91,12 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
         return Delivered(False, False, (unknown(manifest.remote, error),))
     own = [attempt for attempt in attempts if folder.is_own(attempt)]
     lost = _download(folder, own, into, budget)
+    end = own[-1].end if own else None
     return Delivered(
         bool(own),
-        bool(own) and own[-1].end is not None,
+        end is not None,
         tuple(undelivered(manifest, attempts, own, lost)),
+        end.failed if end else "",
     )
 
 

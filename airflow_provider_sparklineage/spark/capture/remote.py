@@ -4,6 +4,7 @@
 
     <capture_location>/<name of the bundle>/
         manifest.json                    by the worker: the bundle's manifest
+        sending.json                     by the worker: what Airflow adds to the try's event
         <attempt>/start.json             by the driver, first: a Start
         <attempt>/events-00001.ndjson    whole lines of what the listener wrote, in order
         <attempt>/observations-00001.ndjson    the same of what the observer wrote
@@ -67,6 +68,8 @@ class End(msgspec.Struct, frozen=True):
     delivery_ms: int = 0
     """How long delivering took, in all."""
     errors: tuple[str, ...] = ()
+    failed: str = ""
+    """Class of the exception that ended Python; empty if none did, or if it was sys.exit()."""
 
 
 class Attempt(Frozen, frozen=True):

@@ -63,7 +63,7 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     may be a folder of many.
     """
     removed = 0
-    for folder in _own_bundles(location):
+    for folder in own_bundles(location):
         with suppress(OSError):
             removed += _removed(folder, older_than, now)
     for place in folders_of_properties(location):
@@ -115,7 +115,7 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     :return: None if there is none, or if that try is still at work
     """
     found: list[CaptureBundle] = []
-    for folder in _own_bundles(location):
+    for folder in own_bundles(location):
         with suppress(CaptureError):
             bundle = capture.load(folder)
             if is_before(bundle.manifest.task, manifest.task):
@@ -127,8 +127,8 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     return None
 
 
-def _own_bundles(location: Path) -> Iterator[Path]:
-    """Yield the folders that are bundles, and this user's."""
+def own_bundles(location: Path) -> Iterator[Path]:
+    """Yield the folders below a location that are bundles, and this user's."""
     for folder in location.glob("*-*"):
         with suppress(OSError):
             if capture.is_name(folder.name) and is_own(folder.lstat(), stat.S_IFDIR):

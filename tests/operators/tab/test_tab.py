@@ -46,6 +46,17 @@ def test_an_archive_that_is_away_is_a_note(ask, push, monkeypatch):
     assert "could not be read from" in answer["note"]
 
 
+def test_what_was_collected_after_the_task_is_that_of_the_archive(ask, push, archive):
+    """Its XCom is replaced as well, unless that was done where Airflow's database is not."""
+    unfinished = event("as far as the task knew")
+    entry = {"code": "application_unfinished", "message": "The job is still running."}
+    unfinished["run"]["facets"]["sparkLineage_capture"] = {"degradations": [entry]}
+    push(unfinished)
+    assert ask()["event"] == unfinished
+    archive.write(TaskIdentity("shop", "revenue", "manual", 3), Written(event("collected")))
+    assert ask()["event"] == event("collected")
+
+
 def test_keys_of_an_archive_that_is_away_are_not_in_the_note(ask, push, monkeypatch):
     push(event())
     url = "s3://AKIA:hunter2@bucket/x?token=hunter2"

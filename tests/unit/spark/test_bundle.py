@@ -231,3 +231,23 @@ def test_a_bundle_that_the_job_has_replaced_by_a_link_gets_no_manifest(tmp_path)
     with pytest.raises(CaptureError, match="was replaced by a link"):
         bundle.save()
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "task_id"),
+    [
+        pytest.param("shop", "revenue", id="plain"),
+        pytest.param("shop.eu", "group.revenue", id="dots"),
+        pytest.param("shop", "a-try2-b", id="one that looks like a try"),
+        pytest.param("Umsätze/täglich", "ü" * 250, id="odd and long"),
+    ],
+)
+def test_by_its_name_a_bundle_may_be_of_its_task(tmp_path, dag_id, task_id):
+    task = TaskIdentity(dag_id, task_id, "manual", 1)
+    bundle = capture.create(tmp_path / "captures", Manifest("run", task=task))
+    name = bundle.path.name
+    bundle.remove()
+    for dag, of_task in ((dag_id, task_id), (dag_id, ""), ("", task_id), ("", "")):
+        assert capture.may_be_of(name, dag, of_task)
+    assert not capture.may_be_of(name, "other", "")
+    assert not capture.may_be_of(name, dag_id, "other")

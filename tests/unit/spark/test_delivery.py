@@ -225,6 +225,13 @@ def test_half_of_a_line_at_the_end_is_left_out_and_reported(driver):
     assert error == "the last 4 bytes of the events are no whole line"
 
 
+def test_the_end_has_the_exception_by_which_python_ended(driver, monkeypatch):
+    monkeypatch.setattr(sys, "last_type", KeyError, raising=False)
+    driver.deliver(is_last=True)
+    end = msgspec.json.decode(driver.system.put()["end.json"], type=layout.End)
+    assert end.failed == "KeyError"
+
+
 def test_what_is_much_becomes_several_segments_of_whole_lines(driver, monkeypatch):
     monkeypatch.setattr(sys.modules["sparklineage_observer.segments"], "_BYTES", 10)
     lines = [f'"{n}"\n' for n in range(8)] + ['"' + "x" * 33 + '"\n', '"y"\n']

@@ -95,7 +95,7 @@ def test_an_empty_folder_that_a_network_file_system_left_of_a_bundle_goes_an_hou
 def test_a_bundle_that_disappears_while_it_is_swept_is_not_made_again(tmp_path, monkeypatch):
     gone = bundle(tmp_path, ended=NOW - timedelta(days=8))
     other = bundle(tmp_path, ended=NOW - timedelta(days=8))
-    monkeypatch.setattr(retention, "_own_bundles", lambda _: [gone.path, other.path])
+    monkeypatch.setattr(retention, "own_bundles", lambda _: [gone.path, other.path])
     gone.remove()
     other.release()
     assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 1

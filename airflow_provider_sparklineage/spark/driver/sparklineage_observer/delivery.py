@@ -11,6 +11,7 @@ pauses that grow.
 
 import json
 import os
+import sys
 import threading
 import time
 import uuid
@@ -196,6 +197,8 @@ class Delivery:
             "segments": {segments.kind: segments.delivered for segments in self._files},
             "delivery_ms": round((self._spent + time.monotonic() - begun) * 1000),
             "errors": [text for text in left if text],
+            # By what Python ended; of sys.exit() nothing is known.
+            "failed": getattr(getattr(sys, "last_type", None), "__name__", ""),
         }
 
     def _put_new(self):
