@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests import record_events, spark_submit_double
+from tests.java_application import compiled
 from tests.loopback import serving
 from tests.spark.test_listener_set_up import _Receiver
 
@@ -19,20 +17,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
 T = "spark.openlineage.transport."
 SECRET = "pl4nted-s3cr3t"
-
-
-def compiled(spark, folder):
-    """Compile the job and pack it."""
-    javac = shutil.which("javac")
-    if javac is None:
-        pytest.skip("compiling a job needs a JDK")
-    source = record_events.APPLICATIONS / "TotalsJob.java"
-    classes = f"{spark.distribution.home}/jars/*"
-    command = [javac, "--release", "17", "-d", folder, "-cp", classes, source]
-    subprocess.run(command, check=True, capture_output=True)
-    with zipfile.ZipFile(folder / "totals.jar", "w") as archive:
-        archive.write(folder / "TotalsJob.class", "TotalsJob.class")
-    return folder / "totals.jar"
 
 
 @pytest.fixture(scope="module")
