@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -209,6 +210,19 @@ def refused(spark_submit, execute, task):
     assert f"{T}type" not in spark_submit.given.conf
     assert "--jars" not in spark_submit.given.argv
     return degradations(task)["driver_elsewhere"]
+
+
+def test_the_workers_name_is_the_one_that_airflow_knows_it_by(
+    spark_submit, execute, sends, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__CORE__HOSTNAME_CALLABLE", f"{__name__}.known_as")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_ENDPOINT", "{hostname}")
+    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(known_as=lambda: "localhost"))
+    sends()
+    task = operator()
+    execute(task)
+    assert spark_submit.given.conf[f"{T}url"].startswith("http://localhost:")
+    assert len(lineage_of(task).inputs) == 3
 
 
 def test_without_an_endpoint_the_reason_names_the_option(spark_submit, execute, monkeypatch):

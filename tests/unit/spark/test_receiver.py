@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import json
@@ -54,6 +55,14 @@ def begun(receiver, text):
     connection = socket.create_connection((host, port), timeout=LONGEST_S)
     connection.sendall(text.encode())
     return connection
+
+
+def until_it_reads(receiver):
+    """Wait until it has begun to take an event."""
+    ends = time.monotonic() + LONGEST_S
+    while not receiver._one_at_a_time.locked():
+        assert time.monotonic() < ends, "it does not begin"
+        time.sleep(0.01)
 
 
 def head(receiver, length):
@@ -169,9 +178,7 @@ def test_a_full_disk_leaves_no_half_of_an_event(receiver, events, monkeypatch):
 def test_events_are_in_the_order_in_which_they_were_sent(receiver, events):
     # The listener gives the first up after its time, and sends the next.
     with begun(receiver, head(receiver, 5) + "fir") as slow, ThreadPoolExecutor(1) as pool:
-        ends = time.monotonic() + LONGEST_S
-        while not receiver._one_at_a_time.locked() and time.monotonic() < ends:
-            time.sleep(0.01)
+        until_it_reads(receiver)
         second = pool.submit(send, receiver, "second")
         slow.sendall(b"st")
         assert second.result(LONGEST_S) == 201
@@ -182,10 +189,9 @@ def test_as_many_connections_as_there_may_be_do_not_become_more_threads(receiver
     before = threading.active_count()
     idle = [begun(receiver, "POST ") for _ in range(module.CONNECTIONS + 20)]
     try:
-        refused = 0
         for connection in idle[module.CONNECTIONS :]:
-            refused += connection.recv(1) == b""
-        assert refused == 20
+            with contextlib.suppress(ConnectionResetError):  # what it had sent was not read
+                assert connection.recv(1) == b""
         assert threading.active_count() - before <= module.CONNECTIONS
     finally:
         for connection in idle:
@@ -194,9 +200,7 @@ def test_as_many_connections_as_there_may_be_do_not_become_more_threads(receiver
 
 def test_closing_takes_what_is_on_its_way(receiver, events):
     with begun(receiver, head(receiver, 4) + "la") as connection:
-        ends = time.monotonic() + LONGEST_S
-        while not receiver._one_at_a_time.locked() and time.monotonic() < ends:
-            time.sleep(0.01)
+        until_it_reads(receiver)
         closing = threading.Thread(target=receiver.close, args=(LONGEST_S,))
         closing.start()
         connection.sendall(b"st")
@@ -206,6 +210,7 @@ def test_closing_takes_what_is_on_its_way(receiver, events):
 
 def test_closing_waits_no_longer_than_it_may(receiver, events):
     with begun(receiver, head(receiver, 4) + "la") as connection:
+        until_it_reads(receiver)
         started = time.monotonic()
         receiver.close(0.1)
         assert time.monotonic() - started < LONGEST_S / 2
