@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import uuid
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import receiver
 from tests import spark_submit_double
+from tests.cluster.conftest import USER
 from tests.java_application import MAIN_CLASS, compiled
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
@@ -22,7 +24,16 @@ LONGEST_S = 120
 
 
 @pytest.fixture
-def run(on_yarn, lake, spark, tmp_path, monkeypatch):
+def folder(on_yarn):
+    """Make a folder of HDFS for what the job writes."""
+    folder = f"/user/{USER}/{uuid.uuid4().hex}"
+    on_yarn.make_folder(folder, USER)
+    yield folder
+    on_yarn.files().rm(folder, recursive=True)
+
+
+@pytest.fixture
+def run(on_yarn, folder, spark, tmp_path, monkeypatch):
     """Run the job as a task would; give its lineage, and what is left of it."""
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", str(spark.listener))
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(tmp_path / "captures"))
@@ -38,7 +49,7 @@ def run(on_yarn, lake, spark, tmp_path, monkeypatch):
             name=name,
             application=str(jar),
             java_class=MAIN_CLASS,
-            application_args=[f"{lake}/{name}", *arguments],
+            application_args=[f"{on_yarn.hdfs}{folder}/{name}", *arguments],
             conf={**on_yarn.spark_conf(spark.distribution.home), **conf},
             durable=False,
         )
@@ -57,7 +68,6 @@ def run(on_yarn, lake, spark, tmp_path, monkeypatch):
             application=application(on_yarn, name),
         )
 
-    run.folder = lake.removeprefix(on_yarn.hdfs)
     return run
 
 
@@ -74,20 +84,19 @@ def named(lineage, name):
     return sorted(repr(dataset).replace(f"/{name}/", "/run/") for dataset in datasets)
 
 
-def test_what_it_sends_is_what_it_would_write_on_the_worker(run, on_yarn, lake):
-    on_yarn.files().mkdir(f"{run.folder}/log")
-    on_yarn.files().chmod(f"{run.folder}/log", "777")
-    log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"{lake}/log"}
+def test_what_it_sends_is_what_it_would_write_on_the_worker(run, on_yarn, folder):
+    on_yarn.make_folder(f"{folder}/log", USER)
+    log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"{on_yarn.hdfs}{folder}/log"}
     there = run("there", **log, **{"spark.eventLog.compress": "false", "spark.logConf": "true"})
     here = run("here", deploy_mode="client")
     assert (there.error, here.error) == (None, None)
-    assert there.outputs == [f"{run.folder}/there/orders", f"{run.folder}/there/totals"]
+    assert there.outputs == [f"{folder}/there/orders", f"{folder}/there/totals"]
     assert there.datasets == here.datasets
     assert there.degradations.keys() == here.degradations.keys()
     assert "observer_unavailable" in there.degradations
     texts = {
         name: on_yarn.files().cat(name).decode(errors="replace")
-        for name in on_yarn.files().find(f"{run.folder}/log")
+        for name in on_yarn.files().find(f"{folder}/log")
     }
     assert "spark.openlineage.transport.auth.apiKey" in "".join(texts.values())  # redacted
     texts["log"] = on_yarn.log(there.application)
@@ -95,7 +104,7 @@ def test_what_it_sends_is_what_it_would_write_on_the_worker(run, on_yarn, lake):
     assert [name for name, text in texts.items() if TOKEN in text] == []
 
 
-def test_what_it_had_done_when_it_was_killed_is_there(run, on_yarn, tmp_path):
+def test_what_it_had_done_when_it_was_killed_is_there(run, on_yarn, folder, tmp_path):
     def kill():
         ends = time.monotonic() + LONGEST_S
         while time.monotonic() < ends:
@@ -120,5 +129,5 @@ def test_what_it_had_done_when_it_was_killed_is_there(run, on_yarn, tmp_path):
     finally:
         killer.join(LONGEST_S)
     assert ran.error is not None
-    assert ran.outputs == [f"{run.folder}/killed/orders", f"{run.folder}/killed/totals"]
+    assert ran.outputs == [f"{folder}/killed/orders", f"{folder}/killed/totals"]
     assert ran.degradations.keys().isdisjoint({"driver_elsewhere", "delivery_incomplete"})

@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import sys
+import tempfile
 import threading
 from types import SimpleNamespace
 
@@ -210,6 +211,21 @@ def refused(spark_submit, execute, task):
     assert f"{T}type" not in spark_submit.given.conf
     assert "--jars" not in spark_submit.given.argv
     return degradations(task)["driver_elsewhere"]
+
+
+def test_where_python_drivers_deliver_this_one_sends(
+    spark_submit, execute, sends, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", f"file://{tmp_path}/lake")
+    sends()
+    task = operator()
+    execute(task)
+    assert "spark.sparklineage.deliver" not in spark_submit.given.conf
+    assert len(lineage_of(task).inputs) == 3
+    assert degradations(task).keys().isdisjoint({"driver_elsewhere", "delivery_incomplete"})
+    assert not (tmp_path / "lake").exists()
 
 
 def test_the_workers_name_is_the_one_that_airflow_knows_it_by(
