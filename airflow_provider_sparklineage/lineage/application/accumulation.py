@@ -120,6 +120,8 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         if event.run.run_id == run_id:
             own.add(event)
         elif event.parent_run_id == run_id:
+            # Of a driver on YARN the application's own START does not say what its id is.
+            own.identify(event)
             run = runs.get(event.run.run_id)
             if run is None:
                 if not room.action(len(event.inputs or ()) + len(event.outputs or ())):
@@ -260,6 +262,10 @@ class _ApplicationRun:
             self.ends.add(event.event_time)
         self.namespace = max(self.namespace, event.job.namespace)
         self.job_name = max(self.job_name, event.job.name)
+        self.identify(event)
+
+    def identify(self, event: SparkEvent) -> None:
+        """Take what an event of the application or of an action of it knows of the application."""
         facets: Any = event.run.facets
         if facets and facets.application_details:
             found = facets.application_details.application_id or ""

@@ -252,6 +252,20 @@ def test_the_second_application_of_a_driver_that_reports_no_end_is_unfinished(re
     )
 
 
+def test_the_application_is_known_by_the_events_of_its_actions(recorded):
+    """Its own START is sent before YARN has given a driver in the cluster its id."""
+    events = list(recorded("staging_chain").bundle().events())
+    run_id = recorded("staging_chain").application.run_id
+    without = [
+        msgspec.structs.replace(event, run=msgspec.structs.replace(event.run, facets=None))
+        if event.run.run_id == run_id
+        else event
+        for event in events
+    ]
+    of_actions = accumulate(without, run_id)
+    assert of_actions.application_id == accumulate(events, run_id).application_id != ""
+
+
 def test_a_job_that_writes_nothing_has_inputs_only(recorded):
     lineage = recorded("writes_nothing").lineage
     assert lineage.outputs == ()
