@@ -45,6 +45,7 @@ SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0
 
 _MAX_BYTES = 64 * 1024  # of a document by the driver
 _MAX_ATTEMPTS = 20
+_FOR_BEGINNING = 0.3
 _TRIES = 3  # to look, where the store fails
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -133,13 +134,15 @@ class Folder:
     def awaited(self, budget: Budget) -> list[Attempt]:
         """Give what there is once the last driver has delivered all, or when the budget is spent.
 
-        A store may list a file later than it has it, and may fail once.
+        A store may list a file later than it has it, and may fail once. A submission that failed
+        had no driver: where nothing has begun, a part of the budget is enough.
         """
-        pause, failed = _SHORTEST_PAUSE_S, 0
+        pause, failed, beginning = _SHORTEST_PAUSE_S, 0, budget.part(_FOR_BEGINNING)
         while True:
             try:
                 attempts = self.attempts()
-                if self._is_whole(attempts) or budget.is_spent():
+                waiting = budget if attempts else beginning
+                if self._is_whole(attempts) or waiting.is_spent():
                     return attempts
             except Exception:
                 failed += 1

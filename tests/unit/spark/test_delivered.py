@@ -379,6 +379,11 @@ def test_nobody_waits_longer_than_half_of_the_time(folder, into, clock):
     assert events(into) == "1\n"
 
 
+def test_where_no_driver_has_begun_a_part_of_that_is_enough(folder, into, clock):
+    assert codes(receive(into, clock.budget(20), waits=True)) == [DegradationCode.DRIVER_ELSEWHERE]
+    assert 3 <= clock.now <= 5
+
+
 def test_nobody_waits_who_only_wants_to_see(folder, into, clock):
     RemoteDriver(folder, RUN).starts()
     receive(into, clock.budget(20), waits=False)
