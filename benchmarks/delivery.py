@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 APPLICATION = Path(__file__).parent / "applications" / "small_writes.py"
 PAIRS = 5
+_SHARE, _JOB_S = 0.02, 60
 
 
 class _Run(NamedTuple):
@@ -51,11 +52,13 @@ def measured() -> Iterator[Result]:
         f"the full process, median of {PAIRS} pairs ({listed}), without a pause between writes; "
         f"the last pair {last.process:.1f} s / {local.process:.1f} s"
     )
-    yield Result(f"{name} / not delivered", statistics.median(ratios), 1.02, details)
+    yield Result(f"{name} / not delivered", statistics.median(ratios), 1 + _SHARE, details)
     details = (
-        f"of the thread that delivers, next to the job, median of {PAIRS}; {last.segments} segments"
+        f"of the thread that delivers, of which the job waits for the end, median of {PAIRS}; "
+        f"{last.segments} segments; the goal is 2 % of a job of 60 s"
     )
-    yield Result(f"{name}: time that it takes", statistics.median(delivering), 0.5, details, " s")
+    seconds = statistics.median(delivering)
+    yield Result(f"{name}: time that it takes", seconds, _SHARE * _JOB_S, details, " s")
 
 
 def _run(spark: Spark, *, deliver: bool) -> _Run:
