@@ -23,15 +23,16 @@ class JarsError(Exception):
     """Raised when jars cannot be had; says why, and what to do."""
 
 
-def jars(*coordinates: str, spark_submit: str = "") -> list[Path]:
+def jars(*coordinates: str, without: tuple[str, ...] = (), spark_submit: str = "") -> list[Path]:
     """Give the jars of Maven coordinates and of all that they need, fetched if they are not kept.
 
     Of several processes one fetches and the others wait for it.
 
+    :param without: what is left out with all that only it needs, as ``group:artifact``
     :param spark_submit: the command; the one of this environment if it is empty
     :raise JarsError: if they cannot be had
     """
-    name = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
+    name = hashlib.sha256("\n".join((*coordinates, *without)).encode()).hexdigest()[:16]
     kept = fetching.cache_folder() / "tests" / name
     kept.parent.mkdir(parents=True, exist_ok=True)
     with (kept.parent / f"{name}.lock").open("w") as lock:
@@ -40,12 +41,14 @@ def jars(*coordinates: str, spark_submit: str = "") -> list[Path]:
             print(f"Fetching {coordinates[0]} and what it needs …", file=sys.__stderr__)
             spark_submit = spark_submit or str(Path(sys.executable).with_name("spark-submit"))
             with tempfile.TemporaryDirectory(prefix=".fetch-", dir=kept.parent) as work:
-                _resolve(coordinates, spark_submit, Path(work))
+                _resolve(coordinates, without, spark_submit, Path(work))
                 (Path(work) / "ivy" / "jars").rename(kept)
     return sorted(kept.glob("*.jar"))
 
 
-def _resolve(coordinates: tuple[str, ...], spark_submit: str, work: Path) -> None:
+def _resolve(
+    coordinates: tuple[str, ...], without: tuple[str, ...], spark_submit: str, work: Path
+) -> None:
     (work / "nothing.py").touch()
     environment = {k: v for k, v in os.environ.items() if k not in ("SPARK_REMOTE", "MASTER")}
     # Else a Maven repository at home comes first, where poms may be without their jars.
@@ -53,6 +56,8 @@ def _resolve(coordinates: tuple[str, ...], spark_submit: str, work: Path) -> Non
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": options}
     command = [spark_submit, "--master", "local[1]", "--deploy-mode", "client"]
     command += ["--conf", f"spark.jars.ivy={work / 'ivy'}"]
+    if without:
+        command += ["--exclude-packages", ",".join(without)]
     command += ["--packages", ",".join(coordinates), str(work / "nothing.py")]
     try:
         output = commands.output(command, environment, LIMIT_S, _show_progress)
