@@ -223,6 +223,8 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_kil
         if keep and bundle.path is not None:
             bundle.save()
             where = f" The capture bundle is kept: sparklineage show {bundle.path}"
+            if bundle.manifest.remote:
+                where += f", or from elsewhere airflow sparklineage show {bundle.manifest.remote}"
         else:
             bundle.remove()
     except CaptureError as error:

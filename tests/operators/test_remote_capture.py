@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 from airflow import sdk
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+from airflow_provider_sparklineage.cli import main
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -125,6 +127,21 @@ def test_nothing_is_left_of_a_try_of_which_all_is_known(runs, lake, tmp_path):
     runs(**observed("staging_chain"))
     assert folders(lake) == []
     assert bundles(tmp_path) == []
+
+
+def test_the_log_names_a_bundle_that_is_kept_as_a_person_elsewhere_reaches_it(
+    runs, lake, monkeypatch, caplog, capsys
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    runs(**observed("staging_chain"))
+    [message] = [m for m in caplog.messages if "The capture bundle is kept" in m]
+    here, there = re.findall(r"sparklineage show ([^\s,]+)", message)
+    assert there == f"file://{lake}/{folders(lake)[0]}"
+    capsys.readouterr()
+    assert main(["show", there]) == 0
+    shown = capsys.readouterr().out
+    assert main(["show", here]) == 0
+    assert shown == capsys.readouterr().out
 
 
 def test_the_manifest_is_there_with_all_that_is_expected_before_the_driver_begins(runs, lake):
