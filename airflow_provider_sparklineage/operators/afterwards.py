@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
+from airflow_provider_sparklineage.spark.capture.bundle import collect_command
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
@@ -31,18 +31,11 @@ def not_awaited(capture: TryCapture) -> NotAwaitedError:
         "spark-submit did not wait for the end of the job, which is still running as far as is "
         "known, so what it reads and writes is not in this event."
     )
-    return NotAwaitedError(problem, f"When it has ended: {command(capture)}")
-
-
-def command(capture: TryCapture) -> str:
-    """Give the command that collects the lineage of a try, and sends it."""
-    task = capture.bundle.manifest.task
-    assert task is not None  # noqa: S101  (a manifest of another command's has none)
-    words = ["airflow", "sparklineage", "collect", task.run_id]
-    words += ["--dag", task.dag_id, "--task", task.task_id]
-    if capture.lineage_conn_id != DEFAULT_CONN_ID:
-        words += ["--conn-id", capture.lineage_conn_id]
-    return shlex.join(words)
+    task, conn_id = capture.bundle.manifest.task, capture.lineage_conn_id
+    if task is None:
+        return NotAwaitedError(problem)
+    more = () if conn_id == DEFAULT_CONN_ID else ("--conn-id", conn_id)
+    return NotAwaitedError(problem, f"When it has ended: {collect_command(task, *more)}")
 
 
 def keep_additions(capture: TryCapture, context: Context) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.spark.capture import remote_bundles
@@ -49,7 +50,8 @@ def receive(capture: TryCapture, budget: Budget) -> None:
     if bundle.path is None:
         return
     delivered = received(bundle.manifest, bundle.path, budget.part(_FOR_RECEIVING), waits=True)
-    capture.is_delivered = delivered.has_ended
+    codes = {degradation.code for degradation in delivered.degradations}
+    capture.is_delivered = delivered.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
     capture.note(degradations=delivered.still_missing(bundle.manifest))
     for degradation in delivered.degradations:
         capture.degrade(degradation.code, degradation.message)
@@ -73,7 +75,7 @@ def of_earlier_try(capture: TryCapture, *, is_killed: bool) -> Manifest | None:
 def end(capture: TryCapture, *, keep: bool) -> None:
     """Keep or remove the folder, and look now and then for what is old.
 
-    While a driver may still deliver, or another try may have to find the folder, it is kept.
+    While a driver may still deliver, or somebody may have to find what it did, it is kept.
     """
     budget = _budget(_END_S)
     manifest, settings = capture.bundle.manifest, capture.settings

@@ -85,7 +85,7 @@ def test_on_a_shared_mount_a_remote_driver_is_collected(
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_SHARED", "True")
     spark_submit.does("staging_chain")
-    task = operator(conf=dict(CLUSTER))
+    task = operator(conf=CLUSTER | {"spark.standalone.submit.waitAppCompletion": "true"})
     execute(task)
     given = spark_submit.given
     shared = tmp_path / "captures" / "jars" / spark_submit.jar.name

@@ -362,6 +362,19 @@ def test_what_a_worker_that_was_killed_has_left_is_collected_and_not_removed(
     assert "collected already" in collect()[1]
 
 
+def test_what_came_too_late_for_a_task_that_waited_is_collected(
+    lake, archive, backend, execute, collect
+):
+    submitted(execute, conf={})
+    assert "driver_elsewhere" in degradations(archive.read(TRY))
+    folder = delivered(lake, failed="SystemError")
+    assert collect()[:2] == (0, "1 event was sent.\n")
+    _, end = backend.events
+    assert (end["eventType"], names(end["inputs"])) == ("COMPLETE", READ)  # as Airflow knows
+    assert degradations(end) == {}
+    assert not folder.exists()
+
+
 def test_a_job_that_ended_by_an_exception_has_failed(lake, backend, execute, collect):
     submitted(execute)
     delivered(lake, failed="ValueError")

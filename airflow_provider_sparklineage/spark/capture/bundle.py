@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import tempfile
@@ -311,6 +312,12 @@ def name_of_tries(task: TaskIdentity) -> str:
 def is_name(name: str) -> bool:
     """Whether a folder is called as :func:`create` calls bundles."""
     return re.fullmatch(r"(?:.+-try\d+|try)-[a-z0-9_]{8}", name) is not None
+
+
+def collect_command(task: TaskIdentity, *more: str) -> str:
+    """Give the command that collects the lineage of a try later."""
+    words = ["airflow", "sparklineage", "collect", task.run_id]
+    return shlex.join([*words, "--dag", task.dag_id, "--task", task.task_id, *more])
 
 
 def may_be_of(name: str, dag_id: str, task_id: str) -> bool:

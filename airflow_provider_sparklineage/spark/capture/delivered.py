@@ -88,7 +88,7 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
             budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
         )
     except StoreError as error:
-        return Delivered(False, False, (unknown(manifest.remote, error),))
+        return Delivered(False, False, (unknown(manifest, error),))
     own = [attempt for attempt in attempts if folder.is_own(attempt)]
     lost = _download(folder, own, into, budget)
     end = own[-1].end if own else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.spark.capture.bundle import collect_command
 from airflow_provider_sparklineage.spark.capture.location import in_spark
 from airflow_provider_sparklineage.spark.capture.remote import END, START
 
@@ -25,11 +26,18 @@ _PACKAGES = {
 }
 
 
-def unknown(url: str, error: StoreError) -> Degradation:
+def unknown(manifest: Manifest, error: StoreError) -> Degradation:
     """Report that nobody could look at what was delivered."""
+    url = manifest.remote
     return _incomplete(
         f"What the driver delivered to {url} could not be collected ({error}). {fix(url)}"
+        f"{_later(manifest)}"
     )
+
+
+def _later(manifest: Manifest) -> str:
+    task = manifest.task
+    return f" To collect it later: {collect_command(task)}" if task else ""
 
 
 def fix(url: str) -> str:
@@ -69,6 +77,7 @@ def undelivered(
     if lost:
         yield _incomplete(
             f"Not all that was delivered to {url} could be collected. {' '.join(lost)}"
+            f"{_later(manifest)}"
         )
 
 

@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import delivered as module
 from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
-from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.capture.delivered import fetched, received
 from tests.local_store import URL, LocalStore
 from tests.remote_driver import RemoteDriver
@@ -420,6 +420,22 @@ def test_a_store_that_is_away_is_declared(into, store):
     assert codes(delivered) == [INCOMPLETE]
     assert "ConnectionError: password=***" in messages(delivered)[0]
     assert store.calls["ls"] == 3
+
+
+@pytest.mark.parametrize("method", ["ls", "get_file"])
+def test_what_could_not_be_collected_names_the_command_that_does_it_later(
+    folder, into, store, method
+):
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+
+    def fail(asked, path):
+        if asked == method:
+            raise ConnectionError
+
+    store.before = fail
+    manifest = msgspec.structs.replace(MANIFEST, task=TaskIdentity("shop", "revenue", "manual", 1))
+    [message] = messages(receive(into, manifest=manifest))
+    assert message.endswith("airflow sparklineage collect manual --dag shop --task revenue")
 
 
 @pytest.mark.parametrize("method", ["ls", "cat_file", "get_file"])
