@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test truth faults bench pictures record-events test-matrix lint clean
+.PHONY: help demo demo-cluster test truth faults bench pictures record-events test-matrix lint clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -16,6 +16,10 @@ help: ## Show this list
 demo: ## Run the example DAG for two days of real flights and show the lineage (build/demo)
 	$(SETUP)
 	$(RUN) python dags_examples/run_demo.py
+
+demo-cluster: ## The demo on a real HDFS and YARN of this machine, drivers in containers (build/demo-cluster)
+	$(SETUP)
+	$(RUN) python -m tests.cluster.demo
 
 # Modules stay whole, because what they share takes longer to make than their tests take; and in their
 # order, or the modules with the fewest tests came last, which are those that start Spark.

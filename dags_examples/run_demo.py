@@ -55,6 +55,7 @@ class Place:
     :param environment: of Airflow, added to what is the same everywhere
     :param conf: Spark properties of all tasks, added to their own
     :param arguments: attributes of all operators, added to their own
+    :param until: when the tables are gone, in a few words
     :param next_step: what the reader may do next
     """
 
@@ -63,6 +64,7 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict)
     conf: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, object] = field(default_factory=dict)
+    until: str = ""
     next_step: str = "README.md, First steps, has the same for your own Airflow."
 
     @property
@@ -77,7 +79,7 @@ class Place:
 
     @property
     def tables(self) -> str:
-        """The lake."""
+        """Where the tables are."""
         return self.lake or str(self.folder / "lake")
 
     @property
@@ -160,7 +162,7 @@ def main(place: Place = HERE) -> int:
             f"  the lineage as a page  {short(place.page)}\n"
             f"  all events of Airflow  {short(place.events)}\n"
             f"  what Spark reported    {short(place.captures)}\n"
-            f"  the tables             {short(place.tables)}\n"
+            f"  the tables             {short(place.tables)}{place.until}\n"
             f"  the log                {short(place.log)}\n"
             f"Next: open {short(place.page)} in a browser. {place.next_step}\n"
         )
