@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster test truth faults bench pictures record-events test-matrix lint clean
+.PHONY: help demo demo-cluster test test-cluster truth faults bench pictures record-events test-matrix lint clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -23,9 +23,15 @@ demo-cluster: ## The demo on a real HDFS and YARN of this machine, drivers in co
 
 # Modules stay whole, because what they share takes longer to make than their tests take; and in their
 # order, or the modules with the fewest tests came last, which are those that start Spark.
+ON_TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
+
 test: ## Run all tests on two cores; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
 	$(SETUP)
-	$(RUN) python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN) python -m pytest $(ON_TWO_CORES) -m 'not cluster or smoke' $(ARGS)
+
+test-cluster: ## Run the tests on a Hadoop of this machine's own, and on the API of a Kubernetes; ARGS='-k quota' for some
+	$(SETUP)
+	$(RUN) python -m pytest $(ON_TWO_CORES) -m cluster tests/cluster $(ARGS)
 
 truth: ## Compare what events report with what is true, for TPC-H on parquet, Delta and Iceberg; ARGS=delta for one
 	$(SETUP)

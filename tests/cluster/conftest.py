@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import mini_cluster
+from tests.cluster.submitting import LONGEST_S, USER, WORKER_USER, Submitter, until
 
-USER = "etl"
-"""Who submits, for Hadoop; its superuser may do what nobody else may."""
+
+def pytest_itemcollected(item):
+    """Mark all tests of this folder: `make test` takes only the smoke tests of them."""
+    item.add_marker(pytest.mark.cluster)
 
 
 @pytest.fixture(scope="session")
@@ -28,19 +33,25 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture
-def lake(cluster, orders_lake, request):
-    """Copy the lake of the recorded applications to HDFS; give its URL."""
-    folder = f"/user/{USER}/{uuid.uuid4().hex}"
-    cluster.files(USER).put(str(orders_lake), folder, recursive=True)
-    yield f"{cluster.hdfs}{folder}"
-    cluster.files(USER).rm(folder, recursive=True)
+def home(tmp_path, monkeypatch):
+    """Give a test a worker of its own, with the tests' Spark."""
+    move_worker(tmp_path / "worker", monkeypatch)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    return tmp_path
+
+
+def move_worker(folder, monkeypatch):
+    """Let all that a worker keeps on its own machine be in a folder."""
+    (folder / "tmp").mkdir(parents=True)
+    monkeypatch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
+    monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
 
 
 @pytest.fixture
-def on_yarn(cluster, monkeypatch):
+def on_yarn(cluster, home, monkeypatch):
     """Let what is submitted run on the cluster, by a user without privileges."""
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster.conf))
     monkeypatch.setenv("HADOOP_USER_NAME", USER)
     connection = {
@@ -53,3 +64,91 @@ def on_yarn(cluster, monkeypatch):
     }
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
     return cluster
+
+
+@pytest.fixture
+def capture_at(on_yarn, monkeypatch):
+    """Set a folder of HDFS as the capture location: ``capture_at(cluster, WORKER_USER, "770")``."""
+
+    def configure(cluster, owner, permission):
+        place = Captures(cluster, f"/captures/{uuid.uuid4().hex}")
+        cluster.make_folder(place.path, owner, permission)
+        host, _, port = cluster.webhdfs.partition(":")
+        name = f"hdfs_{port}"  # Airflow keeps file systems by the connection's name
+        connection = {"conn_type": "webhdfs", "host": host, "port": int(port), "login": WORKER_USER}
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(connection))
+        location = f"hdfs://{name}@{cluster.namenode}{place.path}"
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", location)
+        return place
+
+    return configure
+
+
+@pytest.fixture
+def captures(cluster, capture_at):
+    """Configure a capture location on HDFS that worker and job may write to."""
+    return capture_at(cluster, WORKER_USER, "770")
+
+
+class Captures:
+    """A capture location on HDFS."""
+
+    def __init__(self, cluster, path):
+        self.cluster = cluster
+        self.path = path
+
+    def files(self):
+        """Name the files there, from a try's folder on."""
+        return [name.removeprefix(f"{self.path}/") for name in self.cluster.files().find(self.path)]
+
+    def delivered(self, kind):
+        """Give what drivers have delivered of a kind, by now."""
+        files = [
+            f"{self.path}/{name}"
+            for name in self.files()
+            if f"/{kind}-" in name and name.endswith(".ndjson")
+        ]
+        found = self.cluster.files().cat(files) if files else {}
+        return b"".join(content for _, content in sorted(found.items())).decode()
+
+
+@pytest.fixture
+def submit(on_yarn, spark):
+    """Run an application through the operator: ``submit("staging_chain", lake)``."""
+    return Submitter(on_yarn.spark_conf(spark.distribution.home))
+
+
+@pytest.fixture
+def lake(cluster, orders_lake):
+    """Copy the lake of the recorded applications to HDFS, less its database; give its URL."""
+    folder = f"/user/{USER}/{uuid.uuid4().hex}"
+    datasets = [dataset for dataset in orders_lake.iterdir() if dataset.name != "shop"]
+    cluster.put(datasets, folder, USER)
+    return f"{cluster.hdfs}{folder}"
+
+
+@pytest.fixture
+def let_go(cluster, lake):
+    """Let ``waits_between`` on this lake go on."""
+    folder = lake.removeprefix(cluster.hdfs)
+    return lambda: cluster.files(USER).pipe_file(f"{folder}/go", b"")
+
+
+@pytest.fixture
+def between_writes(submit, lake, let_go):
+    """Run ``waits_between``, and do something when the first of its writes has been delivered."""
+
+    def run(place, action, **options):
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(submit, "waits_between", lake, **options)
+            try:
+                until(lambda: is_known(place, "before") or running.done())
+                action()
+            finally:
+                let_go()
+            return running.result(LONGEST_S)
+
+    def is_known(place, name):
+        return all(f"/{name}" in place.delivered(kind) for kind in ("events", "observations"))
+
+    return run

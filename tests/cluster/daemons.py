@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 USERS, READY = "users", "ready.json"
 MADE = ("conf", "name", "blocks", "tmp", "local", "logs")
 """Folders that a cluster makes."""
+GROUP = "lineage"
+USERS_IN_GROUP = ("airflow", "etl")
+"""Those who submit: Airflow's worker and a job, which are not the same user everywhere."""
 _HOST = "127.0.0.1"
 _STOP_S = 5  # for an application whose end it has not heard of the NodeManager waits for seven
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
@@ -76,6 +79,10 @@ def configuration(folder: Path, addresses: Mapping[str, str]) -> dict[str, str]:
         "dfs.datanode.http.address": any_port,
         "dfs.datanode.ipc.address": any_port,
         "dfs.replication": "1",
+        # Groups of users that this machine does not have.
+        "hadoop.user.group.static.mapping.overrides": ";".join(
+            f"{user}={user},{GROUP}" for user in USERS_IN_GROUP
+        ),
         "dfs.namenode.safemode.extension": "0",
         "yarn.resourcemanager.hostname": _HOST,
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",

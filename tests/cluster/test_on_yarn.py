@@ -1,0 +1,111 @@
+"""Tasks whose Spark runs on YARN and whose data is in HDFS: their lineage as if it were here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from airflow import sdk
+
+from tests import spark_submit_double
+from tests.cluster.conftest import move_worker
+from tests.cluster.submitting import TaskStateStore, until
+
+pytestmark = [pytest.mark.spark, pytest.mark.airflow]
+
+
+@pytest.mark.smoke
+def test_a_driver_in_the_cluster_reports_what_one_here_would(submit, captures, lake):
+    ran = submit("staging_chain", lake)
+    assert ran.error is None
+    assert ran.degradations == {}
+    assert ran.inputs == [f"{lake}/customers", f"{lake}/orders", f"{lake}/rates"]
+    assert ran.outputs == [f"{lake}/revenue", f"{lake}/staging/enriched_orders"]
+    revenue = next(d for d in ran.lineage.outputs if d.name.endswith("/revenue"))
+    fields = revenue.facets["columnLineage"].fields["revenue"]["inputFields"]
+    assert [f["field"] for f in fields] == ["amount", "rate"]
+    assert captures.files() == []  # nothing is wrong, so nothing is kept
+
+
+def test_a_driver_on_the_worker_delivers_nothing(submit, captures, lake):
+    ran = submit("staging_chain", lake, deploy_mode="client")
+    assert ran.error is None
+    assert ran.degradations == {}
+    assert ran.outputs == [f"{lake}/revenue", f"{lake}/staging/enriched_orders"]
+    assert captures.files() == []
+
+
+def test_a_job_that_fails_reports_what_it_had_written(submit, captures, lake):
+    ran = submit("failing_action", lake)
+    assert ran.error is not None
+    assert ran.outputs == [f"{lake}/checked_orders", f"{lake}/good_orders"]
+    assert "action_failed" in ran.degradations
+    assert "delivery_incomplete" not in ran.degradations
+
+
+def test_a_job_that_is_killed_reports_what_it_had_delivered(
+    between_writes, captures, cluster, lake
+):
+    def kill():
+        [application] = [a for a in cluster.applications() if a["name"] == "killed"]
+        cluster.kill(application["id"])
+        until(lambda: cluster.application(application["id"])["finalStatus"] == "KILLED")
+
+    ran = between_writes(captures, kill, name="killed")
+    assert ran.error is not None
+    assert ran.outputs == [f"{lake}/before"]
+    assert "it was killed" in ran.degradations["delivery_incomplete"]
+
+
+def test_two_tasks_at_the_same_time_have_their_own_lineage(submit, captures, lake):
+    with ThreadPoolExecutor(2) as threads:
+        jobs = {"staging_chain": "first", "union_diamond": "second"}
+        first, second = threads.map(lambda name: submit(name, lake, task_id=jobs[name]), jobs)
+    assert first.outputs == [f"{lake}/revenue", f"{lake}/staging/enriched_orders"]
+    assert second.outputs == [
+        *(f"{lake}/{name}" for name in ("audience", "staging/buyers", "staging/members")),
+    ]
+    assert first.degradations == second.degradations == {}
+    assert captures.files() == []
+
+
+def test_the_next_try_on_another_worker_reports_what_a_killed_one_had_submitted(
+    submit, on_yarn, captures, lake, let_go, spark, tmp_path, monkeypatch
+):
+    if not hasattr(sdk, "ResumableJobMixin"):
+        pytest.skip("Airflow resumes submissions from 3.3 on")
+    store = TaskStateStore(tmp_path / "store.json")
+    conf = on_yarn.spark_conf(spark.distribution.home)
+    given = json.dumps({"conf": conf, "environment": dict(os.environ)})
+    (tmp_path / "first.json").write_text(given)
+    command = [sys.executable, "-m", "tests.cluster.first_try", str(tmp_path)]
+    with (tmp_path / "first.log").open("wb") as log:
+        first = subprocess.Popen(
+            [*command, "waits_between", lake],
+            cwd=Path(__file__).parents[2],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until(lambda: "/before" in captures.delivered("events") or first.poll() is not None)
+        assert first.poll() is None, (tmp_path / "first.log").read_text()[-3000:]
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    let_go()
+
+    move_worker(tmp_path / "another", monkeypatch)
+    context = spark_submit_double.task_context()
+    context["ti"].try_number = 2
+    context["task_state_store"] = store
+    task = submit.operator("waits_between", lake, durable=True, yarn_track_via_rm_api=True)
+    ran = submit.execute(task, context)
+    assert ran.error is None
+    assert ran.outputs == [f"{lake}/after", f"{lake}/before"]
+    assert "submitted by try 1" in ran.degradations["submission_resumed"]
