@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command
@@ -40,12 +39,13 @@ def _row(found: Given) -> dict[str, Any]:
     from airflow_provider_sparklineage.model.credential_forms import HIDDEN
     from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.operators.masking import masked, masked_message
+    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 
     problem = ""
     value = found.value
     try:
         read = found.read()
-        if value == "" and isinstance(read, Path):  # what is made of this machine
+        if value == "" and isinstance(read, CaptureLocation):  # what is made of this machine
             value = str(read)
     except SettingsError as error:
         problem = masked_message(str(error))
