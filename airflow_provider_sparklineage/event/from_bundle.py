@@ -101,13 +101,25 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
         *witnessed.degradations,
         *lineage.degradations,
     ]
-    if bundle.report.cut or not application.events:  # then having no outputs means nothing
+    is_part = any(d.code is DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations)
+    if is_part:
+        lineage = _of_a_part(lineage)
+    if bundle.report.cut or is_part or not application.events:  # no outputs then mean nothing
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     tables = observations.tables if observations else {}
     lineage = replace(lineage, degradations=tuple(degradations), tables=tables)
     if manifest.last_known is None:
         return lineage
     return completion(lineage, manifest).by(manifest.last_known)
+
+
+def _of_a_part(lineage: TaskLineage) -> TaskLineage:
+    """Let nothing be missing that may be in what was not delivered."""
+    inputs, outputs = (
+        tuple(replace(dataset, check=dataset.check.of_a_part()) for dataset in datasets)
+        for datasets in (lineage.inputs, lineage.outputs)
+    )
+    return replace(lineage, inputs=inputs, outputs=outputs)
 
 
 def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:

@@ -94,6 +94,12 @@ class Reconciliation(Frozen, frozen=True):
     missing: frozenset[Partition] = frozenset()
     unexpected: frozenset[Partition] = frozenset()
 
+    def of_a_part(self) -> Reconciliation:
+        """Give what is left of it where only a part of what was accessed is known."""
+        if self.status is PartitionStatus.MISSING:
+            return Reconciliation(PartitionStatus.UNOBSERVED)
+        return replace(self, missing=frozenset())
+
 
 class Seen(Frozen, frozen=True):
     """Partitions that were accessed; of a full dataset all of its partitions."""

@@ -11,6 +11,7 @@ import json
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.budget import Budget
@@ -289,3 +290,51 @@ def test_the_collector_of_garbage_is_paused_for_all_that_merges(recorded):
     while_merging, while_making = set(seen), len(seen)
     merged_event(bundle, lineage, asked)
     assert (while_merging, set(seen[while_making:]), gc.isenabled()) == ({False}, {False}, True)
+
+
+# --- a part that did not come from a driver in a cluster --------------------------------------------
+
+
+@pytest.fixture
+def run_of_two_days(tmp_path):
+    """Merge a run that should have read two days, of which a part may not have been delivered."""
+
+    def merged(*days, degradations=()):
+        root = "file:/lake/orders"
+        expected = Expectation(
+            Kind.DECLARED,
+            Side.READ,
+            dataset=DatasetName("file", "/lake/orders"),
+            partitions=(Partition((("dt", "5"),)), Partition((("dt", "6"),))),
+        )
+        manifest = Manifest(
+            APPLICATION, outcome="COMPLETE", expectations=(expected,), degradations=degradations
+        )
+        bundle = capture.create(tmp_path / "captures", manifest)
+        lines = [json.dumps(event) for event in events(dataset("/lake/orders"))]
+        bundle.events_path.write_text("\n".join(lines) + "\n")
+        read = scan(root, root, *([day] for day in days), dimensions=[DT])
+        query = {"kind": "query", "started": 1000, "ended": 3000, "reads": [read], "writes": []}
+        bundle.observations_path.write_text(f'{{"kind": "start"}}\n{json.dumps(query)}\n')
+        return task_lineage(bundle).inputs[0].check
+
+    return merged
+
+
+UNDELIVERED = Degradation(DegradationCode.DELIVERY_INCOMPLETE, "A file is missing.")
+
+
+@pytest.mark.parametrize(
+    ("days", "degradations", "status", "missing"),
+    [
+        pytest.param(["5"], [], PartitionStatus.MISSING, 1, id="all of it"),
+        pytest.param(["5"], [UNDELIVERED], PartitionStatus.UNOBSERVED, 0, id="missing"),
+        pytest.param(["7"], [UNDELIVERED], PartitionStatus.UNEXPECTED, 0, id="unexpected"),
+        pytest.param(["5", "6"], [UNDELIVERED], PartitionStatus.MATCHED, 0, id="matched"),
+    ],
+)
+def test_of_a_part_nobody_knows_what_was_not_read(
+    run_of_two_days, days, degradations, status, missing
+):
+    check = run_of_two_days(*days, degradations=tuple(degradations))
+    assert (check.status, len(check.missing)) == (status, missing)
