@@ -24,7 +24,10 @@ class RemoteDriver:
 
     def starts(self, **other: object) -> RemoteDriver:
         """Deliver ``start.json``."""
-        start = {"application_run_id": self.run_id, "application_id": "application_1"}
+        start = {
+            "application_run_id": self.run_id,
+            "application_id": "application_1700000000000_0001",
+        }
         return self.puts("start.json", json.dumps({**start, "started_ms": STARTED_MS, **other}))
 
     def delivers(self, kind: str, *segments: str | bytes) -> RemoteDriver:

@@ -98,7 +98,7 @@ def given_up(
 def _end(capture: TryCapture, deadline: Deadline, lineage: TaskLineage, event: Event) -> None:
     # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
-        _clean_up(capture, lineage, event, is_killed=deadline.is_killed)
+        _clean_up(capture, lineage, event, deadline)
 
 
 _FOR_MERGING = 2 / 3
@@ -114,7 +114,7 @@ class _Collecting:
         from airflow_provider_sparklineage.event.from_bundle import task_lineage
 
         self._capture.note(ended=datetime.now(UTC), outcome=str(outcome))
-        self._capture.receive(deadline.budget)
+        self._capture.receive(deadline)
         return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
     def failed(self, lineage: TaskLineage) -> TaskLineage:
@@ -212,7 +212,7 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
     return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
 
 
-def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_killed: bool) -> None:
+def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
     """Keep or remove the bundle, and warn once of what needs a person's attention."""
     capture.remove_own_files()
     settings, bundle = capture.settings, capture.bundle
@@ -234,12 +234,12 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, *, is_kil
         log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
     elif keep:
         log.info("Spark lineage was collected.%s", where)
-    if not is_killed:  # else the next try has the time for it
+    if not deadline.is_killed:  # else the next try has the time for it
         if bundle.manifest.remote:
             from airflow_provider_sparklineage.operators import remote_folder
 
             may_go_on = lineage.outcome is Outcome.FAIL and capture.is_resumable
-            remote_folder.end(capture, keep=keep or may_go_on)
+            remote_folder.end(capture, deadline, keep=keep or may_go_on)
         retention.sweep_at_times(
             settings.capture_location.folder,
             older_than=settings.capture_retention,

@@ -42,6 +42,21 @@ class Deadline:
         """The time that is left, for those who do not know the clock."""
         return Budget(lambda: self.left)
 
+    def part(self, seconds: float, kept: float = 0.0) -> Budget:
+        """Give so much time from now on, whether or not the clock was started.
+
+        :param kept: seconds that others need once Airflow ends the process
+        """
+        ends = time.monotonic() + seconds
+
+        def left() -> float:
+            at = ends
+            if self._at_if_killed is not None:
+                at = min(at, self._at_if_killed - kept)
+            return at - time.monotonic()
+
+        return Budget(left)
+
     def has_passed(self) -> bool:
         """Whether nothing is left."""
         return self.left <= 0

@@ -26,7 +26,7 @@ log = logger(__name__)
 _ANNOUNCE_S = 10.0  # the job waits
 _FIND_S = 10.0
 _END_S = 5.0
-_KILLED_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting has 3 of them
+_KEPT_S = 2.0  # of the time that there is once Airflow ends the process: for collecting
 _FOR_RECEIVING = 2 / 3
 """The rest is for merging what has come."""
 
@@ -36,12 +36,12 @@ def announce(capture: TryCapture) -> None:
 
     :raise CaptureError: if the store does not take it in time
     """
-    remote_bundles.announce(capture.bundle.manifest, _budget(_ANNOUNCE_S))
+    remote_bundles.announce(capture.bundle.manifest, Deadline().part(_ANNOUNCE_S))
 
 
-def withdraw(capture: TryCapture) -> None:
+def withdraw(capture: TryCapture, deadline: Deadline) -> None:
     """Remove the folder of a try to which nobody is going to deliver."""
-    remote_bundles.remove(capture.bundle.manifest.remote, _budget(_END_S))
+    remote_bundles.remove(capture.bundle.manifest.remote, deadline.part(_END_S, _KEPT_S))
 
 
 def receive(capture: TryCapture, budget: Budget) -> None:
@@ -57,27 +57,27 @@ def receive(capture: TryCapture, budget: Budget) -> None:
         capture.degrade(degradation.code, degradation.message)
 
 
-def of_earlier_try(capture: TryCapture, *, is_killed: bool) -> Manifest | None:
+def of_earlier_try(capture: TryCapture, deadline: Deadline) -> Manifest | None:
     """Find what the try knew that submitted the job, whichever worker it had.
 
     To the folder of this one nobody is going to deliver.
     """
-    budget = _budget(_KILLED_S if is_killed else _FIND_S)
+    budget = deadline.part(_FIND_S, _KEPT_S)
     own, location = capture.bundle.manifest, capture.settings.capture_location.url
     remote_bundles.remove(own.remote, budget)
     try:
-        return remote_bundles.earlier_try(location, own, budget)
+        return remote_bundles.earlier_try(location, own, budget, capture.resumed_id)
     except CaptureError as error:
         log.debug("%s", error)
         return None
 
 
-def end(capture: TryCapture, *, keep: bool) -> None:
+def end(capture: TryCapture, deadline: Deadline, *, keep: bool) -> None:
     """Keep or remove the folder, and look now and then for what is old.
 
     While a driver may still deliver, or somebody may have to find what it did, it is kept.
     """
-    budget = _budget(_END_S)
+    budget = deadline.part(_END_S, _KEPT_S)
     manifest, settings = capture.bundle.manifest, capture.settings
     if keep or not capture.is_delivered:
         try:
@@ -92,9 +92,3 @@ def end(capture: TryCapture, *, keep: bool) -> None:
         now=datetime.now(UTC),
         budget=budget,
     )
-
-
-def _budget(seconds: float) -> Budget:
-    deadline = Deadline()
-    deadline.begin(seconds)
-    return deadline.budget

@@ -265,7 +265,15 @@ class SparkLineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         finally:
             current = self.lineage_try
             if current.capture is not None and not current.capture.is_submitted:
-                current.capture.resumed(is_killed=current.deadline.is_killed)
+                current.capture.resumed(current.deadline)
+
+    def get_job_status(self, external_id: Any, context: Context) -> str:
+        """Ask for the state of a job, before going on with it: the job of an earlier try."""
+        capture = self.lineage_try.capture
+        if capture is not None:
+            capture.resumed_id = str(external_id)
+        status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
+        return status
 
     def on_kill(self) -> None:
         """Stop spark-submit; what lineage is left to collect has to be quick."""

@@ -263,11 +263,12 @@ class Try:
         properties = capture.spark_properties
         capture.declare(self.declared(operator, resolved.partitioning, key, properties))
         try:
-            capture.announce()
+            is_announced = capture.announce()
         except Exception:
             capture.abandon()
             raise
-        if capture.bundle.manifest.remote or not capture.is_awaited:
+        # A store that did not answer is not waited for once more.
+        if is_announced and (capture.bundle.manifest.remote or not capture.is_awaited):
             from airflow_provider_sparklineage.operators import afterwards
 
             afterwards.keep_additions(capture, context)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.expectations.declared import Declared
-    from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.operators.deadline import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
@@ -80,6 +80,8 @@ class TryCapture:
         """Whether this try submitted the job, where Airflow may go on with an earlier one's."""
         self.is_resumed = False
         """Whether it goes on with what an earlier try had submitted."""
+        self.resumed_id = ""
+        """By which Airflow knows that job."""
         self.is_awaited = True
         """Whether the task ends no earlier than its application."""
         self.is_delivered = False
@@ -218,13 +220,14 @@ class TryCapture:
         for problem in declared.problems:
             self.degrade(DegradationCode.DECLARATION_UNUSABLE, problem)
 
-    def announce(self) -> None:
+    def announce(self) -> bool:
         """Leave what is known of the try where a driver in a cluster is going to deliver.
 
+        :return: False if the store does not take it, and so nothing else
         :raise CaptureError: if the store does not take it and ``settings.strict``
         """
         if not self.bundle.manifest.remote:
-            return
+            return True
         try:
             from airflow_provider_sparklineage.operators import remote_folder
 
@@ -234,18 +237,20 @@ class TryCapture:
                 raise
             # Until it is known what was delivered.
             self.degrade(DegradationCode.DELIVERY_INCOMPLETE, str(error))
+            return False
+        return True
 
-    def receive(self, budget: Budget) -> None:
+    def receive(self, deadline: Deadline) -> None:
         """Put into the bundle what a driver in a cluster has delivered."""
         if not self.bundle.manifest.remote:
             return
         from airflow_provider_sparklineage.operators import remote_folder
 
         if self._is_refused:
-            remote_folder.withdraw(self)
+            remote_folder.withdraw(self, deadline)
             self.note(remote="")
         else:
-            remote_folder.receive(self, budget)
+            remote_folder.receive(self, deadline.budget)
 
     def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
         """Identity of the application in OpenLineage: its job names, and the task as its parent."""
@@ -298,14 +303,14 @@ class TryCapture:
         self._links.remove()
         self._properties_file.remove()
 
-    def resumed(self, *, is_killed: bool = False) -> None:
+    def resumed(self, deadline: Deadline) -> None:
         """Go on with the bundle of the try that submitted the job, if it can be found.
 
         That one's run is the parent of the application in its events.
         """
         self._stop_receiving()  # the driver sends to that try's worker
         self.is_resumed = True
-        theirs = self._with_earlier(is_killed=is_killed)
+        theirs = self._with_earlier(deadline)
         if theirs is None:
             self.note(remote="")
             self.degrade(
@@ -328,14 +333,14 @@ class TryCapture:
             "try captured.",
         )
 
-    def _with_earlier(self, *, is_killed: bool) -> Manifest | None:
+    def _with_earlier(self, deadline: Deadline) -> Manifest | None:
         """Take the bundle of the try that submitted the job, and give what it knew."""
         own = self.bundle
         if own.manifest.remote:
             # Its bundle may be on another worker; what its driver delivered is not.
             from airflow_provider_sparklineage.operators import remote_folder
 
-            return remote_folder.of_earlier_try(self, is_killed=is_killed)
+            return remote_folder.of_earlier_try(self, deadline)
         with suppress(Exception):
             location = self.settings.capture_location.folder
             if earlier := retention.earlier_try(location, own.manifest):

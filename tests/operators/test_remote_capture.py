@@ -8,6 +8,8 @@ import re
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -16,11 +18,14 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from airflow_provider_sparklineage.cli import main
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.operators import afterwards, remote_folder
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import remote_bundles
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.capture.delivered import fetched
+from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 from tests.conftest import golden
 from tests.remote_driver import RemoteDriver
 
@@ -275,6 +280,40 @@ def test_a_task_that_is_killed_waits_for_no_driver(runs, monkeypatch):
     assert facets(task)["inputs"]
 
 
+@pytest.mark.parametrize(
+    ("asks", "of_store"),
+    [
+        pytest.param(remote_folder.withdraw, "remove", id="a job that was not submitted"),
+        pytest.param(remote_folder.of_earlier_try, "earlier_try", id="a job of another try"),
+        pytest.param(partial(remote_folder.end, keep=True), "announce", id="what is kept"),
+    ],
+)
+def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_store, monkeypatch):
+    waited = []
+
+    def hang(*arguments):
+        deadline.killed()
+        [budget] = [a for a in arguments if isinstance(a, Budget)]
+        waited.append(budget.left)
+
+    deadline, manifest = Deadline(), Manifest("r", remote="file:///nowhere/try1")
+    settings = SimpleNamespace(capture_location=CaptureLocation(None), capture_retention=None)
+    capture = SimpleNamespace(
+        bundle=SimpleNamespace(manifest=manifest), settings=settings, resumed_id=""
+    )
+    for name in ("remove", "sweep_at_times"):
+        monkeypatch.setattr(remote_bundles, name, lambda *_, **__: None)
+    monkeypatch.setattr(remote_bundles, of_store, hang)
+    asks(capture, deadline)
+    [left] = waited
+    assert left <= 1  # of three; after five, Airflow ends the process
+
+
+def test_a_store_that_did_not_answer_is_not_waited_for_twice(unreachable, runs, lake, monkeypatch):
+    monkeypatch.setattr(afterwards, "keep_additions", lambda *_: pytest.fail("asked again"))
+    runs(code="")
+
+
 class Store(dict):
     """What a task keeps between its tries."""
 
@@ -298,7 +337,9 @@ def resume(monkeypatch, execute, context, lake):
     def run(number=2):
         task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
         context["ti"].try_number = number
-        context["task_state_store"] = Store({task.external_id_key: "application_1_0001"})
+        context["task_state_store"] = Store(
+            {task.external_id_key: "application_1700000000000_0001"}
+        )
         execute(task, context)
         return task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -39,6 +40,7 @@ _MAY_RUN = {
     DegradationCode.DELIVERY_INCOMPLETE,
     DegradationCode.DRIVER_ELSEWHERE,
 }
+_YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
 _INTERVAL = timedelta(hours=1)
 
@@ -87,27 +89,52 @@ def remove(url: str, budget: Budget) -> None:
         asked(budget, lambda: Objects(url).remove_folder(""), _THREAD)
 
 
-def earlier_try(location: str, manifest: Manifest, budget: Budget) -> Manifest | None:
+def earlier_try(
+    location: str, manifest: Manifest, budget: Budget, job: str = ""
+) -> Manifest | None:
     """Find the manifest of the last try of a task before this one whose driver delivered anything.
 
     A try that only waited for the end of what an earlier one had submitted has a folder, too.
 
-    :raise CaptureError: if the location cannot be listed in time
+    :param job: by which Airflow knows what is gone on with: on YARN, the application's id, and then
+        no other one is taken
+    :raise CaptureError: if there is anything that cannot be read in time: it may be that try
     """
     if manifest.task is None:
         return None
     prefix = capture.name_of_tries(manifest.task)
-    found = [
-        replace(theirs, remote=url)
-        for url, theirs in manifests(location, budget, lambda name: name.startswith(prefix))
-        if is_before(theirs.task, manifest.task)
-    ]
-    for theirs in sorted(found, key=_try_number, reverse=True):
-        folder = Folder(theirs.remote, theirs.application_run_id)
-        with suppress(StoreError):
-            if any(map(folder.is_own, asked(budget, folder.attempts, _THREAD))):
-                return theirs
+    is_known = _YARN.fullmatch(job) is not None
+    found = []
+    for name in _asked(location, budget, lambda: Objects(location).names(""), "listed"):
+        url = f"{location}/{name}"
+        if not capture.is_name(name) or not name.startswith(prefix):
+            continue
+        try:
+            theirs = replace(manifest_of(url, budget), remote=url)
+            if is_before(theirs.task, manifest.task):
+                found.append((theirs, _applications(theirs, budget)))
+        except CaptureError:
+            if not is_known:
+                raise
+    for theirs, applications in sorted(found, key=lambda f: _try_number(f[0]), reverse=True):
+        if job in applications or (applications and not is_known):
+            return theirs
     return None
+
+
+def _applications(manifest: Manifest, budget: Budget) -> set[str]:
+    """Give the ids of a try's applications whose drivers have delivered anything.
+
+    :raise CaptureError: if it cannot be found out in time
+    """
+    url = manifest.remote
+    folder = Folder(url, manifest.application_run_id)
+    attempts = _asked(url, budget, folder.attempts, "read")
+    for attempt in attempts:
+        if attempt.start is None and attempt.problems:
+            problem = f"What was delivered to {url} could not be read ({attempt.problems[0]})."
+            raise CaptureError(problem)
+    return {a.start.application_id for a in attempts if a.start and folder.is_own(a)}
 
 
 def _try_number(manifest: Manifest) -> int:

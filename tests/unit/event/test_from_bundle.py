@@ -292,7 +292,7 @@ def test_the_collector_of_garbage_is_paused_for_all_that_merges(recorded):
     assert (while_merging, set(seen[while_making:]), gc.isenabled()) == ({False}, {False}, True)
 
 
-# --- a part that did not come from a driver in a cluster --------------------------------------------
+# --- a part that did not come from a driver in a cluster ------------------------------------------
 
 
 @pytest.fixture

@@ -145,6 +145,48 @@ def test_a_folder_with_another_applications_events_is_passed_over(store):
     assert earlier() == of_try(1)
 
 
+def test_where_the_application_is_known_that_of_another_try_is_not_taken(store):
+    folder(store, of_try(1))
+    folder(store, of_try(2), begun=False)  # submitted another one, which was killed in the queue
+    found = earlier_try(
+        URL, Manifest("mine", task=TASK), budget(), "application_1700000000000_0002"
+    )
+    assert found is None
+
+
+def test_the_try_of_a_known_application_is_found_among_what_cannot_be_read(store):
+    folder(store, of_try(1))
+    (folder(store, of_try(2), tail="torn0000") / "manifest.json").unlink()
+    found = earlier_try(
+        URL, Manifest("mine", task=TASK), budget(), "application_1700000000000_0001"
+    )
+    assert found.task == of_try(1)
+
+
+@pytest.mark.parametrize("torn", ["manifest.json", "start.json"])
+def test_an_older_try_is_not_taken_where_a_later_one_cannot_be_read(store, torn):
+    folder(store, of_try(1))
+    made = folder(store, of_try(2))
+    for file in made.rglob(torn):
+        file.write_text("{")
+    with pytest.raises(CaptureError):
+        earlier()
+
+
+def test_an_older_try_is_not_taken_where_there_was_no_time_for_a_later_one(store):
+    folder(store, of_try(1))
+    folder(store, of_try(2))
+    left = [60.0]
+
+    def spend(method, path):
+        if method == "cat_file" and "try1" in path:
+            left[0] = 0.0
+
+    store.before = spend
+    with pytest.raises(CaptureError):
+        earlier_try(URL, Manifest("mine", task=TASK), Budget(lambda: left[0]))
+
+
 @pytest.mark.parametrize(
     "other",
     [
