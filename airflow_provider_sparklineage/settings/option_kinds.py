@@ -143,6 +143,8 @@ def _jar(value: object) -> Path | str | None:
 def _location(value: object) -> CaptureLocation:
     text = _text(value)
     if _REMOTE.match(text):
+        if urlsplit(text).password is not None:  # bundles and messages have this URL
+            raise ValueError
         return CaptureLocation(default_capture_location(), text.rstrip("/"))
     path = _path(text)
     if path is not None and not path.is_absolute():
@@ -152,7 +154,8 @@ def _location(value: object) -> CaptureLocation:
 
 def _hadoop_url(value: object) -> str:
     text = _text(value)
-    if text and not _REMOTE.match(text):
+    # It is part of an argument, too.
+    if text and (not _REMOTE.match(text) or scrub_name(text) != text):
         raise ValueError
     return text.rstrip("/")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
 _NAMED = 3  # files that could not be read; the rest is counted
 _CHUNK = 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024 * 1024
+"""Of all that was delivered of a try: more than merging reads in its time, and no disk is full."""
 _OF_DELIVERY = frozenset(
     {
         DegradationCode.DELIVERY_INCOMPLETE,
@@ -103,7 +106,12 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
     """Put the segments of attempts one after the other; give sentences on those that are lost."""
     sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
+    sums = accumulate(sizes.values())
+    fitting = [name for name, total in zip(sizes, sums, strict=True) if total <= MAX_BYTES]
     lost: list[str] = []
+    if len(fitting) < len(sizes):
+        lost.append(f"{len(sizes) - len(fitting)} file(s) are beyond {MAX_BYTES} bytes.")
+        sizes = {name: sizes[name] for name in fitting}
     left = len(sizes)
     try:
         with _work_folder(into) as work, _work_folder(into) as segments:

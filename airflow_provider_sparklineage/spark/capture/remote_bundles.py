@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import MANIFEST
-from airflow_provider_sparklineage.spark.capture.remote import Folder
+from airflow_provider_sparklineage.spark.capture.remote import ATTEMPT, END, SEGMENT, START, Folder
 from airflow_provider_sparklineage.spark.capture.retention import is_before, is_due
 from airflow_provider_sparklineage.spark.capture.undelivered import fix
 from airflow_provider_sparklineage.storage.bounded import StoreError, asked
@@ -40,6 +40,9 @@ _MAY_RUN = {
     DegradationCode.DELIVERY_INCOMPLETE,
     DegradationCode.DRIVER_ELSEWHERE,
 }
+_OF_DRIVER = rf"(?:{START}|{END}|{SEGMENT.pattern})(?:\.part)?"
+_OF_WORKER = rf"(?:{MANIFEST}|sending\.json)(?:\.[0-9a-f]{{32}}\.part)?"
+_IS_OURS = re.compile(rf"{ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}")
 _YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
 _INTERVAL = timedelta(hours=1)
@@ -185,10 +188,13 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
         if known and now - known <= limit:
             return False
     try:
-        written = asked(budget, lambda: [at for _, at in Objects(url).walk("")], _THREAD)
+        written = asked(budget, lambda: dict(Objects(url).walk("")), _THREAD)
     except StoreError:
         return False
-    return bool(written) and all(at is not None and now - at > limit for at in written)
+    if not all(map(_IS_OURS.fullmatch, written)):
+        return False  # somebody else's, by a name like ours
+    times = written.values()
+    return bool(times) and all(at is not None and now - at > limit for at in times)
 
 
 def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:

@@ -280,6 +280,19 @@ def test_an_impossible_value_names_the_option(option, value):
         resolve(configuration(**{option: value}))
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("capture_location", "s3://key:hunter2@bucket/lineage"),
+        ("capture_location_in_spark", "s3a://key:hunter2@bucket/lineage"),
+    ],
+)
+def test_a_password_in_a_location_is_refused_and_not_shown(option, value):
+    with pytest.raises(SettingsError, match=rf"\[sparklineage\] {option} is ") as caught:
+        resolve(configuration(**{option: value}))
+    assert "hunter2" not in str(caught.value)
+
+
 def test_the_documentation_lists_every_option():
     text = write_options.DOCUMENT.read_text()
     assert write_options.documented(text) == text, "Run: python -m tests.write_options"

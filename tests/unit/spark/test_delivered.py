@@ -515,6 +515,15 @@ def test_a_full_disk_keeps_what_there_was_room_for(folder, into, monkeypatch):
     assert [file.name for file in into.iterdir()] == ["events.ndjson"]
 
 
+def test_what_would_fill_the_disk_is_left_where_it_is(folder, into, store):
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n", "3\n").ends()
+    os.truncate(driver.folder / "events-00002.ndjson", 3 * 1024**3)  # without any data in it
+    [message] = messages(receive(into))
+    assert "2 file(s) are beyond 2147483648 bytes" in message
+    assert events(into) == "1\n"
+    assert store.calls["get_file"] == 1
+
+
 def test_a_bundle_that_is_gone_is_declared(folder, tmp_path):
     RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
     assert "could not keep it" in messages(receive(tmp_path / "gone"))[0]

@@ -279,6 +279,34 @@ def test_what_is_not_called_like_a_try_is_not_ours(store, name):
     assert swept() == 0
 
 
+@pytest.mark.parametrize("name", ["data.parquet", "00001-1700000000000-0123abcd/notes.txt"])
+def test_a_folder_with_files_of_somebody_else_is_not_ours(store, name):
+    made = folder(store, ended=NOW - days(99), written=days(99))
+    (made / name).parent.mkdir(exist_ok=True)
+    (made / name).touch()
+    os.utime(made / name, (0, 0))
+    assert swept() == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sending.json",
+        f"manifest.json.{'0a' * 16}.part",
+        "00001-1700000000001-0123abcd/events-00002.ndjson.part",
+        "00001-1700000000001-0123abcd/.events-00001.ndjson.crc",
+        "00001-1700000000001-0123abcd/observations-123456.ndjson",
+        "00001-1700000000001-0123abcd/end.json",
+    ],
+)
+def test_a_folder_goes_with_all_that_is_ours(store, name):
+    made = folder(store, ended=NOW - days(99), written=days(99))
+    (made / name).parent.mkdir(exist_ok=True)
+    (made / name).touch()
+    os.utime(made / name, (0, 0))
+    assert swept() == 1
+
+
 def test_a_store_without_times_deletes_nothing_that_nobody_ended(store, monkeypatch):
     folder(store, written=days(99))
     info = store.info
