@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from airflow_provider_sparklineage.cli.doctor.airflow import (
     TIME,
 )
 from airflow_provider_sparklineage.cli.doctor.archive import ARCHIVE, UNSENT
+from airflow_provider_sparklineage.cli.doctor.endpoint import ENDPOINT
 from airflow_provider_sparklineage.cli.doctor.location import REMOTE
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
@@ -361,6 +363,28 @@ def test_a_capture_location_that_does_not_answer_is_not_waited_for(mocker):
     (check,) = location.check(settings, timeout_s=0.2)
     assert check.status is Status.FAILED
     assert "no answer within 0.2 s" in check.message
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "status", "message"),
+    [
+        ("127.0.0.1", Status.OK, "can listen for drivers without Python, at http://127.0.0.1:"),
+        ("no such name", Status.FAILED, "is no name with ports"),
+        ("192.0.2.1:{port}", Status.FAILED, "cannot listen"),
+    ],
+    ids=["of this worker", "no name", "no port is free"],
+)
+def test_where_drivers_without_python_would_send_is_tried(
+    found, monkeypatch, endpoint, status, message
+):
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        endpoint = endpoint.format(port=taken.getsockname()[1])
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_ENDPOINT", endpoint)
+        check = found()[ENDPOINT]
+    assert check.status is status
+    assert message in check.message
 
 
 def test_what_is_no_spark_property_is_refused(doctor):

@@ -12,7 +12,7 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor import archive, location
+from airflow_provider_sparklineage.cli.doctor import archive, endpoint, location
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
@@ -91,7 +91,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
         if found.message not in {c.message for c in checks}:  # of a connection that is not there
             checks.append(found)
     spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
-    checks += [spark, *location.check(resolved)]
+    checks += [spark, *location.check(resolved), *endpoint.check(resolved)]
     delivers = host.is_remote and bool(resolved.capture_location.url)
     return Found(checks, resolved, source_of(connection), spark_binary, delivers)
 
