@@ -121,7 +121,7 @@ def submit(on_yarn, spark):
 @pytest.fixture
 def lake(cluster, orders_lake):
     """Copy the lake of the recorded applications to HDFS, less its database; give its URL."""
-    folder = f"/user/{USER}/{uuid.uuid4().hex}"
+    folder = f"/user/{USER}/{uuid.uuid4().hex}/lake"
     datasets = [dataset for dataset in orders_lake.iterdir() if dataset.name != "shop"]
     cluster.put(datasets, folder, USER)
     return f"{cluster.hdfs}{folder}"
