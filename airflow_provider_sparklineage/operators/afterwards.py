@@ -23,6 +23,7 @@ SENDING = "sending.json"
 """File of a bundle with what Airflow adds to the event; ``null`` if that is not for sending."""
 
 _TIMEOUT_S = 5.0  # the job waits for it
+_MAX_BYTES = 16 * 1024 * 1024
 
 
 def not_awaited(capture: TryCapture) -> NotAwaitedError:
@@ -60,7 +61,9 @@ def additions(url: str) -> dict[str, Any] | None:
     :raise CaptureError: if it is not known
     """
     try:
-        content = within(_TIMEOUT_S, lambda: Objects(url).read(SENDING), "sparklineage-sending")
+        content = within(
+            _TIMEOUT_S, lambda: Objects(url).read(SENDING, _MAX_BYTES), "sparklineage-sending"
+        )
         found = json.loads(content)
     except OutOfTimeError as error:
         problem = f"{url} did not answer within {_TIMEOUT_S:g} s."
