@@ -48,7 +48,7 @@ def keep_additions(capture: TryCapture, context: Context) -> None:
         return
     try:
         content = json.dumps(delivery.additions(manifest, context)).encode()
-        store = Objects(manifest.remote or f"file://{path}")
+        store = Objects(manifest.remote or f"file://{path}", is_for_group=True)
         within(_TIMEOUT_S, lambda: store.write(SENDING, content), "sparklineage-sending")
     except Exception:
         log.debug("What Airflow adds to the event was not kept.", exc_info=True)

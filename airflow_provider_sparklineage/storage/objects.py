@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -13,19 +14,23 @@ from airflow_provider_sparklineage.storage import hdfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # Here a file appears when all of it has come, there are no folders, and to rename is to copy.
 _OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
+_FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another one of the group
 
 
 class Objects(Frozen, frozen=True):
     """Files below a URL that is the user's own; whoever may read them is the user's choice.
 
     All of it may be used from several threads at once.
+
+    :param is_for_group: whether what is written on a mount is for the group, whatever the umask,
+        and for nobody else
     """
 
     url: str
+    is_for_group: bool = False
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file that appears complete or not at all."""
@@ -34,9 +39,16 @@ class Objects(Frozen, frozen=True):
             store.pipe_file(place, content)
             return
         partial = f"{place}.{uuid.uuid4().hex}.part"
-        store.makedirs(place.rpartition("/")[0], exist_ok=True)
+        folder = place.rpartition("/")[0]
+        is_local = self.is_for_group and self._scheme == "file"
+        is_new = is_local and not Path(folder).exists()
+        store.makedirs(folder, exist_ok=True)
         try:
+            if is_new:
+                _open_to_group(folder, _FOLDER_MODE)
             store.pipe_file(partial, content)
+            if is_local:
+                _open_to_group(partial, _FILE_MODE)
             store.mv(partial, place)
         except BaseException:  # no space is left, or the task's time is up
             with suppress(Exception):
@@ -125,6 +137,11 @@ class Objects(Frozen, frozen=True):
 
         path = ObjectStoragePath(self.url).joinpath(*name.split("/"))
         return path.fs, path.path
+
+
+def _open_to_group(place: str, mode: int) -> None:
+    with suppress(OSError):  # not every mount has modes
+        Path(place).chmod(mode)
 
 
 def _written(info: dict[str, object]) -> datetime | None:

@@ -165,6 +165,20 @@ def test_the_manifest_is_there_with_all_that_is_expected_before_the_driver_begin
 # --- what is missing, and what is kept ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("umask", [0, 0o77], ids=oct)
+def test_the_drivers_group_may_deliver_and_nobody_else_may_look(lake, umask):
+    lake.mkdir(mode=0o755)
+    before = os.umask(umask)
+    try:
+        manifest = Manifest("r", remote=f"file://{lake}/try1")
+        remote_bundles.announce(manifest, Deadline().part(60))
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (lake / "try1", lake / "try1/manifest.json")]
+    assert modes == [0o770, 0o660]
+    assert lake.stat().st_mode & 0o777 == 0o755
+
+
 def test_of_a_killed_driver_is_known_what_it_had_delivered(runs, lake, tmp_path):
     task = runs(code=WITHOUT_END)
     assert "reported no end" in degradations(task)["delivery_incomplete"]

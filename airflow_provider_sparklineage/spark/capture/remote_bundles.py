@@ -56,7 +56,7 @@ def announce(manifest: Manifest, budget: Budget) -> None:
     url = manifest.remote
 
     def write() -> None:
-        Objects(url).write(MANIFEST, capture.encoded(manifest))
+        Objects(url, is_for_group=True).write(MANIFEST, capture.encoded(manifest))
 
     _asked(url, budget, write, "written to")
 
