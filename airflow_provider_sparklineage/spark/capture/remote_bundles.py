@@ -97,7 +97,8 @@ def earlier_try(
 ) -> Manifest | None:
     """Find the manifest of the last try of a task before this one whose driver delivered anything.
 
-    A try that only waited for the end of what an earlier one had submitted has a folder, too.
+    A try that only waited for the end of what an earlier one had submitted has a folder, too. Where
+    the job is not known by its application's id, the last try counts, whatever it has delivered.
 
     :param job: by which Airflow knows what is gone on with: on YARN, the application's id, and then
         no other one is taken
@@ -120,8 +121,10 @@ def earlier_try(
             if not is_known:
                 raise
     for theirs, applications in sorted(found, key=lambda f: _try_number(f[0]), reverse=True):
-        if job in applications or (applications and not is_known):
+        if job in applications:
             return theirs
+        if not is_known:  # that one may have submitted, and an older one's job is another job
+            return theirs if applications else None
     return None
 
 

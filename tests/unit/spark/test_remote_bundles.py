@@ -116,9 +116,13 @@ def test_of_folders_that_nobody_wants_no_manifest_is_read(store):
 # --- the try that submitted the job ---------------------------------------------------------------
 
 
-def earlier(task=TASK):
-    found = earlier_try(URL, Manifest("mine", task=task), budget())
+def earlier(task=TASK, job=""):
+    found = earlier_try(URL, Manifest("mine", task=task), budget(), job)
     return found and found.task
+
+
+APPLICATION = "application_1700000000000_0001"
+"""Of all doubles of drivers, as Airflow knows it on YARN."""
 
 
 def test_the_last_try_before_this_one_is_found(store):
@@ -133,16 +137,19 @@ def test_its_url_is_that_where_it_was_found(store):
     assert found.remote == f"{URL}/{made.name}"
 
 
-def test_a_try_that_submitted_nothing_is_passed_over(store):
+def test_a_try_that_submitted_nothing_is_passed_over_if_the_application_is_known(store):
+    """Else it may have submitted what is gone on with, and the older try's job is another one."""
     folder(store, of_try(1))
     folder(store, of_try(2), begun=False)
-    assert earlier() == of_try(1)
+    assert earlier(job=APPLICATION) == of_try(1)
+    assert earlier(job="spark:revenue-driver") is None
 
 
-def test_a_folder_with_another_applications_events_is_passed_over(store):
+def test_so_is_a_folder_with_another_applications_events(store):
     folder(store, of_try(1))
     RemoteDriver(folder(store, of_try(2), begun=False), "another").starts()
-    assert earlier() == of_try(1)
+    assert earlier(job=APPLICATION) == of_try(1)
+    assert earlier(job="spark:revenue-driver") is None
 
 
 def test_where_the_application_is_known_that_of_another_try_is_not_taken(store):
