@@ -1,4 +1,4 @@
-"""Clusters as Airflow's Spark hook asks them: YARN's resource manager, the API of Kubernetes."""
+"""Clusters as Airflow's Spark hook asks them, and what its operator keeps of what it submitted."""
 
 from __future__ import annotations
 
@@ -67,3 +67,13 @@ class Kubernetes:
 
     def delete_namespaced_pod(self, name: str, namespace: str, **_: object) -> None:
         self.deleted.append(f"{namespace}/{name}")
+
+
+class TaskState(dict[str, object]):
+    """What a task keeps between its tries."""
+
+    def set(self, key: str, value: object) -> None:
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)

@@ -17,6 +17,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+from tests.clusters import TaskState
 from tests.conftest import golden
 from tests.unit.listener_jars import listener_jar, other_jar
 
@@ -378,16 +379,6 @@ def test_the_try_knows_whether_anybody_waits_for_the_end(
 # --- going on with what an earlier try submitted --------------------------------------------------
 
 
-class Store(dict):
-    """What a task keeps between its tries."""
-
-    def set(self, key, value):
-        self[key] = value
-
-    def delete(self, key):
-        self.pop(key, None)
-
-
 @pytest.fixture
 def resume(monkeypatch, execute, context):
     """Execute a second try, of a job that a first one had submitted and that has ended."""
@@ -400,7 +391,7 @@ def resume(monkeypatch, execute, context):
 
     def run(task):
         context["ti"].try_number = 2
-        context["task_state_store"] = Store({task.external_id_key: "driver-20240506-0001"})
+        context["task_state_store"] = TaskState({task.external_id_key: "driver-20240506-0001"})
         execute(task, context)
 
     return run

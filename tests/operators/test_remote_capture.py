@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.spark.capture import remote_bundles
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.capture.delivered import fetched
 from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+from tests.clusters import TaskState
 from tests.conftest import golden
 from tests.remote_driver import RemoteDriver
 
@@ -330,16 +331,6 @@ def test_a_store_that_did_not_answer_is_not_waited_for_twice(unreachable, runs, 
     runs(code="")
 
 
-class Store(dict):
-    """What a task keeps between its tries."""
-
-    def set(self, key, value):
-        self[key] = value
-
-    def delete(self, key):
-        self.pop(key, None)
-
-
 @pytest.fixture
 def resume(monkeypatch, execute, context, lake):
     """Execute a second try, of a job that a first one had submitted and that has ended."""
@@ -353,7 +344,7 @@ def resume(monkeypatch, execute, context, lake):
     def run(number=2):
         task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
         context["ti"].try_number = number
-        context["task_state_store"] = Store(
+        context["task_state_store"] = TaskState(
             {task.external_id_key: "application_1700000000000_0001"}
         )
         execute(task, context)

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.capture.remote_bundles import announce
 from tests import clusters
-from tests.clusters import APPLICATION, POD
+from tests.clusters import APPLICATION, POD, TaskState
 from tests.conftest import golden
 from tests.remote_driver import RemoteDriver
 
@@ -89,19 +89,9 @@ def cluster(monkeypatch, sleeps, lake):
         yield Cluster(monkeypatch, stack)
 
 
-class Store(dict):
-    """What a task keeps between its tries."""
-
-    def set(self, key, value):
-        self[key] = value
-
-    def delete(self, key):
-        self.pop(key, None)
-
-
 @pytest.fixture
 def store(context):
-    context["task_state_store"] = Store()
+    context["task_state_store"] = TaskState()
     return context["task_state_store"]
 
 
