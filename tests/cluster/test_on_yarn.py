@@ -53,11 +53,11 @@ def test_a_job_that_is_killed_reports_what_it_had_delivered(
     between_writes, captures, cluster, lake
 ):
     def kill():
-        [application] = [a for a in cluster.applications() if a["name"] == "killed between two writes"]
+        [application] = [a for a in cluster.applications() if a["name"] == "killed task"]
         cluster.kill(application["id"])
         until(lambda: cluster.application(application["id"])["finalStatus"] == "KILLED")
 
-    ran = between_writes(captures, kill, name="killed between two writes")
+    ran = between_writes(captures, kill, name="killed task")
     assert ran.error is not None
     assert ran.outputs == [f"{lake}/before"]
     assert "it was killed" in ran.degradations["delivery_incomplete"]
