@@ -21,6 +21,7 @@ from airflow_provider_sparklineage.spark.submit import (
     distribution,
     java,
     listener_selection,
+    observer_zip,
     version_output,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
@@ -194,4 +195,4 @@ def test_workers_that_fill_the_cache_at_once_all_get_the_jar(spark, tmp_path):
     assert [out.strip() for out, _ in printed] == [str(jar)] * 4
     assert sum("Checking the digest" in progress for _, progress in printed) == 1
     kept = sorted(p.name for p in jar.parent.iterdir() if not p.name.startswith(".known-"))
-    assert kept == [".lock", jar.name]
+    assert kept == [".lock", jar.name, observer_zip.NAME]

@@ -27,7 +27,7 @@ BEFORE = {
         NONE,
     ),
     "adding the listener": (".operators.injection.inject", NONE),
-    "packing the observer": (".operators.injection.observer_zip.write", NONE),
+    "packing the observer": (".operators.driver_files.observer_zip.write", NONE),
     "checking the listener's jar": (
         ".operators.injection.listener_selection.jar_for",
         NONE,
