@@ -7,6 +7,8 @@ import pytest
 from airflow_provider_sparklineage.cli.doctor import cluster
 from airflow_provider_sparklineage.settings.checks import Status
 
+pytestmark = pytest.mark.airflow
+
 URL, IN_SPARK = "s3://bucket/lineage/try-abc", "s3a://bucket/lineage/try-abc"
 STACK = " at org.apache.hadoop.fs.RawLocalFileSystem.getFileStatus(RawLocalFileSystem.java:907)"
 
