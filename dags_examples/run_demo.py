@@ -55,7 +55,8 @@ class Place:
     :param environment: of Airflow, added to what is the same everywhere
     :param conf: Spark properties of all tasks, added to their own
     :param arguments: attributes of all operators, added to their own
-    :param until: when the tables are gone, in a few words
+    :param delivered: where drivers in a cluster deliver what they capture
+    :param until: when that and the tables are gone, in a few words
     :param next_step: what the reader may do next
     """
 
@@ -64,6 +65,7 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict)
     conf: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, object] = field(default_factory=dict)
+    delivered: str = ""
     until: str = ""
     next_step: str = "README.md, First steps, has the same for your own Airflow."
 
@@ -161,7 +163,7 @@ def main(place: Place = HERE) -> int:
             f"\nThe demo took {time.monotonic() - started:.0f} s.\n"
             f"  the lineage as a page  {short(place.page)}\n"
             f"  all events of Airflow  {short(place.events)}\n"
-            f"  what Spark reported    {short(place.captures)}\n"
+            f"  what Spark reported    {short(place.delivered or place.captures)}{place.until}\n"
             f"  the tables             {short(place.tables)}{place.until}\n"
             f"  the log                {short(place.log)}\n"
             f"Next: open {short(place.page)} in a browser. {place.next_step}\n"

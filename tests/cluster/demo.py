@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from airflow_provider_sparklineage.spark.submit import distribution
@@ -26,10 +25,7 @@ def main() -> int:
     print("Starting HDFS and YARN … ", end="", flush=True)
     with mini_cluster.running(FOLDER / "cluster", yarn=True) as cluster:
         print("up.")
-        code = run_demo.main(place(cluster))
-        with suppress(FileNotFoundError):  # an interrupted demo may have none
-            cluster.files().get("/lineage", str(place(cluster).captures), recursive=True)
-        return code
+        return run_demo.main(place(cluster))
 
 
 def place(cluster: mini_cluster.MiniCluster) -> run_demo.Place:
@@ -53,6 +49,7 @@ def place(cluster: mini_cluster.MiniCluster) -> run_demo.Place:
         environment=environment,
         conf=cluster.spark_conf(spark),
         arguments={"durable": False},
+        delivered=f"{cluster.hdfs}/lineage",
         until=", gone with the cluster",
         next_step="docs/cluster.md has the ten lines for your own cluster.",
     )
