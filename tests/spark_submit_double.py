@@ -162,3 +162,20 @@ def execute(operator: Any, context: dict[str, Any]) -> Any:
         return operator.execute(context)
     finally:
         ExecutorSafeguard.tracker.reset(token)
+
+
+def argument(given, flag):
+    """Give what spark-submit was given for a flag; None if it was not given the flag."""
+    argv = given.argv
+    return argv[argv.index(flag) + 1] if flag in argv else None
+
+
+def injected(given):
+    """Whether spark-submit was given the listener's properties."""
+    return any(key.startswith("spark.openlineage.parent") for key in given.conf)
+
+
+def degradations(task):
+    """Give what the event of a task that has ended says to be missing: code to message."""
+    facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
+    return {d["code"]: d["message"] for d in facet.degradations}

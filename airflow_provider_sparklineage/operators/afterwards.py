@@ -9,7 +9,8 @@ from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.capture.bundle import collect_command
-from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.spark.capture.remote import SENDING
+from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
 
 log = logger(__name__)
-
-SENDING = "sending.json"
-"""File of a bundle with what Airflow adds to the event; ``null`` if that is not for sending."""
 
 _TIMEOUT_S = 5.0  # the job waits for it
 _MAX_BYTES = 16 * 1024 * 1024
@@ -40,7 +38,10 @@ def not_awaited(capture: TryCapture) -> NotAwaitedError:
 
 
 def keep_additions(capture: TryCapture, context: Context) -> None:
-    """Keep with a bundle what Airflow adds to its event; never raises."""
+    """Keep with a bundle what Airflow adds to its event, ``null`` if that is not for sending.
+
+    Never raises.
+    """
     from airflow_provider_sparklineage.operators import delivery
 
     manifest, path = capture.bundle.manifest, capture.bundle.path
@@ -65,10 +66,7 @@ def additions(url: str) -> dict[str, Any] | None:
             _TIMEOUT_S, lambda: Objects(url).read(SENDING, _MAX_BYTES), "sparklineage-sending"
         )
         found = json.loads(content)
-    except OutOfTimeError as error:
-        problem = f"{url} did not answer within {_TIMEOUT_S:g} s."
-        raise CaptureError(problem) from error
     except Exception as error:  # whatever the store's library raises
-        problem = scrub(f"{url}/{SENDING} cannot be read ({type(error).__name__}: {error}).")
+        problem = scrub(f"{url}/{SENDING} cannot be read ({reason(error, _TIMEOUT_S)}).")
         raise CaptureError(problem) from error
     return found if isinstance(found, dict) else None

@@ -120,7 +120,7 @@ def of(
         return DriverFiles(
             host,
             kept,
-            f"{in_spark(url, settings.capture_location_in_spark)}/{folder.name}",
+            in_spark(url, settings.capture_location_in_spark, folder.name),
             takes_uploads=takes_uploads,
             image=image,
         )

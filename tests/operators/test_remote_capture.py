@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 from tests.clusters import TaskState
 from tests.conftest import golden
 from tests.remote_driver import RemoteDriver
+from tests.spark_submit_double import degradations
 
 pytestmark = pytest.mark.airflow
 
@@ -86,11 +87,6 @@ def facets(task):
     text = msgspec.json.encode(lineage, enc_hook=lambda value: vars(value)).decode()
     # In what people read of a job is the minute in which it ran.
     return json.loads(re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", text))
-
-
-def degradations(task):
-    facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
-    return {d["code"]: d["message"] for d in facet.degradations}
 
 
 def folders(lake):

@@ -11,6 +11,7 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 
 from airflow_provider_sparklineage.operators import airflow_transport
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests.spark_submit_double import argument, degradations, injected
 from tests.unit.listener_jars import listener_jar, other_jar
 
 pytestmark = pytest.mark.airflow
@@ -28,20 +29,6 @@ KEYED = {
 
 def operator(**kwargs):
     return SparkLineageSubmitOperator(task_id="revenue", application="job.py", **kwargs)
-
-
-def degradations(task):
-    facet = task.get_openlineage_facets_on_complete(None).run_facets["sparkLineage_capture"]
-    return {d["code"]: d["message"] for d in facet.degradations}
-
-
-def argument(given, flag):
-    argv = given.argv
-    return argv[argv.index(flag) + 1] if flag in argv else None
-
-
-def injected(given):
-    return any(key.startswith(f"{OL}parent") for key in given.conf)
 
 
 # --- secrets --------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.spark.capture.delivered import received
 from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
 from airflow_provider_sparklineage.spark.submit.submission import Submission
-from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Setti
     except SparkLineageError as error:
         return failed(TRIAL, error)
     except Exception as error:  # of the store's library, or of Airflow's hook
-        text = scrub(f"{type(error).__name__}: {error}")
-        return Check(TRIAL, Status.FAILED, f"The application could not be run ({text}).")
+        text = f"The application could not be run ({reason(error)})."
+        return Check(TRIAL, Status.FAILED, text)
     finally:
         bundle.remove()
         deleted(url)
@@ -87,9 +87,8 @@ def _tried(
     url: str,
     begun: float,
 ) -> Check:
-    in_spark = location.in_spark(url, "")
-    if settings.capture_location_in_spark:
-        in_spark = f"{settings.capture_location_in_spark}/{url.rpartition('/')[2]}"
+    place, _, name = url.rpartition("/")
+    in_spark = location.in_spark(place, settings.capture_location_in_spark, name)
     store = Objects(url)
     application = Path(str(driver.__file__)).with_name(_APPLICATION)
     store.write(_APPLICATION, application.read_bytes())
@@ -129,13 +128,13 @@ def ended_badly(text: str, url: str, in_spark: str) -> Check:
     :param text: of Airflow's hook: the whole command, then the end of its output
     """
     output = text.rpartition("Last spark-submit output:")[2].strip()
-    reason = truncated(_STACK.split(output)[0], _LONGEST_REASON)
+    printed = truncated(_STACK.split(output)[0], _LONGEST_REASON)
     folder = url.rpartition("/")[2]
-    if folder in reason:
-        problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {reason}"
+    if folder in printed:
+        problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {printed}"
         fix = "Give the user of the driver the permission, or set capture_location_in_spark."
         return Check(TRIAL, Status.FAILED, problem, fix)
-    problem = f"Spark ended with an error: {reason}"
+    problem = f"Spark ended with an error: {printed}"
     return Check(TRIAL, Status.FAILED, problem, explained(output, _LOOK))
 
 

@@ -7,12 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.doctor.spark import failed
-from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.truncation import truncated
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark.capture import location
-from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 REMOTE = "remote location"
 
 _TIMEOUT_S = 20.0
-_LONGEST_REASON = 500
 _CONTENT = b"written by the doctor"
 
 
@@ -37,10 +34,8 @@ def check(settings: Settings, timeout_s: float = _TIMEOUT_S) -> list[Check]:
     steps: list[str] = []
     try:
         within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
-    except OutOfTimeError:
-        reason = f"there was no answer within {timeout_s:g} s"
     except Exception as error:  # whatever the library of the store raises
-        reason = truncated(scrub(f"{type(error).__name__}: {error}"), _LONGEST_REASON)
+        why = reason(error, timeout_s)
     else:
         text = f"This worker writes, lists, reads and deletes in {captures.url}"
         return [Check(REMOTE, Status.OK, f"{text}; drivers know it as {in_spark}.")]
@@ -48,7 +43,7 @@ def check(settings: Settings, timeout_s: float = _TIMEOUT_S) -> list[Check]:
         Check(
             REMOTE,
             Status.FAILED,
-            f"This worker cannot {steps[-1]} {captures.url} ({reason}).",
+            f"This worker cannot {steps[-1]} {captures.url} ({why}).",
             "Check the connection whose id is before the @, its permissions, and that the provider "
             "of this file system is installed. What drivers deliver there cannot be collected.",
         )

@@ -33,15 +33,18 @@ class CaptureLocation(Frozen, frozen=True):
         return self.url or str(self.folder)
 
 
-def in_spark(url: str, given: str) -> str:
+def in_spark(url: str, given: str, folder: str = "") -> str:
     """Give the URL by which Spark's Hadoop file systems know a location.
 
     :param url: as Airflow takes it, with or without a connection's id
     :param given: ``capture_location_in_spark``; empty if it is to be derived
+    :param folder: name of one in it, of which the URL is wanted
     :raise SettingsError: if it cannot be derived
     """
-    if given:
-        return given
+    return f"{given or _derived(url)}/{folder}".rstrip("/")
+
+
+def _derived(url: str) -> str:
     match = _URL.fullmatch(url)
     if match is None:
         problem = f"[sparklineage] capture_location {url} is no URL."

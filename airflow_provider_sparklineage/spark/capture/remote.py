@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.budget import Budget
 
-START, END = "start.json", "end.json"
+START, END, SENDING = "start.json", "end.json", "sending.json"
 ATTEMPT = re.compile(r"[0-9]{5}-[0-9]{13}-[0-9a-f]{8}")
 # Each number has one name.
 SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0-9]{5,8})\.ndjson")

@@ -15,7 +15,14 @@ from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import MANIFEST
-from airflow_provider_sparklineage.spark.capture.remote import ATTEMPT, END, SEGMENT, START, Folder
+from airflow_provider_sparklineage.spark.capture.remote import (
+    ATTEMPT,
+    END,
+    SEGMENT,
+    SENDING,
+    START,
+    Folder,
+)
 from airflow_provider_sparklineage.spark.capture.retention import is_before, is_due
 from airflow_provider_sparklineage.spark.capture.undelivered import fix
 from airflow_provider_sparklineage.storage.bounded import StoreError, asked
@@ -41,7 +48,7 @@ _MAY_RUN = {
     DegradationCode.DRIVER_ELSEWHERE,
 }
 _OF_DRIVER = rf"(?:{START}|{END}|{SEGMENT.pattern})(?:\.part)?"
-_OF_WORKER = rf"(?:{MANIFEST}|sending\.json)(?:\.[0-9a-f]{{32}}\.part)?"
+_OF_WORKER = rf"(?:{MANIFEST}|{SENDING})(?:\.[0-9a-f]{{32}}\.part)?"
 _IS_OURS = re.compile(rf"{ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}")
 _YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
@@ -79,11 +86,10 @@ def manifests(
     :param is_wanted: asked for each folder's name
     :raise CaptureError: if the location cannot be listed in time
     """
-    for name in _asked(location, budget, lambda: Objects(location).names(""), "listed"):
+    for name in filter(is_wanted, _names(location, budget)):
         url = f"{location}/{name}"
-        if capture.is_name(name) and is_wanted(name):
-            with suppress(CaptureError):  # it is being written, or removed
-                yield url, manifest_of(url, budget)
+        with suppress(CaptureError):  # it is being written, or removed
+            yield url, manifest_of(url, budget)
 
 
 def remove(url: str, budget: Budget) -> None:
@@ -109,10 +115,10 @@ def earlier_try(
     prefix = capture.name_of_tries(manifest.task)
     is_known = _YARN.fullmatch(job) is not None
     found = []
-    for name in _asked(location, budget, lambda: Objects(location).names(""), "listed"):
-        url = f"{location}/{name}"
-        if not capture.is_name(name) or not name.startswith(prefix):
+    for name in _names(location, budget):
+        if not name.startswith(prefix):
             continue
+        url = f"{location}/{name}"
         try:
             theirs = replace(manifest_of(url, budget), remote=url)
             if is_before(theirs.task, manifest.task):
@@ -154,12 +160,12 @@ def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget
     goes when nothing was written to it for longer than that, and for a day.
     """
     try:
-        names = _asked(location, budget, lambda: Objects(location).names(""), "listed")
+        names = _names(location, budget)
     except CaptureError:
         return 0
     random.shuffle(names)  # who has no time for all begins with others the next time
     removed = 0
-    for name in filter(capture.is_name, names):
+    for name in names:
         if budget.is_spent():
             break
         url = f"{location}/{name}"
@@ -198,6 +204,15 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
         return False  # somebody else's, by a name like ours
     times = written.values()
     return bool(times) and all(at is not None and now - at > limit for at in times)
+
+
+def _names(location: str, budget: Budget) -> list[str]:
+    """List what is called as folders of tries are.
+
+    :raise CaptureError: if the location cannot be listed in time
+    """
+    names = _asked(location, budget, lambda: Objects(location).names(""), "listed")
+    return [name for name in names if capture.is_name(name)]
 
 
 def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:

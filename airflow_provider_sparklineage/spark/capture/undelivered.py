@@ -84,12 +84,13 @@ def undelivered(
 def _nothing(manifest: Manifest) -> Degradation:
     location, _, name = manifest.remote.rpartition("/")
     try:
-        theirs = in_spark(location, manifest.settings.get("capture_location_in_spark", ""))
+        given = manifest.settings.get("capture_location_in_spark", "")
+        theirs = in_spark(location, given, name)
     except SettingsError:
-        theirs = location
+        theirs = manifest.remote
     message = (
         f"No driver delivered anything to {manifest.remote}. Either it made no SparkSession, or it "
-        f"could not write there: it calls that folder {theirs}/{name}, which may be on another "
+        f"could not write there: it calls that folder {theirs}, which may be on another "
         "file system, or closed to it. Its log has a line that begins with `sparklineage:`, and "
         "`airflow sparklineage doctor --spark-submit` tries whether driver and worker reach the "
         "same folder."
