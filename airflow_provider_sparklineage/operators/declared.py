@@ -43,7 +43,7 @@ def declared(
     :param partition_key: of the run
     :param naming: Spark properties of the submission; None: those that the operator has itself
     """
-    conf = {str(k): str(v) for k, v in (operator.conf or {}).items()}
+    conf = {str(k): str(v) for k, v in operator.spark_properties.items()}
     own_naming = naming_properties(conf if naming is None else naming)
     locator = Locator(Naming.of(own_naming), rules)
     task = TaskFields(

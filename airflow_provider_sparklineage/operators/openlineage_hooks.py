@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class OpenLineageHooks:
     """The hooks of an operator whose lineage is collected while it executes."""
 
+    __slots__ = ()
+
     _try: Try | None = None
 
     @property
@@ -26,7 +28,7 @@ class OpenLineageHooks:
         Not made with the operator: Airflow runs a shallow copy, which would share it.
         """
         if self._try is None:
-            self._try = Try(self)
+            self._try = Try(self)  # type: ignore[misc]  # operators have a __dict__
         self._try.take_arguments(self)
         return self._try
 

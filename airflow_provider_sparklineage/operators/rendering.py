@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-FIELDS = ("application_args", "conf", "env_vars", "reads", "writes")
-"""Template fields that can name data. ``inlets`` and ``outlets`` are no templates."""
+_DECLARED = ("reads", "writes")
+"""Fields that every operator with lineage has. ``inlets`` and ``outlets`` are no templates."""
 
 
 def unrendered(operator: Any) -> dict[str, object]:
@@ -27,7 +27,7 @@ def unrendered(operator: Any) -> dict[str, object]:
 
     References are enough: Airflow gives the operator new containers and leaves these as they were.
     """
-    return {name: getattr(operator, name, None) for name in FIELDS}
+    return {name: getattr(operator, name, None) for name in (*operator.traced_fields, *_DECLARED)}
 
 
 def traces(
@@ -54,10 +54,8 @@ def traces(
 
 def hide_secrets(operator: Any) -> None:
     """Register secrets of a transport among the rendered properties before Airflow shows them."""
-    conf = getattr(operator, "conf", None)
-    if isinstance(conf, dict):
-        texts = {str(key): str(value) for key, value in conf.items()}
-        mask(*transport.secrets(Submission(conf=texts)))
+    texts = {str(key): str(value) for key, value in operator.spark_properties.items()}
+    mask(*transport.secrets(Submission(conf=texts)))
 
 
 def _read(template: object, extensions: tuple[str, ...], environment: Environment) -> object:

@@ -127,7 +127,7 @@ def test_importing_the_operator_pulls_in_nothing_that_the_stock_operator_does_no
     assert "pyspark" not in ours
 
 
-@pytest.mark.parametrize("class_name", ["SparkLineageMixin", "SparkLineageSubmitOperator"])
+@pytest.mark.parametrize("class_name", ["LineageMixin", "SparkLineageSubmitOperator"])
 def test_docstrings_mark_exactly_the_template_fields(class_name):
     from airflow_provider_sparklineage.operators import spark_submit
 

@@ -165,7 +165,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     from airflow.utils.cli import get_bagged_dag
     from sqlalchemy.exc import SQLAlchemyError
 
-    from airflow_provider_sparklineage.operators.spark_submit import SparkLineageMixin
+    from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
     try:
         dag = _quietly(lambda: get_bagged_dag(None, dag_id))
@@ -188,7 +188,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
         fix = f"There are: {known}."
         raise UnusableInputError(problem, fix) from error
     operator_class: Any = getattr(task, "operator_class", type(task))
-    if not issubclass(operator_class, SparkLineageMixin):
+    if not issubclass(operator_class, LineageMixin):
         msg = f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage."
         raise UnusableInputError(msg)
     run = _with_interval(run, dag)

@@ -1,0 +1,289 @@
+"""Lineage for an operator that runs Spark: what is rendered, and the frame of its execution.
+
+What is particular to how the driver is started is in the mixins made of this one:
+:mod:`.spark_submit` and :mod:`.pyspark`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
+from airflow.sdk import BaseOperator, XComArg
+from airflow.sdk.bases.operator import BaseOperatorMeta
+
+from airflow_provider_sparklineage.links.lineage import LINKS, push
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.operators import arguments, converters
+from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+    from jinja2 import Environment
+
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+
+log = logger(__name__)
+
+_TEMPLATED = ("reads", "writes")
+
+
+# Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
+# itself: default_args, partial() and expand() would not reach those of a plain mixin.
+class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
+    """
+    Lineage of the Spark job that an operator runs, however that starts its driver.
+
+    :param lineage: False gives exactly the operator without this mixin.
+    :param reads: What the job is expected to read: URIs, paths, tables, assets, or a
+        :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
+    :param writes: What the job is expected to write, in the same forms. (templated)
+    :param partition_key_dimensions: Partition columns that the run's partition key stands for:
+        ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
+    :param on_partition_mismatch: What to do if the job accessed other partitions than
+        expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
+    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
+        None.
+    :param on_partition_mismatch_callback: Called with the list of mismatches.
+    :param record_asset_partitions: Record the partitions that were written on the outlet assets
+        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
+    :param observe: Observe in the PySpark driver which partitions are really read and written;
+        ``[sparklineage] observe`` if None.
+    :param strict: Fail before submitting when lineage cannot be collected;
+        ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage lists once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
+    :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
+        ``[sparklineage] listener_extensions`` if None.
+    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
+        not be there.
+    :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
+        ``[sparklineage] relay_spark_events`` if None.
+    """
+
+    # None of its own, so that a task can become one of a class with this mixin.
+    __slots__ = ()
+
+    lineage: bool = True
+    reads: Sequence[Any] | None = None  # an empty list would be in each serialised DAG
+    writes: Sequence[Any] | None = None
+    strict: bool | None = None
+    observe: bool | None = None
+    partition_key_dimensions: str | Sequence[str] | None = None
+    on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn"
+    check_partitions_of: str | Sequence[str] | None = None
+    on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None
+    record_asset_partitions: bool | str = False
+    column_lineage: str | None = None
+    listener_extensions: Sequence[str] | None = None
+    lineage_conn_id: str = DEFAULT_CONN_ID
+    relay_spark_events: bool | None = None
+
+    is_adopted: bool = False
+    """Whether a DAG made the task with an operator that has no lineage of its own."""
+    traced_fields: tuple[str, ...] = ()
+    """Template fields of the operator that can name data."""
+    injected_fields: tuple[str, ...] = ()
+    """Attributes of the operator that injection changes; they are put back after the job."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not issubclass(cls, BaseOperator):  # a mixin has nothing yet to add to
+            return
+        fields = tuple(cls.template_fields)
+        missing = tuple(name for name in _TEMPLATED if name not in fields)
+        cls.template_fields = (*fields, *missing)
+        links = cls.operator_extra_links
+        if isinstance(links, list | tuple):
+            named = {link.name for link in links}
+            more = (link for link in LINKS if link.name not in named)
+            cls.operator_extra_links = (*links, *more)
+        converters.note(cls)
+        # A property of a subclass is no default, and so is set.
+        of_each = {name: getattr(cls, name) for name in ARGUMENTS}
+        cls._defaults = of_each  # type: ignore[attr-defined]
+
+    def __init__(
+        self,
+        *,
+        lineage: bool = True,
+        reads: Sequence[Any] | None = None,
+        writes: Sequence[Any] | None = None,
+        strict: bool | None = None,
+        observe: bool | None = None,
+        partition_key_dimensions: str | Sequence[str] | None = None,
+        on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn",
+        check_partitions_of: str | Sequence[str] | None = None,
+        on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
+        record_asset_partitions: bool | str = False,
+        column_lineage: str | None = None,
+        listener_extensions: Sequence[str] | None = None,
+        lineage_conn_id: str = DEFAULT_CONN_ID,
+        relay_spark_events: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        arguments.check(
+            on_partition_mismatch,
+            check_partitions_of,
+            on_partition_mismatch_callback,
+            record_asset_partitions,
+        )
+        values = {
+            "lineage": lineage,
+            "reads": reads,
+            "writes": writes,
+            "strict": strict,
+            "observe": observe,
+            "partition_key_dimensions": partition_key_dimensions,
+            "on_partition_mismatch": on_partition_mismatch,
+            "check_partitions_of": check_partitions_of,
+            "on_partition_mismatch_callback": on_partition_mismatch_callback,
+            "record_asset_partitions": record_asset_partitions,
+            "column_lineage": column_lineage,
+            "listener_extensions": listener_extensions,
+            "lineage_conn_id": lineage_conn_id,
+            "relay_spark_events": relay_spark_events,
+        }
+        defaults: dict[str, object] = self._defaults  # type: ignore[attr-defined]
+        for name, value in values.items():
+            if value is not defaults[name]:
+                setattr(self, name, value)
+        if reads or writes:  # which is unusual, and only then is anything imported
+            self._depend_on_declared()
+
+    def _depend_on_declared(self) -> None:
+        """Make tasks upstream whose results are in declarations.
+
+        Airflow looks for them in containers, and in no DatasetSubset.
+        """
+        from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
+
+        operator: Any = self
+        for entry in (*listed(self.reads), *listed(self.writes)):
+            if isinstance(entry, DatasetSubset):
+                XComArg.apply_upstream_relationship(operator, [entry.dataset, entry.partitions])
+
+    def _do_render_template_fields(
+        self,
+        parent: Any,
+        template_fields: Iterable[str],
+        context: Context,
+        jinja_env: Environment,
+        seen_oids: set[int],
+    ) -> None:
+        """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
+        render = super()._do_render_template_fields  # type: ignore[misc]
+        is_over = self._try is not None and self._try.is_over(context)
+        if parent is not self or is_over:  # by a callback, before Airflow asks for the event
+            render(parent, template_fields, context, jinja_env, seen_oids)
+            return
+        ours = [name for name in _TEMPLATED if name in template_fields or getattr(self, name)]
+        of_the_job = [name for name in template_fields if name not in _TEMPLATED]
+        self._try = None
+        current = self.lineage_try
+        if not current.is_on:
+            render(parent, of_the_job, context, jinja_env, seen_oids)
+            return
+        # What START needs is imported before its process is forked, once for both.
+        from airflow_provider_sparklineage.operators import declared, rendering, reporting  # noqa: F401
+
+        with _harmless("Asking Airflow for settings and the last run"):
+            current.prepare(context)
+        templates = rendering.unrendered(self)
+        render(parent, of_the_job, context, jinja_env, seen_oids)
+        with _harmless("Hiding secrets among the properties"):
+            rendering.hide_secrets(self)
+        for name in ours:
+            try:
+                render(parent, [name], context, jinja_env, seen_oids)
+            except Exception as error:  # the job does not need what only lineage asks for
+                setattr(self, name, ())
+                problem = f"{name} cannot be rendered ({type(error).__name__}: {error})."
+                current.unrendered = (*current.unrendered, problem)
+        with _harmless("Tracing templates"):
+            current.traces = rendering.traces(self, templates, jinja_env, context)
+        with _harmless("Describing what the job is expected to access"):
+            current.prepare_start(self)
+
+    def execute(self, context: Context) -> Any:
+        """Run the job with the listener in it, then collect what it reported."""
+        current = self.lineage_try
+        if not current.is_on or not current.is_sent():
+            return super().execute(context)  # type: ignore[misc]
+        from airflow_provider_sparklineage.model.outcome import Outcome
+        from airflow_provider_sparklineage.operators import expecting, importing
+
+        own = {name: getattr(self, name) for name in self.injected_fields if hasattr(self, name)}
+        capture = current.begin(self, context, lambda capture: self._inject(capture, context))
+        if capture is None:
+            return super().execute(context)  # type: ignore[misc]
+        push(self, context)
+        expecting.push(capture, context)
+        outcome = Outcome.FAIL
+        failures: list[AirflowFailException] = []
+
+        def has_failed(lineage: TaskLineage) -> bool:
+            if outcome is Outcome.COMPLETE:
+                from airflow_provider_sparklineage.operators import partition_check
+
+                locator = capture.bundle.manifest.locator
+                failures.extend(partition_check.follow_up(self, lineage, context, locator))
+            return bool(failures)
+
+        try:
+            with importing.meanwhile():
+                result = super().execute(context)  # type: ignore[misc]
+            outcome = Outcome.COMPLETE
+        except AirflowTaskTimeout:
+            # Spark still runs, and Airflow stops it only when this has returned.
+            current.deadline.killed()
+            raise
+        finally:
+            if self._is_refused():
+                capture.refused()
+            # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
+            current.finish(outcome, has_failed, context)
+            for name, value in own.items():
+                setattr(self, name, value)
+        if failures:
+            raise failures[0]
+        return result
+
+    def on_kill(self) -> None:
+        """Stop the job; what lineage is left to collect has to be quick."""
+        self.lineage_try.deadline.killed()
+        super().on_kill()  # type: ignore[misc]
+
+    @property
+    def spark_properties(self) -> Mapping[str, Any]:
+        """Spark properties among the operator's own arguments."""
+        raise NotImplementedError
+
+    def _inject(self, capture: TryCapture, context: Context) -> None:
+        """Put the listener into the job that is about to be started, by way of the arguments."""
+        raise NotImplementedError
+
+    def _is_refused(self) -> bool:
+        """Whether Airflow has refused to start the job, and nothing was started before."""
+        return False
+
+
+@contextmanager
+def _harmless(what: str) -> Iterator[None]:
+    """Let no defect of what is done in here keep the task from running."""
+    try:
+        yield
+    except Exception:
+        log.debug("%s failed.", what, exc_info=True)
+
+
+ARGUMENTS = tuple(inspect.unwrap(LineageMixin.__init__).__kwdefaults__)
+"""Names of the arguments that an operator has by the mixin."""
