@@ -5,7 +5,7 @@
     SparkLineageError            problem and fix; the base of all
     ├── SettingsError            an argument or an option has an impossible value: when settings
     │   │                        are resolved
-    │   ├── RulesError           so has a key of the partitioning rules: when they are read
+    │   ├── RulesError           so has a key of rules that are YAML: when they are read
     │   └── ConnectionFieldsError  a connection is missing or has impossible fields: when it is read
     ├── DeclarationError         reads=, writes= or a partition key make no sense: once fields are
     │                            rendered, and when partitions are recorded on an asset
@@ -55,7 +55,7 @@ class SettingsError(SparkLineageError):
 
 
 class RulesError(SettingsError):
-    """Raised when the organisation's partitioning rules are wrong; names file, line and key."""
+    """Raised when rules of the organisation's are wrong; names file, line and key."""
 
 
 class ConnectionFieldsError(SettingsError):

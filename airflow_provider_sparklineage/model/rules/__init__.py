@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.globs import ANY_DEPTH, compiled_folders
-from airflow_provider_sparklineage.model.rules.documents import checked, document
-from airflow_provider_sparklineage.model.rules.text import LineNumbers, content, read
+from airflow_provider_sparklineage.model.rule_files.text import LineNumbers
+from airflow_provider_sparklineage.model.rules.documents import FILE, checked, document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,8 @@ class PartitionRules(Frozen, frozen=True):
         :param lines: where the documents are from
         :raise RulesError: if a rule is wrong; names its place and key
         """
-        return cls(tuple(Rule(*rule) for rule in checked(documents, lines or LineNumbers())))
+        known = lines or LineNumbers(FILE.title)
+        return cls(tuple(Rule(*rule) for rule in checked(documents, known)))
 
     def documents(self) -> list[dict[str, object]]:
         """Give the rules as JSON has them; :meth:`of` makes equal rules of them."""
@@ -131,10 +132,9 @@ def load(text_or_path: str | Path) -> PartitionRules:
     :param text_or_path: inline if it has more than one line or begins as YAML lists do
     :raise RulesError: if a rule is wrong; names file, line and key, and what to do
     """
-    return _made_of(*content(text_or_path))
+    return _made_of(*FILE.content(text_or_path))
 
 
 @lru_cache(maxsize=16)  # a task's settings are resolved several times, and each time the same
 def _made_of(text: str, name: str) -> PartitionRules:
-    documents, lines = read(text, name)
-    return NO_RULES if documents is None else PartitionRules.of(documents, lines)
+    return PartitionRules.of(*FILE.read(text, name))

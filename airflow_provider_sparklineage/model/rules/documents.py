@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -12,41 +10,41 @@ from airflow_provider_sparklineage.model.datasets import untrimmed
 from airflow_provider_sparklineage.model.globs import ANY_DEPTH
 from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
 from airflow_provider_sparklineage.model.partitioning import IDENTITY, Dimension
+from airflow_provider_sparklineage.model.rule_files import EMPTY, RuleFile, Text, Texts
 from airflow_provider_sparklineage.model.timestamps import check_format
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from airflow_provider_sparklineage.model.rules.text import Keys, LineNumbers
+    from airflow_provider_sparklineage.model.rule_files.text import Keys, LineNumbers
 
 CheckedRule = tuple[tuple[str, ...], PartitionSpec]
 """Globs of datasets, and how those are partitioned."""
 
-# No pattern for blank texts: in a union it makes msgspec 0.22 crash when Python ends.
-_Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
-_Texts: TypeAlias = _Text | Annotated[tuple[_Text, ...], msgspec.Meta(min_length=1)]
-
-
-_UNKNOWN = re.compile("Object contains unknown field `(.*)`", re.DOTALL)
-_MISSING = re.compile("Object missing required field `(.*)`")
-
-
-_EMPTY = ("it must be a text that is not empty", "Put it in quotes")
-
 
 class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
-    field: _Text = ""
-    fields: _Texts = ()
-    transform: _Text = IDENTITY
-    name: _Text = ""
-    format: _Text = ""
+    field: Text = ""
+    fields: Texts = ()
+    transform: Text = IDENTITY
+    name: Text = ""
+    format: Text = ""
 
 
 class _RuleDocument(msgspec.Struct, forbid_unknown_fields=True):
-    dataset: _Texts
-    dimensions: Annotated[tuple[_Text | _DimensionDocument, ...], msgspec.Meta(min_length=1)] = ()
-    layout: _Text = ""
-    description: _Text = ""
+    dataset: Texts
+    dimensions: Annotated[tuple[Text | _DimensionDocument, ...], msgspec.Meta(min_length=1)] = ()
+    layout: Text = ""
+    description: Text = ""
+
+
+FILE = RuleFile(
+    "Partitioning rules",
+    _RuleDocument,
+    begin="- dataset: ",
+    nested={"dimensions": _DimensionDocument},
+    must_be={"dimensions": "a list of one or more dimensions, each with a field"},
+)
+"""What partitioning rules are read by."""
 
 
 def checked(documents: object, lines: LineNumbers) -> tuple[CheckedRule, ...]:
@@ -55,14 +53,8 @@ def checked(documents: object, lines: LineNumbers) -> tuple[CheckedRule, ...]:
     :param lines: where they are from, for errors
     :raise RulesError: if one is wrong; names its place and key, and what to do
     """
-    try:
-        given = msgspec.convert(documents, tuple[_RuleDocument, ...])
-    except msgspec.ValidationError as e:
-        raise lines.error(*_explained(str(e))) from e
-    except UnicodeEncodeError as e:
-        problem = "a text has half of a surrogate pair, which is no character"
-        raise lines.error((), problem, "Write the character itself") from e
     rules = _Rules(lines)
+    given = FILE.converted(documents, lines)
     return tuple(rules.rule(document, (n,)) for n, document in enumerate(given))
 
 
@@ -78,33 +70,6 @@ def document(datasets: Collection[str], spec: PartitionSpec) -> dict[str, object
         ],
         **{key: value for key, value in optional.items() if value},
     }
-
-
-def _explained(error: str) -> tuple[Keys, str, str]:
-    """Turn an error of msgspec into the keys of the value that is wrong, the problem and the fix.
-
-    Such as "Object contains unknown field `layuot` - at `$[0]`", of which only the text is given,
-    or "Expected `array`, got `str` - at `$[0].dimensions`".
-    """
-    problem, _, path = error.rpartition(" - at ") if " - at " in error else (error, "", "")
-    found = re.findall(r"\[(\d+)\]|\.(\w+)", path)
-    keys: Keys = tuple(int(number) if number else name for number, name in found)
-    known = (_DimensionDocument if "dimensions" in keys else _RuleDocument).__struct_fields__
-    if unknown := _UNKNOWN.fullmatch(problem):
-        near = get_close_matches(unknown[1], known, 1)
-        fix = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}"
-        return (*keys, unknown[1]), f"the key {unknown[1]!r} is not known", fix
-    if missing := _MISSING.fullmatch(problem):
-        return keys, f"the key {missing[1]!r} is missing", "Add it"
-    if not keys:
-        return keys, "the rules are no list", 'Begin each of them with "- dataset: "'
-    if problem.startswith("Expected `str`"):
-        return keys, *_EMPTY
-    if problem.startswith(("Expected `object`", "Expected `str | object`")):
-        return keys, f"it must be a mapping with the keys {', '.join(known)}", ""
-    if keys[-1] == "dimensions":
-        return keys, "it must be a list of one or more dimensions, each with a field", ""
-    return keys, "it must be a text, or a list of one or more", ""
 
 
 class _Rules:
@@ -175,7 +140,7 @@ class _Rules:
                 raise self._error((*at, "format"), str(e)) from e
         fields = _listed(given.field or given.fields)
         if not all(fields):
-            raise self._error(at, *_EMPTY)
+            raise self._error(at, *EMPTY)
         return Dimension(
             fields, given.transform.strip() or IDENTITY, given.name.strip(), given.format.strip()
         )
