@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-_TEMPLATED = ("reads", "writes")
+_DECLARED = ("reads", "writes")
+"""Templates that every operator with lineage has. ``inlets`` and ``outlets`` are none."""
 
 
 # Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
@@ -98,7 +99,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not issubclass(cls, BaseOperator):  # a mixin has nothing yet to add to
             return
         fields = tuple(cls.template_fields)
-        missing = tuple(name for name in _TEMPLATED if name not in fields)
+        missing = tuple(name for name in _DECLARED if name not in fields)
         cls.template_fields = (*fields, *missing)
         links = cls.operator_extra_links
         if isinstance(links, list | tuple):
@@ -185,31 +186,59 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if parent is not self or is_over:  # by a callback, before Airflow asks for the event
             render(parent, template_fields, context, jinja_env, seen_oids)
             return
-        ours = [name for name in _TEMPLATED if name in template_fields or getattr(self, name)]
-        of_the_job = [name for name in template_fields if name not in _TEMPLATED]
+        of_the_job = [name for name in template_fields if name not in _DECLARED]
         self._try = None
         current = self.lineage_try
         if not current.is_on:
             render(parent, of_the_job, context, jinja_env, seen_oids)
             return
+        with current.cost.before_job():
+            self._prepare(context)
+            # References are enough: Airflow gives the operator new containers.
+            templates = {name: getattr(self, name, None) for name in self._fields_with_data}
+        render(parent, of_the_job, context, jinja_env, seen_oids)
+        with current.cost.before_job():
+            self._trace(templates, context, jinja_env, seen_oids)
+
+    @property
+    def _fields_with_data(self) -> tuple[str, ...]:
+        return (*self.traced_fields, *_DECLARED)
+
+    def _prepare(self, context: Context) -> None:
+        """Ask Airflow what START needs, before the fields are rendered; never raises."""
         # What START needs is imported before its process is forked, once for both.
         from airflow_provider_sparklineage.operators import declared, rendering, reporting  # noqa: F401
 
         with _harmless("Asking Airflow for settings and the last run"):
-            current.prepare(context)
-        templates = rendering.unrendered(self)
-        render(parent, of_the_job, context, jinja_env, seen_oids)
+            self.lineage_try.prepare(context)
+
+    def _trace(
+        self,
+        templates: Mapping[str, object],
+        context: Context,
+        environment: Environment,
+        seen_oids: set[int],
+    ) -> None:
+        """Trace the fields of the job, which are rendered, and those of lineage; never raises.
+
+        :param templates: all of these fields as they were
+        :param seen_oids: of what is rendered, or is no template, as Airflow keeps them
+        """
+        from airflow_provider_sparklineage.operators import rendering
+
+        current = self.lineage_try
         with _harmless("Hiding secrets among the properties"):
             rendering.hide_secrets(self)
-        for name in ours:
+        render = super()._do_render_template_fields  # type: ignore[misc]
+        for name in _DECLARED:
             try:
-                render(parent, [name], context, jinja_env, seen_oids)
+                render(self, [name], context, environment, seen_oids)
             except Exception as error:  # the job does not need what only lineage asks for
                 setattr(self, name, ())
                 problem = f"{name} cannot be rendered ({type(error).__name__}: {error})."
                 current.unrendered = (*current.unrendered, problem)
         with _harmless("Tracing templates"):
-            current.traces = rendering.traces(self, templates, jinja_env, context)
+            current.traces = rendering.traces(self, templates, environment, context)
         with _harmless("Describing what the job is expected to access"):
             current.prepare_start(self)
 
@@ -222,11 +251,13 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators import expecting, importing
 
         own = {name: getattr(self, name) for name in self.injected_fields if hasattr(self, name)}
-        capture = current.begin(self, context, lambda capture: self._inject(capture, context))
+        with current.cost.before_job():
+            capture = current.begin(self, context, lambda capture: self._inject(capture, context))
         if capture is None:
             return super().execute(context)  # type: ignore[misc]
-        push(self, context)
-        expecting.push(capture, context)
+        with current.cost.before_job():
+            push(self, context)
+            expecting.push(capture, context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
 
@@ -250,7 +281,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             if self._is_refused():
                 capture.refused()
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
-            current.finish(outcome, has_failed, context)
+            with current.cost.after_job():
+                current.finish(outcome, has_failed, context)
+            log.info("Lineage took %s.", current.cost)
             for name, value in own.items():
                 setattr(self, name, value)
         if failures:

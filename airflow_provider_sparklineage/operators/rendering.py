@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-_DECLARED = ("reads", "writes")
-"""Fields that every operator with lineage has. ``inlets`` and ``outlets`` are no templates."""
-
-
-def unrendered(operator: Any) -> dict[str, object]:
-    """Keep what is about to be rendered.
-
-    References are enough: Airflow gives the operator new containers and leaves these as they were.
-    """
-    return {name: getattr(operator, name, None) for name in (*operator.traced_fields, *_DECLARED)}
-
 
 def traces(
     operator: Any, templates: Mapping[str, object], environment: Environment, context: Context
@@ -36,7 +25,7 @@ def traces(
     """
     Trace what was just rendered; never raises.
 
-    :param templates: what :func:`unrendered` kept
+    :param templates: the fields that can name data, by name, as they were before
     :param environment: that which Airflow rendered with
     :param context: that which Airflow rendered with
     """

@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.operators.cost import Cost
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.settings import resolution
@@ -58,6 +59,7 @@ class Try:
         self.unrendered: tuple[str, ...] = ()
         """Sentences on ``reads`` and ``writes`` that cannot be rendered."""
         self.deadline = Deadline()
+        self.cost = Cost()
         self.capture: TryCapture | None = None
         """The bundle and what was injected; None before the submission, and if there is none."""
         self.collected: Event | None = None

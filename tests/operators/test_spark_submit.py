@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 import zipfile
 from datetime import UTC, datetime
@@ -241,6 +242,29 @@ def test_complete_carries_the_merged_lineage(spark_submit, execute, captures):
     ]
     assert codes(lineage) == ["internal_read_assumed"]
     assert captures() == []  # nothing is wrong, so nothing is kept
+
+
+def test_the_log_has_how_long_the_task_waited_for_its_lineage(
+    spark_submit, execute, context, caplog, monkeypatch
+):
+    def slowly(*args, **kwargs):
+        time.sleep(0.1)
+        return original(*args, **kwargs)
+
+    original = bundle.create
+    monkeypatch.setattr(bundle, "create", slowly)
+    spark_submit.does("staging_chain", sleep=1)
+    context["task"] = task = operator(application_args=["{{ ti.task_id }}"])
+    caplog.set_level(logging.INFO)
+    begun = time.monotonic()
+    task.render_template_fields(context)
+    execute(task)
+    in_all = time.monotonic() - begun
+    [line] = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Lineage took")]
+    before, after = (float(seconds) for seconds in re.findall(r"([\d.]+) s", line))
+    assert before >= 0.1
+    assert before + after <= in_all - 1  # the job's own second is not in it
+    assert after > 0
 
 
 def test_a_callback_that_renders_the_fields_again_leaves_the_lineage(
