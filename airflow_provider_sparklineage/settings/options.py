@@ -56,6 +56,16 @@ OPTIONS = (
         in_connection=False,
     ),
     Option(
+        "adopt",
+        kinds.TEXT,
+        "off",
+        "all",
+        "Which tasks of Airflow's own Spark operators, and of operators made of these, get lineage "
+        "without a change of their DAG: `off`, `all`, or rules, which are a YAML file or stand "
+        "here themselves (docs/adoption.md).",
+        in_connection=False,
+    ),
+    Option(
         "strict",
         kinds.BOOLEAN,
         "False",

@@ -109,6 +109,7 @@ class Settings(Frozen, frozen=True):
     """All settings of one try, a field for each option; times are spans, paths absolute."""
 
     disabled: bool
+    adopt: str
     strict: bool
     observe: bool
     backend: BackendName

@@ -93,6 +93,7 @@ def test_the_example_of_an_option_is_possible(option, tmp_path):
 def test_every_option_is_read():
     values = {
         "disabled": "True",
+        "adopt": "all",
         "strict": "yes",
         "observe": "no",
         "backend": "Generic",
@@ -128,6 +129,7 @@ def test_every_option_is_read():
     assert values.keys() == {option.name for option in OPTIONS}
     assert resolve(configuration(**values)) == Settings(
         disabled=True,
+        adopt="all",
         strict=True,
         observe=False,
         backend=BackendName.GENERIC,

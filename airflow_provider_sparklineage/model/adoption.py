@@ -1,0 +1,164 @@
+"""Which tasks get lineage without their DAG asking for it: ``off``, ``all``, or rules.
+
+A rule has globs, and all of its keys have to match::
+
+    - dag_id: "sales_*"
+      task_id: [load, "merge_*"]
+      operator: "shop.operators.*"
+      tags: spark
+    - dag_id: legacy_*
+      exclude: true
+
+Excluding rules go first, wherever they stand. If all rules exclude, they leave everything else in.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.model.exceptions import RulesError
+from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.globs import compiled
+from airflow_provider_sparklineage.model.rule_files import RuleFile, Texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sparklineage.model.rule_files.text import LineNumbers
+
+KEYS = ("dag_id", "task_id", "operator", "tags")
+"""What a rule chooses tasks by."""
+
+
+class TaskNames(Frozen, frozen=True):
+    """What rules know of a task.
+
+    :param task_id: with the ids of the groups that it is in, as Airflow writes it
+    :param operators: all names of its class, and of the classes that this inherits from
+    :param tags: of the DAG
+    """
+
+    dag_id: str
+    task_id: str
+    operators: tuple[str, ...]
+    tags: tuple[str, ...] = ()
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """Give what the globs of a key are matched with; one that fits is enough."""
+        if key == "operator":
+            return self.operators
+        if key == "tags":
+            return self.tags
+        return (self.dag_id if key == "dag_id" else self.task_id,)
+
+
+class AdoptionRule(Frozen, frozen=True):
+    """A choice of tasks.
+
+    :param globs: by key, in the order of :data:`KEYS`; a rule has those keys that it is about
+    :param line: where it stands in its file
+    """
+
+    globs: tuple[tuple[str, tuple[str, ...]], ...]
+    excludes: bool = False
+    line: int = 0
+
+    def matches(self, task: TaskNames) -> bool:
+        """Whether the rule is for a task: it has one value at least for each key."""
+        return all(
+            any(is_like(glob, value) for glob in globs for value in task.values(key))
+            for key, globs in self.globs
+        )
+
+
+def is_like(glob: str, value: str) -> bool:
+    """Whether a glob is for a value."""
+    return compiled(glob).fullmatch(value) is not None
+
+
+class Verdict(Frozen, frozen=True):
+    """Whether a task is to be adopted.
+
+    :param rule: the one that decides, counted from 0; None if none is for the task
+    """
+
+    adopts: bool
+    rule: int | None = None
+
+
+class AdoptionRules(Frozen, frozen=True):
+    """The rules, in their order.
+
+    :param adopts_others: whether tasks are adopted that no rule is for
+    """
+
+    rules: tuple[AdoptionRule, ...] = ()
+    adopts_others: bool = False
+
+    @property
+    def is_off(self) -> bool:
+        """Whether no task is ever adopted."""
+        return not self.rules and not self.adopts_others
+
+    def verdict(self, task: TaskNames) -> Verdict:
+        """Decide by the first rule that excludes a task, else by the first that is for it."""
+        matching = [(n, rule) for n, rule in enumerate(self.rules) if rule.matches(task)]
+        if not matching:
+            return Verdict(self.adopts_others)
+        n, rule = next(((n, r) for n, r in matching if r.excludes), matching[0])
+        return Verdict(not rule.excludes, n)
+
+
+OFF = AdoptionRules()
+ALL = AdoptionRules(adopts_others=True)
+_WORDS = {"": OFF, "off": OFF, "all": ALL}
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    dag_id: Texts = ()
+    task_id: Texts = ()
+    operator: Texts = ()
+    tags: Texts = ()
+    exclude: bool = False
+
+
+_FILE = RuleFile("Adoption rules", _Document, "- dag_id: ", must_be={"exclude": "true or false"})
+
+
+def load(given: str | Path) -> AdoptionRules:
+    """Load what is to be adopted: ``off``, ``all``, a YAML file of rules, or the rules.
+
+    :raise RulesError: if a rule is wrong; names file, line and key, and what to do
+    """
+    word = str(given).strip().lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    if word.isalnum():
+        problem = f"Adoption rules: {str(given).strip()!r} is no choice."
+        fix = "Write off, all, the path of a YAML file of rules, or the rules themselves."
+        raise RulesError(problem, fix)
+    return _made_of(*_FILE.content(given))
+
+
+@lru_cache(maxsize=4)  # for each DAG of a file the same
+def _made_of(text: str, name: str) -> AdoptionRules:
+    documents, lines = _FILE.read(text, name)
+    given = enumerate(_FILE.converted(documents, lines))
+    rules = tuple(_rule(document, n, lines) for n, document in given)
+    return AdoptionRules(rules, bool(rules) and all(rule.excludes for rule in rules))
+
+
+def _rule(document: _Document, n: int, lines: LineNumbers) -> AdoptionRule:
+    given = ((key, getattr(document, key)) for key in KEYS)
+    globs = tuple((key, _listed(value)) for key, value in given if value)
+    if not globs:
+        problem = "it does not say which tasks it is for"
+        raise lines.error((n,), problem, f"Give it one of {', '.join(KEYS)}")
+    return AdoptionRule(globs, document.exclude, lines.lines.get((n,), 0))
+
+
+def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))

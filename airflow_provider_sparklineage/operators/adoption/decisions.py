@@ -1,0 +1,174 @@
+"""Whether a task is adopted, and why not: in a sentence, for people."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from airflow_provider_sparklineage.model.adoption import TaskNames
+from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.operators.adoption import classes, kinds, obstacles
+from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping, Sequence
+
+    from airflow_provider_sparklineage.model.adoption import AdoptionRules, Verdict
+    from airflow_provider_sparklineage.operators.adoption.kinds import Kind
+
+NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
+
+
+class Decision(Frozen, frozen=True):
+    """What becomes of a task.
+
+    :param reason: "adopted", or "left alone: …", with what decides
+    :param rule: the one that decides, counted from 0; None if none does
+    """
+
+    adopts: bool
+    reason: str
+    rule: int | None = None
+
+
+class _Class(Frozen, frozen=True):
+    """What counts for all tasks of a class.
+
+    :param names: which rules may call it by
+    :param reserved: names that a task of it may not have for things of its own
+    :param obstacle: why none of its tasks can be adopted; empty if they can
+    :param is_deferrable: of tasks that do not say so themselves
+    """
+
+    names: tuple[str, ...]
+    reserved: tuple[str, ...]
+    obstacle: str
+    is_deferrable: bool
+
+
+_known: MutableMapping[type, _Class] = WeakKeyDictionary()
+
+
+def decide(task: Any, rules: AdoptionRules) -> Decision:
+    """Decide about a task, adopted already or not: by what the DAG has made."""
+    cls, kind = kinds.of(task)
+    if kind is None:
+        return Decision(False, NO_SPARK)
+    cls = classes.original(cls)
+    if issubclass(cls, LineageMixin):
+        return Decision(False, "left alone: it has lineage by itself")
+    if rules.is_off:
+        return Decision(False, "left alone: adoption is off")
+    known = _class(cls, kind)
+    verdict = rules.verdict(_names(task, known))
+    if not verdict.adopts:
+        return Decision(False, f"left alone: {_unchosen(verdict)}", verdict.rule)
+    obstacle = known.obstacle or _of_task(task, known)
+    if obstacle:
+        return Decision(False, f"left alone: {obstacle}", verdict.rule)
+    return Decision(True, f"adopted{_of_rule(verdict)}", verdict.rule)
+
+
+def names_of(task: Any) -> TaskNames | None:
+    """Give what rules know of a task; None if it runs no Spark."""
+    cls, kind = kinds.of(task)
+    return None if kind is None else _names(task, _class(classes.original(cls), kind))
+
+
+def _names(task: Any, known: _Class) -> TaskNames:
+    dag = task.get_dag()
+    tags = tuple(map(str, dag.tags or ())) if dag is not None else ()
+    return TaskNames(task.dag_id, task.task_id, known.names, tags)
+
+
+def _unchosen(verdict: Verdict) -> str:
+    return "no rule is for it" if verdict.rule is None else f"rule {verdict.rule + 1} excludes it"
+
+
+def _of_rule(verdict: Verdict) -> str:
+    return "" if verdict.rule is None else f" (rule {verdict.rule + 1})"
+
+
+def _class(cls: type, kind: Kind) -> _Class:
+    found = _known.get(cls)
+    if found is None:
+        found = _known[cls] = _look_at(cls, kind)
+    return found
+
+
+def _look_at(cls: type, kind: Kind) -> _Class:
+    names = _class_names(cls)
+    reserved: tuple[str, ...] = ()
+    try:
+        own = kind.own_classes(cls)
+        ours = classes.lineage_class(kind)
+        stock = cls.__mro__[len(own)]
+        reserved = _reserved(ours, stock)
+        obstacle = obstacles.unreached(own, kind.methods)
+        name = obstacles.own_names([c for c in cls.__mro__ if c not in stock.__mro__], reserved)
+        obstacle = obstacle or (_own_name(name) if name else "")
+        if not obstacle:
+            classes.adopted_class(cls, kind)
+        is_deferrable = _is_deferrable(own)
+    except Exception as error:
+        return _Class(names, reserved, _failed(error), False)
+    return _Class(names, reserved, obstacle, is_deferrable)
+
+
+def _class_names(cls: type) -> tuple[str, ...]:
+    """Give the paths and the names of a class and of its bases, and what Airflow's pages show."""
+    names = (n for each in cls.__mro__ for n in (kinds.path(each), each.__qualname__))
+    shown = getattr(cls, "custom_operator_name", "")
+    return tuple(dict.fromkeys([*names, *([shown] if isinstance(shown, str) and shown else [])]))
+
+
+def _reserved(ours: type, stock: type) -> tuple[str, ...]:
+    """Give the names that lineage adds to an operator."""
+    mixins = ours.__mro__[: ours.__mro__.index(stock)]
+    names = sorted({name for mixin in mixins for name in vars(mixin)})
+    return tuple(n for n in names if not hasattr(stock, n) and not n.startswith(("__", "_convert")))
+
+
+def _own_name(name: str) -> str:
+    return f"it has something of its own called {name}, as lineage has"
+
+
+def _failed(error: Exception) -> str:
+    return f"its class cannot be extended ({type(error).__name__}: {error})"
+
+
+def _is_deferrable(own: Sequence[type]) -> bool:
+    """Whether tasks of a class wait in the triggerer if nobody says whether they do."""
+    for cls in own:
+        if "start_from_trigger" in vars(cls):
+            return bool(vars(cls)["start_from_trigger"])
+        constructor = vars(cls).get("__init__")
+        if constructor is not None:
+            argument = inspect.signature(constructor).parameters.get("deferrable")
+            if argument is not None:
+                return argument.default is not False
+    return obstacles.defers(own)
+
+
+def _of_task(task: Any, known: _Class) -> str:
+    """Say why a single task cannot be adopted; empty if it can."""
+    has, given = _made_with(task)
+    if has.get("start_from_trigger"):
+        return "it is deferrable"
+    if has.get("deferrable", given.get("deferrable", known.is_deferrable)):
+        return "it is deferrable"
+    function = has.get("python_callable")
+    if callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function)):
+        return "its function is asynchronous"
+    return next((_own_name(name) for name in known.reserved if name in has), "")
+
+
+def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Give the attributes of a task, as far as they are known, and its arguments."""
+    if not task.is_mapped:
+        attributes = vars(task)
+        return attributes, attributes.get("_BaseOperator__init_kwargs", {})
+    mapped = getattr(task.expand_input, "value", None)
+    arguments = {**task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+    return arguments, arguments

@@ -1,0 +1,80 @@
+"""The stock operators that run Spark, found by the paths of classes: nothing is imported for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+
+class Kind(NamedTuple):
+    """A kind of operators.
+
+    :param stock: path of the class that starts Spark
+    :param ours: path of the operator that has lineage
+    :param methods: of the stock class, by which ours does its work
+    """
+
+    stock: str
+    ours: str
+    methods: tuple[str, ...]
+
+    def own_classes(self, cls: type) -> tuple[type, ...]:
+        """Give the classes that somebody has put before the stock one."""
+        paths = [path(each) for each in cls.__mro__]
+        return cls.__mro__[: paths.index(self.stock)]
+
+
+KINDS = (
+    Kind(
+        "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
+        "airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator",
+        ("execute",),
+    ),
+    Kind(
+        "airflow.providers.apache.spark.operators.spark_pyspark.PySparkOperator",
+        "airflow_provider_sparklineage.operators.pyspark.SparkLineagePySparkOperator",
+        ("execute", "execute_callable"),
+    ),
+)
+_MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
+
+
+class Facts(NamedTuple):
+    """What is known of a class of tasks.
+
+    :param kind: None of operators that run no Spark
+    :param is_mapped: whether its tasks only have the class of what is run in the end
+    """
+
+    kind: Kind | None
+    is_mapped: bool
+
+
+_known: MutableMapping[type, Facts] = WeakKeyDictionary()
+
+
+def path(cls: type) -> str:
+    """Give the name by which a class can be found."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def of(task: Any) -> tuple[type, Kind | None]:
+    """Give the class that a task will run, and its kind."""
+    cls = type(task)
+    facts = _facts(cls)
+    if facts.is_mapped:
+        cls = task.operator_class
+        facts = _facts(cls)
+    return cls, facts.kind
+
+
+def _facts(cls: type) -> Facts:
+    facts = _known.get(cls)
+    if facts is None:
+        paths = {path(each) for each in cls.__mro__}
+        kind = next((kind for kind in KINDS if kind.stock in paths), None)
+        facts = _known[cls] = Facts(kind, _MAPPED in paths)
+    return facts

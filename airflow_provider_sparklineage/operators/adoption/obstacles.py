@@ -1,0 +1,103 @@
+"""Why an operator class cannot be adopted, as its code says; nothing of it is run.
+
+What cannot be seen counts as an obstacle: it is better to leave a task alone than to break it.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+
+def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
+    """Find a method that does not come to the one of the same name behind it; else empty.
+
+    :param classes: those before the one whose methods are to be reached
+    """
+    for cls in classes:
+        for name in methods:
+            method = vars(cls).get(name)
+            if method is None:
+                continue
+            function = inspect.unwrap(method)
+            if not isinstance(function, FunctionType):
+                return f"its {name}() is no plain method"
+            if inspect.iscoroutinefunction(function):
+                return f"its {name}() is asynchronous"
+            if not any(_calls_super(code, name) for code in _codes(function.__code__)):
+                return f"its {name}() does not call super().{name}()"
+    return ""
+
+
+def own_names(classes: Sequence[type], names: Collection[str]) -> str:
+    """Find a name that classes have, or give to their instances; else empty."""
+    for cls in classes:
+        for name in names:
+            if name in vars(cls):
+                return name
+        for function in _functions(cls):
+            for code in _codes(function.__code__):
+                found = _assigned(code, names)
+                if found:
+                    return found
+    return ""
+
+
+def defers(classes: Sequence[type]) -> bool:
+    """Whether a class has code that waits in the triggerer."""
+    functions = (function for cls in classes for function in _functions(cls))
+    codes = (code for function in functions for code in _codes(function.__code__))
+    return any({"defer", "TaskDeferred"} & {*code.co_names} for code in codes)
+
+
+def _functions(cls: type) -> Iterator[FunctionType]:
+    for value in vars(cls).values():
+        accessors: tuple[Callable[..., Any] | None, ...] = (value,)
+        if isinstance(value, property):
+            accessors = (value.fget, value.fset)
+        for each in accessors:
+            function = inspect.unwrap(each) if callable(each) else None
+            if isinstance(function, FunctionType):
+                yield function
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Give the code of a function, and of those inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _calls_super(code: CodeType, method: str) -> bool:
+    """Whether a method is the first thing that is asked of a ``super()``."""
+    if not {"super", method} <= {*code.co_names}:
+        return False
+    is_super = False
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            is_super = is_super or instruction.argval == "super"
+        elif is_super and instruction.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR"):
+            if instruction.argval == method:
+                return True
+            is_super = False
+    return False
+
+
+def _assigned(code: CodeType, names: Collection[str]) -> str:
+    """Find one of some names that a method gives to its first argument, ``self``."""
+    if not code.co_varnames or not {*names} & {*code.co_names}:
+        return ""
+    target: object = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "STORE_ATTR" and instruction.argval in names:
+            last = target[-1] if isinstance(target, tuple) else target  # two are loaded at once
+            if last == code.co_varnames[0]:
+                return str(instruction.argval)
+        target = instruction.argval
+    return ""
