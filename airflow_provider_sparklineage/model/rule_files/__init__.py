@@ -14,6 +14,7 @@ from msgspec import field
 
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.rule_files import text
+from airflow_provider_sparklineage.model.rule_files.text import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
 
-EMPTY = ("it must be a text that is not empty", "Put it in quotes")
 _NOTHING = ("there is no value", "Give one; a text with braces has to be in quotes")
 
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`", re.DOTALL)
@@ -108,7 +108,10 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
             return keys, *_NOTHING
         if problem.startswith("Expected `str`"):
             return keys, *EMPTY
-        if problem.startswith(("Expected `object`", "Expected `str | object`")):
-            return keys, f"it must be a mapping with the keys {', '.join(known)}", ""
+        mapping = f"a mapping with the keys {', '.join(known)}"
+        if problem.startswith("Expected `object`,"):
+            return keys, f"it must be {mapping}", ""
+        if problem.startswith("Expected `str | object`"):
+            return keys, f"it must be a text, or {mapping}", ""
         words = self.must_be.get(str(keys[-1]), "a text, or a list of one or more")
         return keys, f"it must be {words}", ""

@@ -25,6 +25,7 @@ Keys = tuple[str | int, ...]
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+EMPTY = ("it must be a text that is not empty", "Put it in quotes")
 _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not tabs"
 
 
@@ -130,7 +131,11 @@ class _Reader:
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(keys)
         is_plain = event.implicit[0]
-        return None if is_plain and event.value in _NULLS else event.value
+        if is_plain and event.value in _NULLS:
+            return None
+        if not event.value.strip():
+            raise self.lines.error(keys, *EMPTY)
+        return event.value
 
     def _sequence(self, keys: Keys) -> list[object]:
         found: list[object] = []

@@ -10,7 +10,8 @@ from airflow_provider_sparklineage.model.datasets import untrimmed
 from airflow_provider_sparklineage.model.globs import ANY_DEPTH
 from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
 from airflow_provider_sparklineage.model.partitioning import IDENTITY, Dimension
-from airflow_provider_sparklineage.model.rule_files import EMPTY, RuleFile, Text, Texts
+from airflow_provider_sparklineage.model.rule_files import RuleFile, Text, Texts
+from airflow_provider_sparklineage.model.rule_files.text import EMPTY
 from airflow_provider_sparklineage.model.timestamps import check_format
 
 if TYPE_CHECKING:

@@ -287,7 +287,7 @@ def rule(**changes):
         ),
         pytest.param(
             "- dataset: /t/*\n  dimensions: [[a]]\n",
-            "line 2, rule 1, key dimensions[1]: it must be a mapping with the keys field, fields,",
+            "line 2, rule 1, key dimensions[1]: it must be a text, or a mapping with the keys",
             id="list in a list",
         ),
         pytest.param("- /t/*\n", "line 1, rule 1: it must be a mapping", id="a rule that is text"),
