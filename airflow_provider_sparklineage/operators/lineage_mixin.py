@@ -211,6 +211,11 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
         with _harmless("Asking Airflow for settings and the last run"):
             self.lineage_try.prepare(context)
+        if self.is_adopted:
+            from airflow_provider_sparklineage.operators.adoption import declaring
+
+            with _harmless("Reading declarations"):
+                declaring.declare(self)
 
     def _trace(
         self,

@@ -66,6 +66,16 @@ OPTIONS = (
         in_connection=False,
     ),
     Option(
+        "declarations",
+        kinds.TEXT,
+        "",
+        "/etc/airflow/declarations.yaml",
+        "What adopted tasks read and write, as `reads`, `writes` and `on_partition_mismatch` of "
+        "the operator say it: rules, which are a YAML file or stand here themselves "
+        "(docs/adoption.md).",
+        in_connection=False,
+    ),
+    Option(
         "strict",
         kinds.BOOLEAN,
         "False",

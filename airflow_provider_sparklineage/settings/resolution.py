@@ -110,6 +110,7 @@ class Settings(Frozen, frozen=True):
 
     disabled: bool
     adopt: str
+    declarations: str
     strict: bool
     observe: bool
     backend: BackendName

@@ -94,6 +94,7 @@ def test_every_option_is_read():
     values = {
         "disabled": "True",
         "adopt": "all",
+        "declarations": " /etc/declarations.yaml",
         "strict": "yes",
         "observe": "no",
         "backend": "Generic",
@@ -130,6 +131,7 @@ def test_every_option_is_read():
     assert resolve(configuration(**values)) == Settings(
         disabled=True,
         adopt="all",
+        declarations="/etc/declarations.yaml",
         strict=True,
         observe=False,
         backend=BackendName.GENERIC,
