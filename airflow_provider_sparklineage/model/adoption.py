@@ -21,62 +21,23 @@ import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.globs import compiled
 from airflow_provider_sparklineage.model.rule_files import RuleFile, Texts
+from airflow_provider_sparklineage.model.task_rules import TaskRule, globs_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.rule_files.text import LineNumbers
+    from airflow_provider_sparklineage.model.task_rules import TaskNames
 
 KEYS = ("dag_id", "task_id", "operator", "tags")
 """What a rule chooses tasks by."""
 
 
-class TaskNames(Frozen, frozen=True):
-    """What rules know of a task.
+class AdoptionRule(TaskRule, frozen=True):
+    """A choice of tasks."""
 
-    :param task_id: with the ids of the groups that it is in, as Airflow writes it
-    :param operators: all names of its class, and of the classes that this inherits from
-    :param tags: of the DAG
-    """
-
-    dag_id: str
-    task_id: str
-    operators: tuple[str, ...]
-    tags: tuple[str, ...] = ()
-
-    def values(self, key: str) -> tuple[str, ...]:
-        """Give what the globs of a key are matched with; one that fits is enough."""
-        if key == "operator":
-            return self.operators
-        if key == "tags":
-            return self.tags
-        return (self.dag_id if key == "dag_id" else self.task_id,)
-
-
-class AdoptionRule(Frozen, frozen=True):
-    """A choice of tasks.
-
-    :param globs: by key, in the order of :data:`KEYS`; a rule has those keys that it is about
-    :param line: where it stands in its file
-    """
-
-    globs: tuple[tuple[str, tuple[str, ...]], ...]
     excludes: bool = False
-    line: int = 0
-
-    def matches(self, task: TaskNames) -> bool:
-        """Whether the rule is for a task: it has one value at least for each key."""
-        return all(
-            any(is_like(glob, value) for glob in globs for value in task.values(key))
-            for key, globs in self.globs
-        )
-
-
-def is_like(glob: str, value: str) -> bool:
-    """Whether a glob is for a value."""
-    return compiled(glob).fullmatch(value) is not None
 
 
 class Verdict(Frozen, frozen=True):
@@ -152,13 +113,5 @@ def _made_of(text: str, name: str) -> AdoptionRules:
 
 
 def _rule(document: _Document, n: int, lines: LineNumbers) -> AdoptionRule:
-    given = ((key, getattr(document, key)) for key in KEYS)
-    globs = tuple((key, _listed(value)) for key, value in given if value)
-    if not globs:
-        problem = "it does not say which tasks it is for"
-        raise lines.error((n,), problem, f"Give it one of {', '.join(KEYS)}")
-    return AdoptionRule(globs, document.exclude, lines.lines.get((n,), 0))
-
-
-def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))
+    globs = globs_of({key: getattr(document, key) for key in KEYS}, n, lines)
+    return AdoptionRule(globs, lines.lines.get((n,), 0), document.exclude)

@@ -6,8 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from airflow_provider_sparklineage.model.adoption import TaskNames
 from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.task_rules import TaskNames
 from airflow_provider_sparklineage.operators.adoption import classes, kinds, obstacles
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from airflow_provider_sparklineage.model.adoption import ALL, OFF, TaskNames, Verdict, load
+from airflow_provider_sparklineage.model.adoption import ALL, OFF, Verdict, load
 from airflow_provider_sparklineage.model.exceptions import RulesError
+from airflow_provider_sparklineage.model.task_rules import TaskNames
 
 STOCK = "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator"
 RULES = """\
