@@ -8,8 +8,6 @@ import sys
 from importlib import metadata
 
 import pytest
-from airflow import settings
-from airflow.dag_processing.dagbag import DagBag
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, TaskGroup
@@ -165,25 +163,9 @@ with DAG("shop", schedule=None):
 """
 
 
-@pytest.fixture
-def registered():
-    """Let Airflow have the policy, as by its entry point."""
-    manager = settings.get_policy_plugin_manager()
-    is_missing = not manager.has_plugin("sparklineage")
-    if is_missing:
-        manager.register(policy, name="sparklineage")
-    yield
-    if is_missing:
-        manager.unregister(name="sparklineage")
-
-
 @pytest.mark.parametrize(("value", "names"), [("all", {"load", "each"}), ("off", set())])
-def test_airflow_asks_about_each_task_of_a_file(adopt, registered, tmp_path, value, names):
-    (tmp_path / "shop.py").write_text(FILE)
-    adopt(value)
-    bag = DagBag(str(tmp_path), bundle_path=tmp_path, bundle_name="shop")
-    assert bag.import_errors == {}
-    assert adopted(bag.dags["shop"].task_dict) == names
+def test_airflow_asks_about_each_task_of_a_file(parse, value, names):
+    assert adopted(parse(FILE, value).task_dict) == names
 
 
 def test_the_package_names_the_policy_to_airflow():

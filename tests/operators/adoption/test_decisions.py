@@ -1,0 +1,251 @@
+"""Which tasks are adopted and why others are not, in sentences."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
+from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import DAG, TaskGroup, task
+
+from airflow_provider_sparklineage.model.adoption import ALL, OFF, load
+from airflow_provider_sparklineage.operators.adoption import classes
+from airflow_provider_sparklineage.operators.adoption.decisions import decide, names_of
+from airflow_provider_sparklineage.operators.spark_submit import (
+    SparkLineageMixin,
+    SparkLineageSubmitOperator,
+)
+
+pytestmark = pytest.mark.airflow
+
+
+class Shop(SparkSubmitOperator):
+    def execute(self, context):
+        return super().execute(context)
+
+
+class Mixed(SparkLineageMixin, Shop):
+    pass
+
+
+class WithoutSuper(SparkSubmitOperator):
+    def execute(self, context):
+        self._get_hook().submit(context["job"])
+
+
+class BehindIt(WithoutSuper):
+    def execute(self, context):
+        return super().execute(context)
+
+
+class Deferrable(SparkSubmitOperator):
+    def __init__(self, *, deferrable=False, **kwargs):
+        super().__init__(**kwargs)
+        self._waits = deferrable
+
+    def execute(self, context):
+        if self._waits:
+            self.defer(trigger=None, method_name="execute")
+        return super().execute(context)
+
+
+class DeferrableByDefault(Deferrable):
+    def __init__(self, *, deferrable=True, **kwargs):
+        super().__init__(deferrable=deferrable, **kwargs)
+
+
+class InheritsTheArgument(Deferrable):
+    def __init__(self, *, table="", **kwargs):
+        super().__init__(**kwargs)
+        self.table = table
+
+
+class AlwaysDefers(SparkSubmitOperator):
+    def execute(self, context):
+        super().execute(context)
+        self.defer(trigger=None, method_name="execute")
+
+
+class StartsInTheTriggerer(SparkSubmitOperator):
+    start_from_trigger = True
+
+
+class HasReads(SparkSubmitOperator):
+    def __init__(self, *, reads=(), **kwargs):
+        super().__init__(**kwargs)
+        self.reads = reads
+
+
+class HasHooks(SparkSubmitOperator):
+    def get_openlineage_facets_on_complete(self, task_instance):
+        return task_instance
+
+
+class Mix:
+    strict = "very"
+
+
+class HasMixBehind(SparkSubmitOperator, Mix):
+    pass
+
+
+class Asynchronous(SparkSubmitOperator):
+    async def execute(self, context):
+        return super().execute(context)
+
+
+class Last(SparkSubmitOperator):
+    def __init_subclass__(cls, **kwargs):
+        msg = "there is none after me"
+        raise TypeError(msg)
+
+
+def decided(make, rules=ALL):
+    with DAG("shop", schedule=None, tags=["spark"]) as dag:
+        make()
+    [task] = dag.tasks
+    return decide(task, rules)
+
+
+def of(cls, **kwargs):
+    return partial(cls, task_id="revenue", **kwargs)
+
+
+def mapped(cls, **kwargs):
+    return lambda: cls.partial(task_id="revenue", **kwargs).expand(application=["a.py", "b.py"])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(of(SparkSubmitOperator), id="stock"),
+        pytest.param(of(Shop), id="own execute"),
+        pytest.param(of(Deferrable), id="not deferrable, as it may be"),
+        pytest.param(of(InheritsTheArgument), id="nor by an argument of a base"),
+        pytest.param(of(DeferrableByDefault, deferrable=False), id="nor as it usually is"),
+        pytest.param(mapped(Shop), id="mapped"),
+        pytest.param(mapped(Deferrable), id="mapped, not deferrable"),
+    ],
+)
+def test_adopted(make):
+    decision = decided(make)
+    assert (decision.adopts, decision.reason) == (True, "adopted")
+
+
+NO_SUPER = "its execute() does not call super().execute()"
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        pytest.param(
+            of(BashOperator, bash_command="true"),
+            "it is none of Airflow's Spark operators, nor made of one",
+            id="bash",
+        ),
+        pytest.param(
+            of(SparkSqlOperator, sql="select 1"),
+            "it is none of Airflow's Spark operators, nor made of one",
+            id="spark-sql",
+        ),
+        pytest.param(of(SparkLineageSubmitOperator), "it has lineage by itself", id="ours"),
+        pytest.param(of(Mixed), "it has lineage by itself", id="mixin"),
+        pytest.param(of(SparkJDBCOperator), NO_SUPER, id="JDBC"),
+        pytest.param(of(WithoutSuper), NO_SUPER, id="without super"),
+        pytest.param(of(BehindIt), NO_SUPER, id="a base is without super"),
+        pytest.param(mapped(WithoutSuper), NO_SUPER, id="mapped, without super"),
+        pytest.param(of(Asynchronous), "its execute() is asynchronous", id="asynchronous"),
+        pytest.param(of(Deferrable, deferrable=True), "it is deferrable", id="deferrable"),
+        pytest.param(of(InheritsTheArgument, deferrable=True), "it is deferrable", id="by a base"),
+        pytest.param(of(DeferrableByDefault), "it is deferrable", id="deferrable by default"),
+        pytest.param(of(AlwaysDefers), "it is deferrable", id="always deferrable"),
+        pytest.param(of(StartsInTheTriggerer), "it is deferrable", id="starts in the triggerer"),
+        pytest.param(mapped(Deferrable, deferrable=True), "it is deferrable", id="mapped, too"),
+        pytest.param(
+            of(HasReads), "it has something of its own called reads, as lineage has", id="reads"
+        ),
+        pytest.param(
+            mapped(HasReads),
+            "it has something of its own called reads, as lineage has",
+            id="reads of mapped",
+        ),
+        pytest.param(
+            of(HasHooks),
+            "it has something of its own called get_openlineage_facets_on_complete, as lineage has",
+            id="hooks of Airflow's provider",
+        ),
+        pytest.param(
+            of(HasMixBehind), "it has something of its own called strict, as lineage has", id="mix"
+        ),
+        pytest.param(
+            of(Last),
+            "its class cannot be extended (TypeError: there is none after me)",
+            id="no subclasses",
+        ),
+    ],
+)
+def test_left_alone(make, reason):
+    decision = decided(make)
+    assert (decision.adopts, decision.reason) == (False, f"left alone: {reason}")
+
+
+def test_an_attribute_that_the_dag_has_set_is_found():
+    def make():
+        SparkSubmitOperator(task_id="revenue").strict = True
+
+    assert decided(make).reason.endswith("called strict, as lineage has")
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason", "rule"),
+    [
+        (OFF, "left alone: adoption is off", None),
+        (load("- dag_id: x\n- task_id: rev*\n"), "adopted (rule 2)", 1),
+        (load("- dag_id: x\n"), "left alone: no rule is for it", None),
+        (load("- dag_id: s*\n- {tags: s*, exclude: true}"), "left alone: rule 2 excludes it", 1),
+        (load("- dag_id: x\n  exclude: true\n"), "adopted", None),
+    ],
+)  # fmt: skip
+def test_the_rule_that_decides_is_named(rules, reason, rule):
+    decision = decided(of(SparkSubmitOperator), rules)
+    assert (decision.reason, decision.rule) == (reason, rule)
+
+
+@pytest.mark.parametrize("make", [of(Shop), mapped(Shop), of(SparkSubmitOperator)])
+def test_the_decision_about_an_adopted_task_is_the_same(make):
+    with DAG("shop", schedule=None) as dag:
+        make()
+    [task] = dag.tasks
+    names = names_of(task)
+    classes.adopt(task)
+    assert decide(task, ALL).reason == "adopted"
+    assert decide(task, OFF).reason == "left alone: adoption is off"
+    assert names_of(task) == names
+
+
+def test_rules_know_a_task_by_its_dag_groups_tags_and_classes():
+    with DAG("shop", schedule=None, tags=["spark", "daily"]) as dag, TaskGroup("week"):
+        Shop(task_id="load")
+    [task] = dag.tasks
+    names = names_of(task)
+    assert (names.dag_id, names.task_id, set(names.tags)) == (
+        "shop",
+        "week.load",
+        {"spark", "daily"},
+    )
+    assert {f"{__name__}.Shop", "Shop", "SparkSubmitOperator"} < {*names.operators}
+    assert names_of(BashOperator(task_id="x", bash_command="true")) is None
+
+
+def test_a_decorated_function_is_known_by_what_airflows_pages_show():
+    with DAG("shop", schedule=None) as dag:
+
+        @task.pyspark
+        def flights(spark):
+            pass
+
+        flights()
+    assert "@task.pyspark" in names_of(dag.tasks[0]).operators
