@@ -51,8 +51,7 @@ OPTIONS = (
         kinds.BOOLEAN,
         "False",
         "True",
-        "Run all tasks exactly as the stock SparkSubmitOperator would: nothing is injected or "
-        "collected.",
+        "Run all tasks exactly as the stock operators would: nothing is injected or collected.",
         in_connection=False,
     ),
     Option(
