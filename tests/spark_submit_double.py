@@ -23,14 +23,19 @@ FAKE_SPARK_SUBMIT = """#!{python}
 import json, os, pathlib, sys, time
 conf = dict(a.split("=", 1) for f, a in zip(sys.argv, sys.argv[1:]) if f == "--conf")
 files = {{}}
+properties = os.path.join(os.environ.get("SPARK_CONF_DIR", ""), "spark-defaults.conf")
 for flag, value in zip(sys.argv, sys.argv[1:]):
     if flag == "--properties-file":
         path = pathlib.Path(value)
+        properties = value
         files[value] = [oct(path.stat().st_mode & 0o777), path.read_text(errors="replace")]
 script = json.loads(pathlib.Path({script!r}).read_text())
 pathlib.Path({dump!r}).write_text(json.dumps({{
     "pid": os.getpid(), "ppid": os.getppid(),
     "argv": sys.argv[1:], "conf": conf, "env": dict(os.environ), "files": files}}))
+if os.path.isfile(properties):
+    import javaproperties
+    conf = {{**javaproperties.loads(pathlib.Path(properties).read_text(errors="replace")), **conf}}
 if "spark.sparklineage.deliver" in conf:  # the driver has a file system of its own
     container = pathlib.Path({container!r} + str(os.getpid()))
     for key in conf:

@@ -71,9 +71,11 @@ class DriverFiles(NamedTuple):
     ) -> tuple[Observation | None, str | None]:
         """Put the observer into the bundle; where that is not possible, lineage goes on without."""
         if not can_observe(submission):
+            reason = "The application is no Python file"
+            if not submission.application:
+                reason = "The command does not show its application, nor does submit_args()"
             return None, (
-                "The application is no Python file, so the partitions that it reads and writes "
-                "could not be observed."
+                f"{reason}, so the partitions that it reads and writes could not be observed."
             )
         if self.takes_uploads:
             try:
@@ -109,6 +111,12 @@ def of(
     shared = settings.capture_location_shared
     kept = deploy_mode.container_folder(host, bundle.manifest.application_run_id)
     takes_uploads = deploy_mode.takes_uploads(host, submission)
+    if host is DriverHost.ELSEWHERE and not (can_observe(submission) or (shared and not url)):
+        problem = (
+            f"The driver runs in {host} and its application is not known to be a Python file, so "
+            "nothing in the driver could deliver what is captured."
+        )
+        raise RemoteDriverError(problem, "If it is one, give submit_args(application='job.py').")
     if host.is_remote and not can_observe(submission) and (url or not shared):
         _require_endpoint(host, settings, is_awaited=is_awaited)
         takes_uploads = takes_uploads and host is not DriverHost.STANDALONE
@@ -174,14 +182,14 @@ def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: boo
         raise RemoteDriverError(problem, "Leave out observe=False.")
     if not has_observer:
         key = deploy_mode.UPLOAD_PATH
-        problem = (
-            f"The driver runs in {host}, to which spark-submit brings no file of this worker "
-            f"without {key}."
-        )
+        problem = f"The driver runs in {host}, to which spark-submit brings no file of this worker"
+        problem += "." if host is DriverHost.ELSEWHERE else f" without {key}."
         fix = (
             f"Put the listener's jar and {observer_zip.NAME}, which `sparklineage fetch-listener` "
             "leaves in the same folder, into one folder of the image, and set [sparklineage] "
             "listener_jar to local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it "
-            f"is that one. Or set {key} to a folder that workers and pods reach."
+            "is that one."
         )
+        if host is not DriverHost.ELSEWHERE:
+            fix += f" Or set {key} to a folder that workers and pods reach."
         raise RemoteDriverError(problem, fix)

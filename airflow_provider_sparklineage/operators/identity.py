@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 
-def manifest_of(context: Context, settings: Settings) -> Manifest:
+def manifest_of(context: Context, settings: Settings, *, of_command: bool = False) -> Manifest:
     """Make the manifest of a try that begins; nothing in it is a secret."""
     ti: Any = context["ti"]
     run_id = str(lineage_run_id(ti))
@@ -58,6 +58,7 @@ def manifest_of(context: Context, settings: Settings) -> Manifest:
         lineage_facet=settings.emit_lineage_facet,
         backend=str(settings.backend),
         versions=_versions(),
+        of_command=of_command,
         settings={name: masked(text) for name, text in settings.described().items()},
     )
 

@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.spark.submit import (
     plain_paths,
     transport,
 )
+from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
     inject,
@@ -50,6 +51,9 @@ class SubmitTarget(NamedTuple):
 
     :param transport: properties of Airflow's own transport, where the task is to give it to Spark
     :param is_polled: whether Airflow asks the cluster until the application has ended
+    :param is_command: whether spark-submit is in a command of the user's own, for which nobody here
+        waits, and whose environment is the user's
+    :param is_elsewhere: whether that runs on another machine, to which no file of this worker comes
     """
 
     spark_binary: str
@@ -58,11 +62,13 @@ class SubmitTarget(NamedTuple):
     properties_file: str | None
     transport: Mapping[str, str] = MappingProxyType({})
     is_polled: bool = False
+    is_command: bool = False
+    is_elsewhere: bool = False
 
     @property
     def environment_is_private(self) -> bool:
         """Whether ``env_vars`` stay such; on YARN and Kubernetes the hook makes conf of them."""
-        return "yarn" not in self.master and "k8s" not in self.master
+        return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
 
 
 class ResolvedSubmission(NamedTuple):
@@ -122,7 +128,9 @@ def _with_file(
     submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
 ) -> Submission:
     """Find the properties that a submission has from a file, and its transport."""
-    if target.properties_file:
+    if target.is_elsewhere:
+        properties = {}
+    elif target.properties_file:
         properties = distribution.read_properties(Path(target.properties_file))
     else:
         properties = distribution.defaults(home, env)
@@ -149,8 +157,10 @@ def injected(
     :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
     """
     submission, spark, env = before
-    host = deploy_mode.driver_host(submission, target.master, target.deploy_mode, env)
-    is_awaited = deploy_mode.waits_for_end(submission, host, is_polled=target.is_polled)
+    host = _driver_host(submission, target, env)
+    is_awaited = not target.is_command and deploy_mode.waits_for_end(
+        submission, host, is_polled=target.is_polled
+    )
     files = driver_files.of(host, submission, bundle, settings, links, is_awaited=is_awaited)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
@@ -188,6 +198,7 @@ def injected(
         defaults=defaults,
         existing_transport=settings.existing_transport,
         submit_opts=submit_opts,
+        is_quiet=not target.is_elsewhere,
         observation=observation,
         sending=listen() if files.are_sent else {},
     )
@@ -197,6 +208,16 @@ def injected(
         delivers=bool(files.delivered_to),
         is_awaited=is_awaited,
     )
+
+
+def _driver_host(
+    submission: Submission, target: SubmitTarget, env: Mapping[str, str]
+) -> DriverHost:
+    if target.is_elsewhere:
+        return DriverHost.ELSEWHERE
+    # Without a connection of Airflow's, the master may be among the properties.
+    master = target.master or submission.value("spark.master") or ""
+    return deploy_mode.driver_host(submission, master, target.deploy_mode, env)
 
 
 def _listener_jar(

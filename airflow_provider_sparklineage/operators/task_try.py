@@ -221,12 +221,18 @@ class Try:
         return reporting.expected(declared, prepared, ended)
 
     def begin(
-        self, operator: Any, context: Context, inject: Callable[[TryCapture], None]
+        self,
+        operator: Any,
+        context: Context,
+        inject: Callable[[TryCapture], None],
+        *,
+        of_command: bool = False,
     ) -> TryCapture | None:
         """Begin to capture; raises only if the try is strict, before anything is submitted.
 
         :param inject: puts the listener into the operator's submission; where there is no bundle it
             only takes secrets from the arguments
+        :param of_command: whether spark-submit is in a command of the user's own
         :return: None if there is not even a manifest; a warning has the reason
         """
         # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
@@ -245,7 +251,7 @@ class Try:
                     raise
                 resolved, wrong = resolution.resolve(), error
             strict = resolved.strict
-            capture = TryCapture.begin(context, resolved)
+            capture = TryCapture.begin(context, resolved, of_command=of_command)
             capture.lineage_conn_id = self._conn_id
         except Exception as error:
             if strict:

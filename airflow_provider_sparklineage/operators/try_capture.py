@@ -82,7 +82,7 @@ class TryCapture:
         """Whether it goes on with what an earlier try had submitted."""
         self.resumed_id = ""
         """By which Airflow knows that job."""
-        self.is_awaited = True
+        self.is_awaited = not bundle.manifest.of_command
         """Whether the task ends no earlier than its application."""
         self.is_delivered = False
         """Whether a driver in a cluster has reported that it delivered all."""
@@ -98,12 +98,13 @@ class TryCapture:
         return self.is_submitted or self.is_resumed
 
     @classmethod
-    def begin(cls, context: Context, settings: Settings) -> TryCapture:
+    def begin(cls, context: Context, settings: Settings, *, of_command: bool = False) -> TryCapture:
         """Make the bundle of a try; if that fails, go on without one (or raise, if strict).
 
+        :param of_command: whether spark-submit is in a command of the user's own
         :raise CaptureError: if the bundle cannot be made and ``settings.strict``
         """
-        manifest = manifest_of(context, settings)
+        manifest = manifest_of(context, settings, of_command=of_command)
         try:
             return cls(settings, capture.create(settings.capture_location.folder, manifest))
         except (CaptureError, OSError) as error:
@@ -127,19 +128,17 @@ class TryCapture:
                 mask(*transport.secrets(before.submission))
                 return self._injected(before, target, context)
             except Exception as error:
-                if self.settings.strict:
-                    raise
-                self._refused(error)
-        return self._protected(submission, target)
+                self.refuse(error)
+        return self.protected(submission, target)
 
-    def _protected(
+    def protected(
         self, submission: Submission, target: SubmitTarget
     ) -> tuple[Submission, str | None]:
         """Keep the secrets of the user's transport from the arguments: all users can read those."""
         try:
             safe = without_secrets(submission, target)
             mask(*transport.secrets(safe))
-            return safe, self._file_of(safe)
+            return self._with_file(safe, target)
         except Exception as error:
             log.debug("Secrets cannot be moved to a file.", exc_info=True)
             reason = str(error)
@@ -180,7 +179,13 @@ class TryCapture:
             self._receiver.close()
             self._receiver = None
 
-    def _refused(self, error: Exception) -> None:
+    def refuse(self, error: Exception) -> None:
+        """Note why nothing is added to the job.
+
+        :raise Exception: that error if ``settings.strict``
+        """
+        if self.settings.strict:
+            raise error
         self._stop_receiving()
         log.debug("Injecting the listener failed.", exc_info=error)
         code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
@@ -196,7 +201,7 @@ class TryCapture:
         after = injected(
             before, target, self.bundle, self.settings, defaults, self._links, self._listen
         )
-        properties_file = self._file_of(after.submission)
+        with_file = self._with_file(after.submission, target, is_injected=True)
         self.is_awaited = after.is_awaited
         for code, problem in after.degradations:
             self.degrade(code, problem)
@@ -207,7 +212,7 @@ class TryCapture:
             injected=injected_names(given, after.submission),
             versions={**self.bundle.manifest.versions, **versions},
         )
-        return after.submission, properties_file
+        return with_file
 
     def declare(self, declared: Declared) -> None:
         """Note what the task declares of its datasets."""
@@ -265,17 +270,30 @@ class TryCapture:
         )
         return own | {key: value for key, value in parents.items() if key not in known}
 
-    def _file_of(self, submission: Submission) -> str | None:
-        """Write the properties file that a submission needs, if any.
+    def _with_file(
+        self, submission: Submission, target: SubmitTarget, *, is_injected: bool = False
+    ) -> tuple[Submission, str | None]:
+        """Write the properties file that a submission needs, if any; give both.
+
+        A command's has all that is added, since its own arguments, which are not known, win then.
 
         :raise CaptureError: if no folder takes it
         """
+        if target.is_command and is_injected and not target.is_elsewhere:
+            submission = submission.all_in_file()
         if submission.new_file is None:
-            return None
-        folders = retention.folders_of_properties(self.settings.capture_location.folder)
-        if self.bundle.path is None:  # the location may be why
+            return submission, None
+        if target.is_elsewhere:
+            problem = "What may be a secret has to be in a file, and there is none of ours."
+            fix = "Leave spark.openlineage.transport.* to the files of that place."
+            raise CaptureError(problem, fix)
+        location, own = self.settings.capture_location.folder, self.bundle.path
+        folders = retention.folders_of_properties(location)
+        if own is None:  # the location may be why
             folders = folders[1:]
-        return self._properties_file.write(submission.new_file, folders)
+        elif target.is_command:  # which may come to spark-submit later than others are swept
+            folders = (self._links.plain(own), *folders)
+        return submission, self._properties_file.write(submission.new_file, folders)
 
     def abandon(self) -> None:
         """Leave nothing behind of a try that is not going to be submitted."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from airflow_provider_sparklineage.plugins.macros import lineage_job_url, output_columns_url
+from airflow_provider_sparklineage.plugins.macros import MACROS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -46,7 +46,7 @@ class SparkLineagePlugin(AirflowPlugin):
     """The lineage of a task instance, in Airflow's own pages."""
 
     name = "sparklineage"
-    macros: list[Any] = [lineage_job_url, output_columns_url]  # noqa: RUF012
+    macros: list[Any] = MACROS
     fastapi_apps: list[Any] = [  # noqa: RUF012  (so Airflow's class has it)
         {"app": LazyApp(), "url_prefix": PREFIX, "name": "Spark lineage"}
     ]

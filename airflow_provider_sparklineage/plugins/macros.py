@@ -1,11 +1,20 @@
-"""Links to a task's lineage for templates and callbacks: ``macros.sparklineage.…``.
+"""What templates and callbacks have of this package: ``macros.sparklineage.…``.
+
+Links to a task's lineage, and what a spark-submit in a command of the user's own is given.
 
 Every Airflow process imports this; what it needs is imported when it is called.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import pass_context  # Airflow has it, in all processes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jinja2.runtime import Context
 
 
 def lineage_job_url(task_instance: Any) -> str:
@@ -27,3 +36,97 @@ def output_columns_url(task_instance: Any, output: str | None = None) -> str:
     from airflow_provider_sparklineage.links.pages import columns_page
 
     return columns_page(task_instance.task, output)
+
+
+@pass_context
+def submit_args(
+    context: Context,
+    *,
+    jars: str | Sequence[str] = "",
+    packages: str | Sequence[str] = "",
+    py_files: str | Sequence[str] = "",
+    conf: Mapping[str, object] | None = None,
+    properties_file: str | None = None,
+    application: str = "",
+    master: str = "",
+    deploy_mode: str = "",
+    elsewhere: bool = False,
+    lineage_conn_id: str | None = None,
+) -> str:
+    """Give the arguments by which a spark-submit in a command reports its lineage.
+
+    ``spark-submit {{ macros.sparklineage.submit_args(jars="/jars/own.jar") }} job.py``
+
+    What is given here comes with them, so it is not in the command: Spark takes only one of each.
+
+    :param jars: ``--jars`` of the job
+    :param packages: ``--packages``
+    :param py_files: ``--py-files``
+    :param conf: properties, of which ``spark.extraListeners`` and those of OpenLineage matter
+    :param properties_file: ``--properties-file``
+    :param application: what is submitted, if the command does not show it; only of a Python file
+        partitions are observed
+    :param master: ``--master``, which stays in the command, if that does not show it
+    :param deploy_mode: ``--deploy-mode``, the same
+    :param elsewhere: whether the command runs on another machine, or in a container
+    :param lineage_conn_id: connection of type ``sparklineage`` with settings
+    """
+    from airflow_provider_sparklineage.operators import submit_arguments
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+    submission = Submission(
+        conf={str(key): str(value) for key, value in (conf or {}).items()},
+        jars=_listed(jars),
+        packages=_listed(packages),
+        py_files=_listed(py_files),
+        application=application,
+    )
+    asked = submit_arguments.Asked(
+        "submit_args",
+        submission,
+        master,
+        deploy_mode,
+        properties_file,
+        elsewhere,
+        lineage_conn_id,
+    )
+    return submit_arguments.arguments(_of_task(context), asked)
+
+
+@pass_context
+def spark_conf_dir(
+    context: Context,
+    *,
+    application: str = "",
+    master: str = "",
+    deploy_mode: str = "",
+    lineage_conn_id: str | None = None,
+) -> str:
+    """Give a ``SPARK_CONF_DIR`` by which each spark-submit of a command reports its lineage.
+
+    It is the user's own folder, with more in ``spark-defaults.conf``. Arguments of the command win.
+    The parameters are those of :func:`submit_args`.
+    """
+    from airflow_provider_sparklineage.operators import submit_arguments
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+    asked = submit_arguments.Asked(
+        "spark_conf_dir",
+        Submission(application=application),
+        master,
+        deploy_mode,
+        lineage_conn_id=lineage_conn_id,
+    )
+    return submit_arguments.conf_dir(_of_task(context), asked)
+
+
+def _of_task(context: Context) -> Any:
+    """Give Airflow's context, of which Jinja's is made."""
+    return context.get_all()
+
+
+def _listed(given: str | Sequence[str]) -> str | None:
+    return (given if isinstance(given, str) else ",".join(given)) or None
+
+
+MACROS = [lineage_job_url, output_columns_url, submit_args, spark_conf_dir]

@@ -156,7 +156,11 @@ class Collector:
         return choice.followed(self._archive, wanted)
 
     def _show(self, merged: Merged) -> None:
-        if not database.replace_xcom(merged.task, merged.written, self._settings):
+        is_first = merged.manifest.of_command
+        shown = database.replace_xcom(
+            merged.task, merged.written, self._settings, is_first=is_first
+        )
+        if not shown:
             note(
                 f"sparklineage: The XCom of {merged.found} could not be replaced, so its page in "
                 "Airflow shows what the task knew."

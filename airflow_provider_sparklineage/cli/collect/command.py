@@ -47,7 +47,7 @@ def _collect(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "collect",
-    "Collect what the driver of a job in a cluster has delivered since its task ended, and send it",
+    "Collect the lineage of jobs whose tasks did not wait for it, or could not, and send it",
     _collect,
     (
         Argument(

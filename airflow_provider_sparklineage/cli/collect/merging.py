@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.cli.collect import database
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.degradations import DegradationCode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 
+Outcome = Literal["", "COMPLETE", "FAIL"]
 _NOT_AWAITED = DegradationCode.APPLICATION_UNFINISHED
 
 
@@ -47,8 +49,9 @@ class Merged(NamedTuple):
     @property
     def is_left(self) -> bool:
         """Whether the worker was done with the bundle."""
-        codes = {d.code for d in self.found.manifest.degradations}
-        return bool(self.found.manifest.ended) or _NOT_AWAITED in codes
+        before = self.found.manifest
+        codes = {d.code for d in before.degradations}
+        return bool(before.ended) or before.of_command or _NOT_AWAITED in codes
 
     @property
     def is_news(self) -> bool:
@@ -67,22 +70,30 @@ def merged(found: Found, work: Path, budget: Budget) -> Merged:
     if before.task is None:
         problem = f"The manifest of {found.place} names no task."
         raise CaptureError(problem)
-    rest = [d for d in before.degradations if not d.code.is_of_collecting]
+    # Why a command was given nothing is no less true by now.
+    was_refused = before.of_command and not before.injected
+    rest = [d for d in before.degradations if was_refused or not d.code.is_of_collecting]
     outcome, unfinished = before.outcome, "It has not reported its end."
+    # Airflow's own event has it, and a job can end by an exit that Spark does not see.
+    state = database.state_of(before.task) if before.of_command else ""
+    known: Outcome = "" if state == "RUNNING" else state
     if found.is_remote:
         bundle, came = delivered.fetched(found.place, work, budget)
         rest += came.degradations
         if came.has_ended:
-            outcome = outcome or ("FAIL" if came.failed else "COMPLETE")
+            outcome = outcome or known or ("FAIL" if came.failed else "COMPLETE")
         elif not came.has_begun:
             unfinished = " ".join(d.message for d in came.degradations)
     else:
         bundle = capture.load(Path(found.place))
+        outcome = outcome or known  # with the task its driver ended, which was on the worker
     manifest = replace(bundle.manifest, degradations=tuple(rest), outcome=outcome)
     bundle = replace(bundle, manifest=manifest)
     lineage = task_lineage(bundle)
     written = Written(merged_event(bundle, lineage, masked))
-    if outcome or (lineage.application and lineage.application.finished):
+    if state == "RUNNING":
+        unfinished = "Its task is running, and may submit once more."
+    elif outcome or (lineage.application and lineage.application.finished):
         unfinished = ""
     return Merged(found, before.task, manifest, lineage, written, unfinished)
 

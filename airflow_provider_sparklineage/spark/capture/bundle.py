@@ -127,6 +127,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     remote: str = ""
     """URL of the folder to which a driver in a cluster delivers what is captured, as Airflow knows
     it; empty where the driver writes into the bundle."""
+    of_command: bool = False
+    """Whether spark-submit is in a command of the user's own, so that nobody merges the bundle when
+    the task has ended."""
     degradations: tuple[Degradation, ...] = ()
     """What the worker already knows to be missing; of no dataset."""
 
@@ -275,7 +278,12 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         prefix = "try-"
         if manifest.task:
             prefix = f"{name_of_tries(manifest.task)}{manifest.task.try_number}-"
-        path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
+        if manifest.of_command:
+            path = location / f"{prefix}{manifest.application_run_id[:8]}"
+            remove(path)  # of an execution of the same try before this one, as in `tasks test`
+            path.mkdir(mode=0o700)
+        else:
+            path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
     except OSError as error:
         problem = f"No capture bundle can be made in {location}: {error}."
         fix = "Set [sparklineage] capture_location to a directory that the worker can write to."

@@ -28,6 +28,8 @@ class DriverHost(StrEnum):
     YARN = "a YARN cluster"
     KUBERNETES = "a pod of Kubernetes"
     STANDALONE = "a worker of the Spark cluster"
+    ELSEWHERE = "another place"
+    """That of a command which starts spark-submit: another machine, or a container."""
 
     @property
     def is_remote(self) -> bool:
@@ -72,6 +74,8 @@ def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) 
     """
     if is_polled or not host.is_remote:
         return True
+    if host is DriverHost.ELSEWHERE:
+        return False
     key, default = _WAITS[host]
     return (submission.value(key) or default).strip().lower() == "true"
 
@@ -90,14 +94,17 @@ def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False)
         )
         fix = (
             "Set [sparklineage] capture_location to a URL that drivers and workers reach, such as "
-            "hdfs://namenode:8020/lineage or s3://bucket/lineage. Or use deploy_mode='client' "
-            "where lineage is wanted."
+            "hdfs://namenode:8020/lineage or s3://bucket/lineage."
         )
+        if host is not DriverHost.ELSEWHERE:
+            fix += " Or use deploy_mode='client' where lineage is wanted."
         raise RemoteDriverError(problem, fix)
 
 
 def takes_uploads(host: DriverHost, submission: Submission) -> bool:
     """Whether spark-submit brings files of this worker to the driver."""
+    if host is DriverHost.ELSEWHERE:
+        return False
     return host is not DriverHost.KUBERNETES or bool(submission.value(UPLOAD_PATH))
 
 

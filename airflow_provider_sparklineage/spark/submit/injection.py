@@ -78,6 +78,7 @@ class Injection(Frozen, frozen=True):
     :param existing_transport: what becomes of a transport of the user's
     :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None where the driver would not
         have it
+    :param is_quiet: whether options of Java may be added; what they would replace has to be known
     :param observation: None leaves the driver unobserved
     :param sending: properties of the transport by which the listener shall send its events to the
         worker instead of writing them; empty if it can write them
@@ -89,6 +90,7 @@ class Injection(Frozen, frozen=True):
     defaults: Mapping[str, str] = field(default_factory=dict)
     existing_transport: ExistingTransport = ExistingTransport.KEEP
     submit_opts: str | None = None
+    is_quiet: bool = True
     observation: Observation | None = None
     sending: Mapping[str, str] = field(default_factory=dict)
 
@@ -104,6 +106,8 @@ def inject(submission: Submission, injection: Injection) -> Submission:
     submission = with_collecting(submission, ours, injection.existing_transport)
     submission = _with_defaults(submission, injection)
     submission = _with_observer(submission, injection.observation)
+    if not injection.is_quiet:
+        return submission
     return _with_quiet_jvm(submission, injection.submit_opts)
 
 

@@ -77,6 +77,23 @@ class Submission(Frozen, frozen=True):
         new = {**kept, **values}
         return self if new == self.in_file else replace(self, new_file=new)
 
+    def all_in_file(self) -> Submission:
+        """Give everything by the file, which any argument of the same name beats."""
+        flags = {
+            "spark.jars": self.jars,
+            "spark.jars.packages": self.packages,
+            "spark.submit.pyFiles": self.py_files,
+            "spark.driver.extraClassPath": self.driver_class_path,
+        }
+        given = {key: value for key, value in flags.items() if value}
+        file = {**self.in_file, **{k: str(v) for k, v in self.conf.items()}, **given}
+        return Submission(
+            application=self.application,
+            env_vars=self.env_vars,
+            file_properties=self.file_properties,
+            new_file=file,
+        )
+
 
 def listed(text: str | None) -> list[str]:
     """Take a list of Spark's apart: commas between, blanks around."""

@@ -1,0 +1,236 @@
+"""What makes a spark-submit in a command of the user's own report its lineage.
+
+A template has it from a macro (:mod:`airflow_provider_sparklineage.plugins.macros`) while the
+task's fields are rendered. The job gets what an operator's would, by the same injection; nobody
+merges what it reports until ``airflow sparklineage collect`` does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from msgspec import field
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.operators.injection import SubmitTarget
+from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
+from airflow_provider_sparklineage.operators.task_try import Try
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
+from airflow_provider_sparklineage.spark.submit import command_line, distribution
+from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.spark.submit.command_line import CommandLine
+
+log = logger(__name__)
+
+_DEFAULTS = "spark-defaults.conf"
+
+
+class Asked(Frozen, frozen=True):
+    """What a macro is called with.
+
+    :param macro: its name
+    :param master: of the spark-submit, as its deploy mode, where the text does not show it
+    :param properties_file: that the spark-submit would have: it reads one alone
+    :param elsewhere: whether the command runs on another machine, or in a container
+    """
+
+    macro: str
+    submission: Submission = field(default_factory=Submission)
+    master: str = ""
+    deploy_mode: str = ""
+    properties_file: str | None = None
+    elsewhere: bool = False
+    lineage_conn_id: str | None = None
+
+
+class Given(Frozen, frozen=True):
+    """What a command is given.
+
+    :param arguments: for spark-submit, as a shell reads them
+    :param properties_file: among them, if this package has made one
+    :param spark_binary: that the command runs
+    """
+
+    arguments: str
+    properties_file: Path | None = None
+    spark_binary: str = "spark-submit"
+
+
+class _Commands:
+    """The commands of one try: what each is given is made once, in one bundle."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._task = context["task"]
+        self._capture: TryCapture | None = None
+        self._known: list[tuple[Asked, Given]] = []
+
+    def given(self, asked: Asked) -> Given:
+        for known, made in self._known:
+            if known == asked:
+                return made
+        made = self._made(asked)
+        self._known.append((asked, made))
+        return made
+
+    def _made(self, asked: Asked) -> Given:
+        made = _without_lineage(asked)
+        arguments = {name: getattr(LineageMixin, name) for name in ARGUMENTS}
+        operator: Any = SimpleNamespace(
+            **arguments | {"lineage_conn_id": asked.lineage_conn_id or DEFAULT_CONN_ID},
+            inlets=self._task.inlets,
+            outlets=self._task.outlets,
+            spark_properties=asked.submission.conf,
+        )
+        current = Try(operator)
+        if not current.is_on or not current.is_sent():
+            return made
+
+        def inject(capture: TryCapture) -> None:
+            nonlocal made
+            made = self._injected(asked, capture)
+
+        earlier = 0
+        if self._capture is None:
+            self._capture = current.begin(operator, self.context, inject, of_command=True)
+        else:
+            earlier = len(self._capture.bundle.manifest.degradations)
+            inject(self._capture)
+            self._capture.announce()
+        if self._capture is not None:
+            found = self._capture.bundle.manifest.degradations[earlier:]
+            if problems := " ".join(d.message for d in found if d.code.needs_attention):
+                log.warning("Spark lineage of this command will be incomplete. %s", problems)
+        return made
+
+    def _injected(self, asked: Asked, capture: TryCapture) -> Given:
+        """Put the listener into what a command is given, unless its own text is in the way."""
+        shown = command_line.read("\n".join(_texts(self._task)), asked.macro)
+        submission = asked.submission
+        submission = replace(
+            submission,
+            application=submission.application or shown.application,
+            env_vars=_environment(self._task),
+        )
+        target = SubmitTarget(
+            shown.binary or "spark-submit",
+            asked.master or shown.master,
+            asked.deploy_mode or shown.deploy_mode or None,
+            asked.properties_file,
+            is_command=True,
+            is_elsewhere=asked.elsewhere,
+        )
+        if shown.colliding:
+            capture.refuse(_collision(shown, asked))
+            after, ours = capture.protected(submission, target)
+        else:
+            after, ours = capture.inject(submission, target, self.context)
+        text = command_line.arguments(after, ours or asked.properties_file)
+        return Given(text, Path(ours) if ours else None, target.spark_binary)
+
+    def conf_dir(self, made: Given) -> str:
+        """Give a folder with the properties that were made, and whatever else the user's has."""
+        env = distribution.environment(_environment(self._task))
+        own = _own_conf_dir(made.spark_binary, env)
+        if made.properties_file is None:
+            return str(own or "")
+        folder = made.properties_file.parent / "conf"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        files = {f.name: f.absolute() for f in own.iterdir()} if own and own.is_dir() else {}
+        for name, file in {**files, _DEFAULTS: made.properties_file}.items():
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(file)
+        return str(folder)
+
+
+_latest: _Commands | None = None
+
+
+def arguments(context: Context, asked: Asked) -> str:
+    """Give the arguments for a spark-submit: those that are asked for, and ours.
+
+    They are made once for a try, however often its fields are rendered. What nobody runs, as in
+    ``airflow tasks render``, is as without lineage.
+
+    :raise Exception: if lineage is impossible, and has to be there (``[sparklineage] strict``)
+    """
+    commands = _commands(context)
+    return commands.given(asked).arguments if commands else _without_lineage(asked).arguments
+
+
+def conf_dir(context: Context, asked: Asked) -> str:
+    """Give a folder for ``SPARK_CONF_DIR``, the user's own one if nothing is added to that.
+
+    :raise Exception: if lineage is impossible, and has to be there
+    """
+    commands = _commands(context)
+    if commands is None:
+        return _Commands(context).conf_dir(_without_lineage(asked))
+    return commands.conf_dir(commands.given(asked))
+
+
+def _commands(context: Context) -> _Commands | None:
+    """Give those of the try that runs in this process; None if the context is of none."""
+    global _latest  # a worker runs one try in a process
+    if getattr(context["ti"], "state", None) != "running":
+        return None
+    if _latest is None or _latest.context["ti"] is not context["ti"]:
+        _latest = _Commands(context)
+    return _latest
+
+
+def _without_lineage(asked: Asked) -> Given:
+    return Given(command_line.arguments(asked.submission, asked.properties_file))
+
+
+def _collision(shown: CommandLine, asked: Asked) -> ListenerError:
+    names = " and ".join(shown.colliding)
+    problem = (
+        f"The command has {names}, of which Spark takes one alone, and {asked.macro}() would add "
+        "another one."
+    )
+    fix = (
+        "Leave it out of the command and give it to the macro, as in submit_args(jars='a.jar', "
+        "py_files='b.zip', conf={'spark.extraListeners': 'C'})."
+    )
+    return ListenerError(problem, fix)
+
+
+def _texts(task: Any) -> Iterator[str]:
+    """Yield the texts in a task's template fields, of which some may be rendered already."""
+    pending = [getattr(task, name, None) for name in task.template_fields]
+    while pending:
+        value = pending.pop(0)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list | tuple):
+            pending += value
+
+
+def _environment(task: Any) -> dict[str, str]:
+    """Give what a task sets of its command's environment, as far as that is no template."""
+    given = getattr(task, "env", None)
+    if not isinstance(given, dict):
+        return {}
+    return {k: v for k, v in given.items() if isinstance(v, str) and "{{" not in v}
+
+
+def _own_conf_dir(spark_binary: str, env: Mapping[str, str]) -> Path | None:
+    if env.get("SPARK_CONF_DIR"):
+        return Path(env["SPARK_CONF_DIR"])
+    found = distribution.find(spark_binary, env)
+    return found.home / "conf" if found and found.home else None
