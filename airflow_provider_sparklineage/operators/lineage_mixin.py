@@ -217,6 +217,28 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             with _harmless("Reading declarations"):
                 declaring.declare(self)
 
+    def follow_rendering(
+        self,
+        templates: Mapping[str, object],
+        context: Context,
+        environment: Environment,
+        problem: str = "",
+    ) -> None:
+        """Do what is done around rendering, for a task that was rendered without it; never raises.
+
+        :param templates: what fields of the job were rendered from; of others that is not known
+        :param environment: such a one as they were rendered with
+        :param problem: a sentence for the event, if something is not known that should be
+        """
+        current = self.lineage_try
+        if not current.is_on:
+            return
+        with current.cost.before_job():
+            self._prepare(context)
+            current.unrendered += (problem,) if problem else ()
+            fields = {name: getattr(self, name, None) for name in self._fields_with_data}
+            self._trace(fields | {**templates}, context, environment, set())
+
     def _trace(
         self,
         templates: Mapping[str, object],

@@ -42,6 +42,20 @@ class LazyApp:
         await self._app(scope, receive, send)
 
 
+def adopting() -> list[Any]:
+    """Give the listener that adopts tasks, where tasks are adopted.
+
+    Nowhere else, because Airflow imports no DAG with ``end_from_trigger`` where anybody listens.
+    """
+    from airflow_provider_sparklineage.operators.adoption import policy
+
+    if policy.is_off():
+        return []
+    from airflow_provider_sparklineage.operators.adoption import listener
+
+    return [listener]
+
+
 class SparkLineagePlugin(AirflowPlugin):
     """The lineage of a task instance, in Airflow's own pages."""
 
@@ -50,6 +64,7 @@ class SparkLineagePlugin(AirflowPlugin):
     fastapi_apps: list[Any] = [  # noqa: RUF012  (so Airflow's class has it)
         {"app": LazyApp(), "url_prefix": PREFIX, "name": "Spark lineage"}
     ]
+    listeners: list[Any] = adopting()
     # Not an external view: those are shown in an iframe, which may not open links.
     react_apps: list[Any] = [  # noqa: RUF012
         {

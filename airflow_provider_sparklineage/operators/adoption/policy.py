@@ -37,7 +37,7 @@ def task_policy(task: Any) -> None:
         if kinds.of(task)[1] is not None:
             _adopt(task)
     except Exception as error:
-        _warn(f"{task!r} is left without lineage ({type(error).__name__}: {error}).")
+        warn(f"{task!r} is left without lineage ({type(error).__name__}: {error}).")
 
 
 def _adopt(task: Any) -> None:
@@ -60,12 +60,18 @@ def _rules(dag: Any) -> AdoptionRules | None:
     return _Latest.rules
 
 
+def is_off() -> bool:
+    """Whether nothing is adopted, as far as that is known without reading rules; never raises."""
+    try:
+        return not _given()
+    except Exception:  # of configparser, most of all
+        return True
+
+
 def configured() -> AdoptionRules | None:
     """Read ``[sparklineage] adopt``; None if nothing is adopted, which needs no import."""
-    from airflow.providers.common.compat.sdk import conf
-
-    value = conf.get("sparklineage", "adopt", fallback=_OFF)
-    if value.strip().lower() in ("", _OFF):
+    value = _given()
+    if not value:
         return None
     from airflow_provider_sparklineage.model import adoption
     from airflow_provider_sparklineage.model.exceptions import RulesError
@@ -73,12 +79,20 @@ def configured() -> AdoptionRules | None:
     try:
         rules = adoption.load(value)
     except RulesError as error:
-        _warn(f"No task is adopted. {error}")
+        warn(f"No task is adopted. {error}")
         return None
     return None if rules.is_off else rules
 
 
-def _warn(problem: str) -> None:
+def _given() -> str:
+    """Give the text of the option; empty if that is ``off``."""
+    from airflow.providers.common.compat.sdk import conf
+
+    value: str = conf.get("sparklineage", "adopt", fallback=_OFF)
+    return "" if value.strip().lower() in ("", _OFF) else value
+
+
+def warn(problem: str) -> None:
     """Say once what is wrong: the next DAG of the file has the same rules."""
     from airflow_provider_sparklineage.model.credentials import logger
 

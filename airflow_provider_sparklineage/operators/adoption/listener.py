@@ -1,0 +1,82 @@
+"""The second way to adopt: a task that is about to run, where the cluster policy has not seen it.
+
+``dag.test()`` runs tasks that no policy was asked about, and a policy of the user's own can put
+another task in the place of one. By now Airflow has rendered the fields, and serialised the DAG
+without the links. What the fields were rendered from is what the DAG's own task has, which Airflow
+copies to run it; of a mapped task, what Airflow keeps of its constructor's arguments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import hookimpl
+
+from airflow_provider_sparklineage.operators.adoption import kinds, policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_sparklineage.operators.adoption.kinds import Kind
+    from airflow_provider_sparklineage.templates import Tracer
+
+
+@hookimpl(tryfirst=True)  # before Airflow's OpenLineage listener, which asks the task for START
+def on_task_instance_running(task_instance: Any) -> None:
+    """Give a task lineage, if the rules are for it and it has none."""
+    try:
+        _, kind = kinds.of(task_instance.task)
+        if kind is not None:
+            _adopt(task_instance, kind)
+    except Exception as error:
+        task_id = getattr(task_instance, "task_id", None)
+        policy.warn(f"{task_id!r} runs without lineage ({type(error).__name__}: {error}).")
+
+
+def _adopt(task_instance: Any, kind: Kind) -> None:
+    task = task_instance.task
+    rules = policy.configured()
+    if rules is None:
+        return
+    from airflow_provider_sparklineage.operators.adoption import classes, decisions
+    from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+    from airflow_provider_sparklineage.templates import Tracer
+
+    if issubclass(type(task), LineageMixin) or not decisions.decide(task, rules).adopts:
+        return
+    ours: Any = classes.lineage_class(kind)
+    context = task_instance.get_template_context()
+    environment = task.dag.get_template_env()
+    templates, problem = _templates(task, ours.traced_fields, Tracer(environment, context))
+    classes.adopt(task)
+    task.follow_rendering(templates, context, environment, problem)
+
+
+def _templates(
+    task: Any, fields: Sequence[str], tracer: Tracer
+) -> tuple[Mapping[str, object], str]:
+    """Give what fields were rendered from, and a sentence on those of which that is not known."""
+    original = task.dag.task_dict[task.task_id]
+    if not original.is_mapped:
+        return {name: getattr(original, name, None) for name in fields}, ""
+    given = task._BaseOperator__init_kwargs  # noqa: SLF001  (nothing else keeps it)
+    rendered = {name: getattr(task, name, None) for name in fields}
+    templates = {
+        name: given[name]
+        for name, value in rendered.items()
+        if name in given and _gives(tracer, given[name], value)
+    }
+    unknown = ", ".join(name for name, value in rendered.items() if value and name not in templates)
+    problem = (
+        f"The task was adopted when its fields were rendered, and its class makes {unknown} of "
+        "other arguments, so no dates are known in there."
+    )
+    return templates, problem if unknown else ""
+
+
+def _gives(tracer: Tracer, template: object, rendered: object) -> bool:
+    """Whether a template is what was rendered: a class may have made another one of it."""
+    texts = tracer.trace_all("", template, rendered)
+    if any(text.template != text.value and not text.spans for text in texts):
+        return False
+    return any(text.spans for text in texts) or texts == tracer.trace_all("", template, template)
