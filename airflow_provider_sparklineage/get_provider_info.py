@@ -24,7 +24,10 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": "Spark Lineage",
-                "python-modules": ["airflow_provider_sparklineage.operators.spark_submit"],
+                "python-modules": [
+                    "airflow_provider_sparklineage.operators.pyspark",
+                    "airflow_provider_sparklineage.operators.spark_submit",
+                ],
             }
         ],
         "hooks": [

@@ -61,6 +61,7 @@ os.environ.update(
 _OF_AIRFLOW = (
     *("operators", "faults", "dag_runs", "integration", "browser", "cluster"),
     "spark/test_jar_application.py",
+    "spark/test_pyspark_tasks.py",
 )
 collect_ignore = [] if find_spec("airflow") else list(_OF_AIRFLOW)
 

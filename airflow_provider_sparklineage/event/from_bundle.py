@@ -45,6 +45,7 @@ _WITHOUT_LISTENER = frozenset(
         DegradationCode.APPLICATION_UNFINISHED,
         DegradationCode.SUBMISSION_RESUMED,
         DegradationCode.CAPTURE_UNAVAILABLE,
+        DegradationCode.NO_EVENTS,
         DegradationCode.NOT_SUBMITTED,
     }
 )

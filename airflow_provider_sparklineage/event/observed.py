@@ -85,7 +85,7 @@ def _nothing_observed(
     bundle: CaptureBundle, application: SparkApplication
 ) -> tuple[Degradation, ...]:
     # A job that dies before it makes a session is recognised by the lack of events already.
-    if "py_files" not in bundle.manifest.injected or not application.events:
+    if not {"py_files", "observer"} & set(bundle.manifest.injected) or not application.events:
         return ()
     return (
         Degradation(

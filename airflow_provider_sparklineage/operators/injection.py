@@ -28,6 +28,7 @@ from airflow_provider_sparklineage.spark.submit import (
 )
 from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
+    SUBMIT_OPTS,
     Injection,
     inject,
     refuse_connect,
@@ -190,7 +191,7 @@ def injected(
         jars = [deploy_mode.reachable(host, jar, share, cache) for jar in jars]
     submit_opts = None
     if target.environment_is_private and not host.is_remote:
-        submit_opts = env.get("SPARK_SUBMIT_OPTS", "")
+        submit_opts = env.get(SUBMIT_OPTS, "")
     injection = Injection(
         jars=tuple(jars),
         events_path=f"{files.folder}/{EVENTS}",

@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
@@ -275,7 +276,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.model.outcome import Outcome
-        from airflow_provider_sparklineage.operators import expecting, importing
+        from airflow_provider_sparklineage.operators import expecting
 
         own = {name: getattr(self, name) for name in self.injected_fields if hasattr(self, name)}
         with current.cost.before_job():
@@ -297,7 +298,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return bool(failures)
 
         try:
-            with importing.meanwhile():
+            with self._running():
                 result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
@@ -330,6 +331,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     def _inject(self, capture: TryCapture, context: Context) -> None:
         """Put the listener into the job that is about to be started, by way of the arguments."""
         raise NotImplementedError
+
+    def _running(self) -> AbstractContextManager[None]:
+        """Do what there is to do around the job, and while the task waits for it."""
+        from airflow_provider_sparklineage.operators import importing
+
+        return importing.meanwhile()
 
     def _is_refused(self) -> bool:
         """Whether Airflow has refused to start the job, and nothing was started before."""

@@ -7,7 +7,7 @@ submitted.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -47,13 +47,14 @@ from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.operators.deadline import Deadline
+    from airflow_provider_sparklineage.operators.task_driver import TaskDriver
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
@@ -86,11 +87,14 @@ class TryCapture:
         """Whether the task ends no earlier than its application."""
         self.is_delivered = False
         """Whether a driver in a cluster has reported that it delivered all."""
+        self.driver: TaskDriver | None = None
+        """Who adds to the driver where that is this process; None where it is not."""
         self._receiver: Receiver | None = None
         self._is_refused = False
         self.lineage_conn_id = DEFAULT_CONN_ID
         self._properties_file = PropertiesFile()
-        self._links = Links(bundle.path)
+        self.links = Links(bundle.path)
+        """Plain paths for what Spark would misread."""
 
     @property
     def is_resumable(self) -> bool:
@@ -123,13 +127,21 @@ class TryCapture:
         :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
         """
         if self.bundle.path is not None:  # else a degradation has the reason
-            try:
+            with self.refusing():
                 before = resolved(submission, target, self.settings)
                 mask(*transport.secrets(before.submission))
                 return self._injected(before, target, context)
-            except Exception as error:
-                self.refuse(error)
         return self.protected(submission, target)
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Note why the listener cannot be added, if it cannot; raise that too, if strict."""
+        try:
+            yield
+        except Exception as error:
+            self.refuse(error)
+            if self.settings.strict:
+                raise
 
     def protected(
         self, submission: Submission, target: SubmitTarget
@@ -197,9 +209,9 @@ class TryCapture:
     ) -> tuple[Submission, str | None]:
         given = before.submission
         self.spark_properties = {key: given.value(key) or "" for key in sorted(given.keys())}
-        defaults = self._defaults(given, context)
+        defaults = self.identity(given, context)
         after = injected(
-            before, target, self.bundle, self.settings, defaults, self._links, self._listen
+            before, target, self.bundle, self.settings, defaults, self.links, self._listen
         )
         with_file = self._with_file(after.submission, target, is_injected=True)
         self.is_awaited = after.is_awaited
@@ -257,8 +269,8 @@ class TryCapture:
         else:
             remote_folder.receive(self, deadline.budget)
 
-    def _defaults(self, submission: Submission, context: Context) -> dict[str, str]:
-        """Identity of the application in OpenLineage: its job names, and the task as its parent."""
+    def identity(self, submission: Submission, context: Context) -> dict[str, str]:
+        """Name the application in OpenLineage: its job names, and the task as its parent."""
         task = self.bundle.manifest.task
         namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
         own = {"spark.openlineage.namespace": namespace}
@@ -318,7 +330,7 @@ class TryCapture:
     def remove_own_files(self) -> None:
         """Remove what only the job needed: links, the properties file, and what listens."""
         self._stop_receiving()
-        self._links.remove()
+        self.links.remove()
         self._properties_file.remove()
 
     def resumed(self, deadline: Deadline) -> None:

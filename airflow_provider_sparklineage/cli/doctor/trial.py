@@ -26,7 +26,12 @@ from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import distribution, observer_zip
-from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
+from airflow_provider_sparklineage.spark.submit.injection import (
+    SUBMIT_OPTS,
+    Injection,
+    Observation,
+    inject,
+)
 from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
@@ -139,7 +144,7 @@ def _submit(
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
-            submit_opts=env.get("SPARK_SUBMIT_OPTS", ""),
+            submit_opts=env.get(SUBMIT_OPTS, ""),
             observation=Observation(
                 links.entry(str(observer_zip.write(bundle.path))),
                 str(bundle.observations_path),

@@ -46,6 +46,8 @@ QUIET_JVM = (
 )
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+SUBMIT_OPTS = "SPARK_SUBMIT_OPTS"
+"""Environment variable with options of the JVM that ``spark-submit`` starts."""
 
 OBSERVER = "spark.sparklineage."
 """Prefix of what the observer in the driver reads of its configuration."""
@@ -180,6 +182,11 @@ def can_observe(submission: Submission) -> bool:
     return submission.application.endswith(".py")
 
 
+def takes_tag(submission: Submission, tag: str) -> bool:
+    """Whether Delta commits can be marked as this application's: a mark of the user's stays."""
+    return submission.value(DELTA_TAG) in (None, tag)
+
+
 def _with_observer(submission: Submission, observation: Observation | None) -> Submission:
     """Append the observer to the py-files that Spark would take, and the file that it is to write.
 
@@ -196,7 +203,7 @@ def _with_observer(submission: Submission, observation: Observation | None) -> S
     conf = {f"{OBSERVER}observations": observation.path}
     if observation.deliver:
         conf |= {f"{OBSERVER}deliver": observation.deliver, f"{OBSERVER}run": observation.tag}
-    if submission.value(DELTA_TAG) in (None, observation.tag):
+    if takes_tag(submission, observation.tag):
         conf |= {DELTA_TAG: observation.tag, f"{OBSERVER}tag": observation.tag}
     return replace(submission.without_conf(key).with_conf(conf), py_files=",".join(files))
 
@@ -220,9 +227,15 @@ def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submissi
         if submission.value(_JAVA_OPTIONS) is not None:
             return submission
         return submission.with_conf({_JAVA_OPTIONS: " ".join(QUIET_JVM)})
-    opts = submission.env_vars.get("SPARK_SUBMIT_OPTS", submit_opts)
-    if QUIET_JVM[1] in opts.split():
+    opts = submission.env_vars.get(SUBMIT_OPTS, submit_opts)
+    if (quiet := with_quiet_jvm(opts)) == opts:
         return submission
+    return replace(submission, env_vars={**submission.env_vars, SUBMIT_OPTS: quiet})
+
+
+def with_quiet_jvm(opts: str) -> str:
+    """Append the options of :data:`QUIET_JVM`, once, to a ``SPARK_SUBMIT_OPTS``."""
+    if QUIET_JVM[1] in opts.split():
+        return opts
     # Appended and not made anew: blanks in quotes are the user's.
-    env_vars = {**submission.env_vars, "SPARK_SUBMIT_OPTS": " ".join([opts, *QUIET_JVM]).strip()}
-    return replace(submission, env_vars=env_vars)
+    return " ".join([opts, *QUIET_JVM]).strip()

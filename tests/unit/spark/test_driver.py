@@ -115,7 +115,7 @@ def test_a_child_that_the_job_has_forked_does_not_end_the_observation(observer, 
 
     ended = []
     watching = SimpleNamespace(finish=ended.append)
-    monkeypatch.setattr(attaching._attached, "observer", watching)
+    monkeypatch.setattr(attaching.attached, "observer", watching)
     pid = os.fork()
     if pid == 0:
         attaching._at_exit()
@@ -154,7 +154,7 @@ def test_a_job_without_a_session_is_observed_from_its_context_on(observer, tmp_p
     assert attaching.observe(context) is watching
     [start] = map(json.loads, file.read_text().splitlines())
     assert (start["kind"], start["application_id"]) == ("start", "app")
-    assert attaching._attached.delivery is None
+    assert attaching.attached.delivery is None
 
 
 @pytest.mark.parametrize(
@@ -562,3 +562,114 @@ def test_a_query_that_has_failed_before_it_had_a_plan_is_no_failure_of_the_obser
     assert not file.exists()
     attached.finished("collect", execution, 0)
     assert "UNRESOLVED_COLUMN" in file.read_text()
+
+
+# --- in a process that is more than a driver ------------------------------------------------------
+
+
+@pytest.fixture
+def pyspark_double(monkeypatch):
+    """Give a PySpark with which sessions can be made."""
+
+    class SparkContext:
+        def __init__(self):
+            self.made = True
+
+    class SparkSession:
+        """Of theirs."""
+
+        def __init__(self):
+            self.made = True
+
+    modules = {
+        "pyspark": SimpleNamespace(SparkContext=SparkContext),
+        "pyspark.sql": SimpleNamespace(),
+        "pyspark.sql.session": SimpleNamespace(SparkSession=SparkSession),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return SparkContext, SparkSession
+
+
+def test_nothing_of_pyspark_stays_replaced(observer, pyspark_double):
+    from sparklineage_observer import in_process
+
+    originals = [of.__init__ for of in pyspark_double]
+    in_process.begin({"spark.sparklineage.observations": "/x"})
+    assert [of.__init__ for of in pyspark_double] != originals
+    assert all(of().made for of in pyspark_double)
+    in_process.finish(0)  # of nothing that was observed
+    in_process.end()
+    assert [of.__init__ for of in pyspark_double] == originals
+
+
+def test_what_somebody_put_over_ours_stays(observer, pyspark_double):
+    from sparklineage_observer import in_process
+
+    _, session = pyspark_double
+    in_process.begin({"spark.sparklineage.observations": "/x"})
+    ours = session.__init__
+
+    def theirs(self):
+        ours(self)
+        self.audited = True
+
+    session.__init__ = theirs
+    in_process.end()
+    assert session.__init__ is theirs
+    assert session().made
+
+
+def test_listeners_are_taken_away_and_one_that_cannot_be_is_no_reason_to_stop(
+    observer, pyspark_double
+):
+    from sparklineage_observer import attaching, in_process
+
+    removed = []
+
+    def gone(_):
+        msg = "the JVM is gone"
+        raise OSError(msg)
+
+    in_process.begin({"spark.sparklineage.observations": "/x"})
+    attaching.attached.registered(gone, "first")
+    attaching.attached.registered(removed.append, "second")
+    in_process.end()
+    assert removed == ["second"]
+    in_process.end()
+    assert removed == ["second"]
+
+
+def test_a_driver_keeps_no_listeners_to_take_away(observer):
+    from sparklineage_observer import attaching
+
+    attaching.attached.registered(print, "a session's")  # there may be thousands
+    assert attaching.attached.listeners == []
+
+
+def test_each_application_has_an_observer_of_its_own(observer, pyspark_double, monkeypatch):
+    from sparklineage_observer import attaching, in_process
+    from sparklineage_observer import observer as observers
+
+    made = []
+
+    class Watching:
+        def __init__(self, *given):
+            made.append(given)
+
+        def context_is(self, *_):
+            return
+
+        def finish(self, drain_ms):
+            made.append(drain_ms)
+
+    monkeypatch.setattr(observers, "Observer", Watching)
+    monkeypatch.setattr(attaching, "_wrap_streams", lambda _: None)
+    context = SimpleNamespace(_jvm=None, _jsc=None)
+    for name in ("first", "second"):
+        settings = {f"spark.sparklineage.{key}": name for key in ("observations", "tag")}
+        in_process.begin(settings)
+        assert attaching.observe(context) is attaching.observe(context)
+        in_process.finish(7)
+        in_process.end()
+    assert made == [("first", "first", ""), 7, ("second", "second", ""), 7]

@@ -6,7 +6,9 @@ With ``spark.sparklineage.deliver``, a URL, this file and the listener's are del
 
 ==================  ================================================================================
 :mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
-                    exit; :mod:`.callbacks` is what Java calls the listener by
+                    exit; :mod:`.callbacks` is what Java calls the listener by,
+                    :mod:`.replacing` what stands in PySpark for that
+:mod:`.in_process`  the same in a process that runs several applications, one after the other
 :mod:`.observer`    one query to one record, within the budget
 :mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
 :mod:`.scans`       a scan to the partitions that it selected

@@ -10,8 +10,9 @@ import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
 
-from sparklineage_observer.callbacks import start_callback_server
+from sparklineage_observer.callbacks import reference, start_callback_server
 from sparklineage_observer.quiet import quiet
+from sparklineage_observer.replacing import Replacements
 
 _MODULE = "pyspark.sql.session"
 _DRAIN_MS = 10000
@@ -67,18 +68,31 @@ class _Loader(Loader):
 
 
 def _wrap(module):
-    original = module.SparkSession.__init__
+    wrap_sessions(module)
+    _wrap_jvm(sys.modules["pyspark"].SparkContext)
+
+
+def wrap_sessions(module):
+    """Have all that is made from now on observed.
+
+    :param module: with SparkSession, imported
+    """
+    _wrap_init(module.SparkSession, attach)
+    # Which it has by now, but for Spark Connect.
+    _wrap_init(sys.modules["pyspark"].SparkContext, observe)
+
+
+def _wrap_init(of, act):
+    """Let something be done with each instance of a class, once it is made."""
+    original = of.__init__
 
     def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
         original(self, *args, **kwargs)
-        attach(self)
+        act(self)
 
     __init__.__wrapped__ = original
     __init__.__doc__ = original.__doc__
-    module.SparkSession.__init__ = __init__
-    of = sys.modules["pyspark"].SparkContext  # which it has by now, but for Spark Connect
-    _wrap_jvm(of)
-    _wrap_context(of)
+    attached.replacements.replace(of, "__init__", __init__)
 
 
 def _wrap_jvm(of):
@@ -100,65 +114,68 @@ def _wrap_jvm(of):
 def _prepare_delivery(client):
     from sparklineage_observer import delivery  # which an interpreter at start need not import
 
-    _attached.delivered_from = delivery.prepare(client)
-
-
-def _wrap_context(of):
-    original = of.__init__
-
-    def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
-        original(self, *args, **kwargs)
-        observe(self)
-
-    __init__.__wrapped__ = original
-    __init__.__doc__ = original.__doc__
-    of.__init__ = __init__
+    attached.delivered_from = delivery.prepare(client)
 
 
 class _Attached:
-    """The observer of this process; None until a context with our configuration is made."""
+    """What is observed in this process, and what was changed for that.
+
+    observer: None until a context with our configuration is made; settings: what stands for that
+    configuration in a process with other work, which has listeners taken away again.
+    """
 
     def __init__(self):
+        self.replacements = Replacements()
+        self.begin({})
+
+    def begin(self, settings):
+        self.settings = settings
         self.observer = None
         self.delivered_from = None
         self.delivery = None
         self.sessions = set()
+        self.listeners = []
         self.process = os.getpid()
 
+    def registered(self, remove, listener):
+        """Remember how to take a listener away, if that is going to be asked for."""
+        if self.settings:
+            self.listeners.append((remove, listener))
 
-_attached = _Attached()
+
+attached = _Attached()
 
 
 def observe(context):
     """Have the queries of a SparkContext observed, and what is observed delivered; give by what."""
     try:
-        if _attached.observer is None:
+        if attached.observer is None:
             _begin(context)
-        if _attached.observer is not None:
-            _attached.observer.context_is(context._jvm, context._jsc)
+        if attached.observer is not None:
+            attached.observer.context_is(context._jvm, context._jsc)
     except Exception as error:  # the job must never notice
-        if _attached.observer is not None:
-            _attached.observer.failed("attach", error)
-    return _attached.observer
+        if attached.observer is not None:
+            attached.observer.failed("attach", error)
+    return attached.observer
 
 
 def _begin(context):
-    conf = context.getConf()
+    conf = attached.settings or context.getConf()
     file = conf.get("spark.sparklineage.observations")
     if not file:
         return
     from sparklineage_observer import delivery
     from sparklineage_observer.observer import Observer
 
-    file = _attached.delivered_from or file
+    file = attached.delivered_from or file
     tag = conf.get("spark.sparklineage.tag", "")
     limits = conf.get("spark.sparklineage.limits", "")
-    observer = _attached.observer = Observer(file, tag, limits)
+    observer = attached.observer = Observer(file, tag, limits)
     _wrap_streams(observer)
-    if _attached.delivered_from:
+    if attached.delivered_from:
         url = conf.get("spark.sparklineage.deliver")
         run = conf.get("spark.sparklineage.run", "")
-        _attached.delivery = delivery.begun(context, url, run, file, observer)
+        attached.delivery = delivery.begun(context, url, run, file, observer)
 
 
 def attach(session):
@@ -173,11 +190,14 @@ def attach(session):
         if observer is None:
             return
         key = java_session.hashCode()  # a session has no other than its identity's
-        if key in _attached.sessions:
+        if key in attached.sessions:
             return
-        _attached.sessions.add(key)
+        attached.sessions.add(key)
         start_callback_server(context._gateway)
-        java_session.listenerManager().register(_Listener(observer))
+        manager = java_session.listenerManager()
+        listener = reference(context._jvm, _Listener(observer))
+        attached.registered(manager.unregister, listener)
+        manager.register(listener)
     except Exception as error:  # the job must never notice
         if observer is not None:
             observer.failed("attach", error)
@@ -187,18 +207,14 @@ def _wrap_streams(observer):
     """Listen to a session's streams from the first of them on: a job without any is left alone."""
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    original = DataStreamWriter.__init__
-
-    def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
-        original(self, *args, **kwargs)
+    def listen(writer):
         try:
-            observer.streams.listen_to(self._spark)
+            for listener in observer.streams.listen_to(writer._spark):
+                attached.registered(*listener)
         except Exception as error:  # the job must never notice
             observer.failed("stream", error)
 
-    __init__.__wrapped__ = original
-    __init__.__doc__ = original.__doc__
-    DataStreamWriter.__init__ = __init__
+    _wrap_init(DataStreamWriter, listen)
 
 
 class _Listener:
@@ -218,20 +234,24 @@ class _Listener:
     def onFailure(self, function, execution, exception):  # noqa: N802  (Java's name)
         self._observer.finished(function, execution, 0, exception)
 
+    def equals(self, _other):
+        """Answer Java, which asks nothing of one and the same."""
+        return False
+
     def toString(self):  # noqa: N802  (Java's name)
         return "sparklineage_observer"
 
 
 def _at_exit():
     # A child that the job has forked has the same connection to the JVM, and would disturb it.
-    if _attached.observer is None or os.getpid() != _attached.process:
+    if attached.observer is None or os.getpid() != attached.process:
         return
     try:
-        _attached.observer.finish(_DRAIN_MS)
+        attached.observer.finish(_DRAIN_MS)
     except Exception as error:  # the job must never notice
-        _attached.observer.failed("exit", error)
+        attached.observer.failed("exit", error)
     try:
-        if _attached.delivery is not None:
-            _attached.delivery.finish()
+        if attached.delivery is not None:
+            attached.delivery.finish()
     except Exception:  # the JVM is gone, for one
         return

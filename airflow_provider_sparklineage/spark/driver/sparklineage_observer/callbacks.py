@@ -40,3 +40,12 @@ def _wake_readers(server, **_):
             quiet_shutdown(connection.socket)
     except Exception:  # the job must never notice
         return
+
+
+def reference(jvm, listener):
+    """Give what Java has of a Python object: of the object itself it makes a new one each time."""
+    from sparklineage_observer.jvm import Classes
+
+    held = Classes(jvm).array_list()
+    held.add(listener)
+    return held.get(0)

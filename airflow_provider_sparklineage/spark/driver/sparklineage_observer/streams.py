@@ -41,15 +41,16 @@ class Streams:
         self._folders = set()
 
     def listen_to(self, session):
-        """Register with the session that a stream is made in."""
+        """Register with the session that a stream is made in; give what ends that, and for whom."""
         java_session = session._jsparkSession
         key = java_session.hashCode()  # a session has no other than its identity's
         if key in self._sessions:
-            return
+            return []
         self._sessions.add(key)
         manager = java_session.streams()
-        listener = _Listener(self, manager, self._observer.failed)
-        manager.addListener(self._classes.streaming_listener(listener))
+        listener = self._classes.streaming_listener(_Listener(self, manager, self._observer.failed))
+        manager.addListener(listener)
+        return [(manager.removeListener, listener)]
 
     def started(self, run, query):
         """Remember a stream; its own thread waits for this."""

@@ -1,0 +1,114 @@
+"""PySparkOperator with lineage: the driver is the task's process, and no submission is there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.common.compat.sdk import BaseHook
+
+from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+
+
+class PySparkLineageMixin(LineageMixin):
+    """
+    Give a PySparkOperator, or a subclass of it, the lineage of what its function does with Spark.
+
+    Put it before the operator: ``class ShopOperator(PySparkLineageMixin, ShopPySparkOperator)``.
+
+    .. seealso::
+        :class:`SparkLineagePySparkOperator` for what it does, and for its arguments.
+    """
+
+    __slots__ = ()
+
+    traced_fields = ("op_args", "op_kwargs", "templates_dict", "config_kwargs")
+
+    @property
+    def spark_properties(self) -> Mapping[str, Any]:
+        """What the operator configures the session with, above its connection."""
+        operator: Any = self
+        return operator.config_kwargs or {}
+
+    def _inject(self, capture: TryCapture, context: Context) -> None:
+        """Prepare to add the listener as soon as there is a JVM."""
+        from airflow_provider_sparklineage.operators.task_driver import TaskDriver
+        from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
+        from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+        if capture.bundle.path is None:  # a degradation has the reason
+            return
+        with capture.refusing():
+            master, properties = self._configured()
+            capture.spark_properties = properties
+            refuse_connect(Submission(conf=properties), master, os.environ)
+            capture.driver = TaskDriver(self.lineage_try, capture, context)
+
+    def _running(self) -> AbstractContextManager[None]:
+        """Listen to the driver that this process becomes."""
+        capture = self.lineage_try.capture
+        driver = capture.driver if capture is not None else None
+        return super()._running() if driver is None else driver.running()
+
+    def _configured(self) -> tuple[str, dict[str, str]]:
+        """Give the master, and the properties, that Airflow's operator is going to set."""
+        operator: Any = self
+        master, properties = "", {}
+        if operator.conn_id:
+            connection = BaseHook.get_connection(operator.conn_id)
+            is_connect = connection.conn_type == "spark_connect"
+            master = "sc://" if is_connect else str(connection.host or "")
+            properties = dict(connection.extra_dejson)
+        properties |= self.spark_properties
+        texts = {str(key): str(value) for key, value in properties.items()}
+        return texts.get("spark.master", master), texts
+
+
+class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
+    """
+    Run a function that uses PySpark, and report what it read and wrote as the task's lineage.
+
+    A drop-in for PySparkOperator: the function is not changed, nor what it returns or raises. The
+    OpenLineage listener and the observer are added to the driver, which is the task's process.
+
+    .. seealso::
+        :class:`~airflow.providers.apache.spark.operators.spark_pyspark.PySparkOperator` for all
+        further arguments, and
+        :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
+        for what becomes of what is collected.
+
+    :param lineage: False gives exactly the stock PySparkOperator.
+    :param reads: What the function is expected to read: URIs, paths, tables, assets, or a
+        :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
+    :param writes: What the function is expected to write, in the same forms. (templated)
+    :param partition_key_dimensions: Partition columns that the run's partition key stands for:
+        ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
+    :param on_partition_mismatch: What to do if the function accessed other partitions than
+        expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when it has returned.
+    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
+        None.
+    :param on_partition_mismatch_callback: Called with the list of mismatches.
+    :param record_asset_partitions: Record the partitions that were written on the outlet assets
+        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
+    :param observe: Observe which partitions are really read and written;
+        ``[sparklineage] observe`` if None.
+    :param strict: Fail before the function is called when lineage cannot be collected;
+        ``[sparklineage] strict`` if None.
+    :param column_lineage: ``compact`` or ``legacy``: whether column lineage lists once, or with
+        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
+    :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
+        ``[sparklineage] listener_extensions`` if None.
+    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
+        not be there.
+    :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
+        ``[sparklineage] relay_spark_events`` if None.
+    """

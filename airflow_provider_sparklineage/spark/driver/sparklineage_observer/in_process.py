@@ -1,0 +1,36 @@
+"""Observing in a process that is more than a driver: a task of Airflow's, in which PySpark runs.
+
+It has other work before and after, and may run several applications, not all of them observed. So
+nothing stays when one has ended: neither in PySpark, nor with a session that goes on.
+"""
+
+import importlib
+
+from sparklineage_observer import attaching
+from sparklineage_observer.attaching import attached
+
+
+def begin(settings):
+    """Observe the applications of this process from now on, until :func:`end`.
+
+    :param settings: what a driver has in its configuration (``spark.sparklineage.…``)
+    """
+    attached.begin(settings)
+    attaching.wrap_sessions(importlib.import_module("pyspark.sql.session"))
+
+
+def finish(drain_ms):
+    """Wait for queries that are still to be reported, and write the last records."""
+    if attached.observer is not None:
+        attached.observer.finish(drain_ms)
+
+
+def end():
+    """Leave PySpark and its sessions as they were found."""
+    attached.replacements.undo()
+    for remove, listener in attached.listeners:
+        try:
+            remove(listener)
+        except Exception:  # noqa: S112  (the JVM is gone, and the session with it)
+            continue
+    attached.begin({})
