@@ -304,7 +304,7 @@ class TryCapture:
         if own is None:  # the location may be why
             folders = folders[1:]
         elif target.is_command:  # which may come to spark-submit later than others are swept
-            folders = (self._links.plain(own), *folders)
+            folders = (self.links.plain(own), *folders)
         return submission, self._properties_file.write(submission.new_file, folders)
 
     def abandon(self) -> None:
