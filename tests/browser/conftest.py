@@ -22,15 +22,10 @@ from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.api import Api
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.dag_runs import RESULT, SHOWN_DAG
-from tests.browser.serving import (
-    START_TIMEOUT_S,
-    api_server,
-    await_answer,
-    find_chromium,
-    free_port,
-)
+from tests.browser.serving import api_server, find_chromium
 from tests.browser.serving import chromium as started_chromium
-from tests.browser.standalone import Standalone
+from tests.browser.standalone import Live
+from tests.standalone import START_TIMEOUT_S
 
 ADMIN = "admin"
 PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
@@ -177,8 +172,7 @@ def server(run_ids, environment, archive, tmp_path_factory):
 @pytest.fixture(scope="package")
 def started_standalone(tmp_path_factory):
     """Start `airflow standalone`, and end it."""
-    ports = free_port(), free_port(), free_port()
-    started = Standalone(tmp_path_factory.mktemp("standalone"), ports, {ADMIN: PASSWORDS[ADMIN]})
+    started = Live(tmp_path_factory.mktemp("standalone"), {ADMIN: PASSWORDS[ADMIN]})
     try:
         yield started
     finally:
@@ -189,7 +183,7 @@ def started_standalone(tmp_path_factory):
 def standalone(started_standalone):
     """Wait for `airflow standalone`, and let its DAG run."""
     running = started_standalone
-    await_answer(running, f"{running.url}/api/v2/version", running.log)
+    running.await_answer()
     running.begin(ADMIN, START_TIMEOUT_S)
     return running
 

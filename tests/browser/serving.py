@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import sync_playwright
+
+from tests.standalone import await_answer, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,24 +20,12 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-START_TIMEOUT_S = 300  # of an Airflow on a machine that has other work
 _CHROMIUM = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
 ]
-
-
-class NotStartedError(Exception):
-    """Raised with the end of its log when a server does not answer."""
-
-
-class Process(Protocol):
-    """What may end while it is waited for."""
-
-    def poll(self) -> int | None:
-        """Give its exit code when it has ended."""
 
 
 def find_chromium() -> str | None:
@@ -79,24 +66,3 @@ def api_server(environment: Mapping[str, str], log: Path) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def free_port() -> int:
-    """Find a port that nobody listens to."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
-def await_answer(process: Process, url: str, log: Path) -> None:
-    """Wait until a server answers."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.5)
-    message = f"The API server did not start:\n{log.read_text()[-3000:]}"
-    raise NotStartedError(message)
