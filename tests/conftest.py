@@ -59,7 +59,7 @@ os.environ.update(
 
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
 _OF_AIRFLOW = (
-    *("operators", "faults", "dag_runs", "integration", "browser", "cluster"),
+    *("operators", "adoption", "faults", "dag_runs", "integration", "browser", "cluster"),
     "spark/test_jar_application.py",
     "spark/test_pyspark_tasks.py",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 pytestmark = [
     pytest.mark.airflow,
@@ -34,6 +35,18 @@ def test_examples_are_tagged_as_such_and_start_at_a_fixed_date(dag_bag):
         assert dag.tags == {"example"}
         assert dag.start_date is not None
         assert dag.doc_md
+
+
+def test_the_example_of_adoption_is_the_other_one_with_stock_operators(dag_bag):
+    stock = dag_bag.dags["example_adopt_operators"]
+    ours = dag_bag.dags["example_report_flight_delays"]
+    assert "airflow_provider_sparklineage" not in Path(stock.fileloc).read_text()
+    assert [task.task_type for task in stock.tasks] == ["SparkSubmitOperator"] * 3
+    for task in stock.tasks:
+        other = ours.get_task(task.task_id)
+        assert task.downstream_task_ids == other.downstream_task_ids
+        for field in SparkSubmitOperator.template_fields:
+            assert getattr(task, field) == getattr(other, field), (task.task_id, field)
 
 
 def test_no_job_of_an_example_knows_of_lineage_or_airflow():
