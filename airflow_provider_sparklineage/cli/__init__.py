@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from airflow_provider_sparklineage.cli import events, examples, listener, schemas, settings
+from airflow_provider_sparklineage.cli.adoption import command as adoption
 from airflow_provider_sparklineage.cli.collect import command as collect
 from airflow_provider_sparklineage.cli.doctor import command as doctor
 from airflow_provider_sparklineage.cli.explain import command as explain
@@ -52,6 +53,7 @@ AIRFLOW_COMMANDS = (
     *events.COMMANDS,
     explain.OF_TASK,
     settings.COMMAND,
+    adoption.COMMAND,
     resend.COMMAND,
     collect.COMMAND,
     schemas.COMMAND,

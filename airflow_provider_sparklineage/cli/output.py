@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_sparklineage.model import control_characters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
 
 
 def say(line: str) -> None:
@@ -55,3 +58,17 @@ def logging_to_stderr() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def quietly(made: Callable[[], T]) -> T:
+    """Call with Airflow's log, and what files of DAGs print, kept off stdout: JSON goes there."""
+    from airflow.utils.cli import suppress_logs_and_warning
+
+    results: list[T] = []
+
+    def call(_: Namespace) -> None:
+        results.append(made())
+
+    with redirect_stdout(sys.stderr):
+        suppress_logs_and_warning(call)(Namespace(verbose=False))
+    return results[0]

@@ -12,7 +12,7 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor import archive, endpoint, location
+from airflow_provider_sparklineage.cli.doctor import adoption, archive, endpoint, location
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
@@ -86,7 +86,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     else:
         web_place = settings.place("web_url", *given)
         checks.append(_settings(resolved))
-    checks += archive.check(resolved)
+    checks += [*adoption.check(resolved), *archive.check(resolved)]
     for found in _transport(connection, resolved, web_place):
         if found.message not in {c.message for c in checks}:  # of a connection that is not there
             checks.append(found)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import sys
-from argparse import Namespace
 from datetime import datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pendulum
 from airflow.sdk.definitions._internal.templater import create_template_env
@@ -21,18 +18,15 @@ from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported wit
 from jinja2 import UndefinedError
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.cli.output import quietly
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.model.rules import PartitionRules
-
-T = TypeVar("T")
 
 
 class DryRun(Frozen, frozen=True):
@@ -168,7 +162,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
     try:
-        dag = _quietly(lambda: get_bagged_dag(None, dag_id))
+        dag = quietly(lambda: get_bagged_dag(None, dag_id))
     except AirflowException as error:
         problem = str(error)
         fix = "`airflow dags list-import-errors` says why one failed."
@@ -199,7 +193,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     copy: Any = task.prepare_for_execution()
     context = run.context(dag=dag, task=copy, params=params, inlets=[], outlets=[])
     try:
-        _quietly(lambda: copy.render_template_fields(context))
+        quietly(lambda: copy.render_template_fields(context))
     except Exception as error:
         problem = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}."
         raise UnusableInputError(problem, _hint(error)) from error
@@ -225,20 +219,6 @@ def _masked(text: TracedText) -> TracedText:
     template = text.template if _EXPRESSION.fullmatch(text.template) else masked(text.template)
     spans = text.spans if value == text.value else ()
     return replace(text, value=value, template=template, spans=spans)
-
-
-def _quietly(made: Callable[[], T]) -> T:
-    """Call with Airflow's log, and what files of DAGs print, kept off stdout: JSON goes there."""
-    from airflow.utils.cli import suppress_logs_and_warning
-
-    results: list[T] = []
-
-    def call(_: Namespace) -> None:
-        results.append(made())
-
-    with contextlib.redirect_stdout(sys.stderr):
-        suppress_logs_and_warning(call)(Namespace(verbose=False))
-    return results[0]
 
 
 def _with_interval(run: DryRun, dag: Any) -> DryRun:

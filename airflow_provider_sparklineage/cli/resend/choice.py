@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.cli.output import note
-from airflow_provider_sparklineage.cli.resend.progress import progress
+from airflow_provider_sparklineage.cli.progress import progress
 from airflow_provider_sparklineage.event import resending
 from airflow_provider_sparklineage.model.exceptions import (
     ArchiveError,

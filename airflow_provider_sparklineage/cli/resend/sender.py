@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 
 from airflow_provider_sparklineage.cli.output import note
-from airflow_provider_sparklineage.cli.resend.progress import progress
+from airflow_provider_sparklineage.cli.progress import progress
 from airflow_provider_sparklineage.event import resending
 from airflow_provider_sparklineage.event.relay.sending import send
 from airflow_provider_sparklineage.hooks import sources

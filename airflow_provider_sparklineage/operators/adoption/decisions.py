@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.adoption import AdoptionRules, Verdict
     from airflow_provider_sparklineage.operators.adoption.kinds import Kind
 
+OFF = "left alone: adoption is off"
 NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
 
 
@@ -59,7 +60,7 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
     if issubclass(cls, LineageMixin):
         return Decision(False, "left alone: it has lineage by itself")
     if rules.is_off:
-        return Decision(False, "left alone: adoption is off")
+        return Decision(False, OFF)
     known = _class(cls, kind)
     verdict = rules.verdict(_names(task, known))
     if not verdict.adopts:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a bar while something is done; what is given takes how much of it is.
 
     Nothing is shown where nobody looks, and nothing stays of it.
+
+    :param total: None where nobody knows, and how much is done is shown as a number
     """
-    is_shown = sys.stderr.isatty() and total > 0
+    is_shown = sys.stderr.isatty() and total != 0
     with Progress(console=show.console(sys.stderr), disable=not is_shown, transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda done: bar.update(
+            task, completed=done, description=what if total else f"{what}: {done}"
+        )
