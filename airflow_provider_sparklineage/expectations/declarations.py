@@ -108,7 +108,7 @@ class DatasetSubset:
 
         reads=[
             DatasetSubset("s3://lake/orders", {"dt": "{{ ds }}"}),
-            DatasetSubset("analytics.rates", PartitionRange("dt", "{{ ds }}", "{{ next_ds }}")),
+            DatasetSubset("analytics.rates", PartitionRange("dt", "{{ ds[:7] }}-01", "{{ ds }}")),
         ]
 
     :param dataset: URI, absolute path, table identifier or asset. (templated)

@@ -9,7 +9,7 @@ A rule says which tasks it is for, and has what their operator would have been g
         - dataset: s3://lake/revenue
           partitions: {dt: "{{ ds }}", country: [PL, null]}
         - dataset: analytics.rates
-          partitions: {dt: {start: "{{ ds }}", end: "{{ next_ds }}", step: P1D}}
+          partitions: {dt: {start: "{{ ds[:7] }}-01", end: "{{ ds }}", step: P1D}}
           where: "rate > 0"
       on_partition_mismatch: fail
 
