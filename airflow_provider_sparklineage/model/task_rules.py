@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.globs import compiled
+from airflow_provider_sparklineage.model.globs import compiled, is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +58,8 @@ class TaskRule(Frozen, frozen=True):
 
 def is_like(glob: str, value: str) -> bool:
     """Whether a glob is for a value."""
+    if not is_glob(glob):  # most of them, and each process would translate hundreds
+        return glob == value
     return compiled(glob).fullmatch(value) is not None
 
 
