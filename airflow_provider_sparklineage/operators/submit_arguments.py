@@ -117,7 +117,10 @@ class _Commands:
 
     def _injected(self, asked: Asked, capture: TryCapture) -> Given:
         """Put the listener into what a command is given, unless its own text is in the way."""
-        shown = command_line.read("\n".join(_texts(self._task)), asked.macro)
+        text = "\n".join(_texts(self._task))
+        for _, made in self._known:  # which is in a field that has been rendered
+            text = text.replace(made.arguments, "") if made.arguments else text
+        shown = command_line.read(text, asked.macro)
         submission = asked.submission
         submission = replace(
             submission,

@@ -55,10 +55,10 @@ def run_of(context):
 def rendered(run_of):
     """Render a task as its worker does."""
 
-    def render(command=f"spark-submit {ARGS} job.py", context=None, **arguments):
+    def render(command=f"spark-submit {ARGS} job.py", context=None, map_index=-1, **arguments):
         with DAG("shop", schedule=None):
             revenue = BashOperator(task_id="revenue", bash_command=command, **arguments)
-        revenue.render_template_fields(context or run_of(revenue))
+        revenue.render_template_fields(context or run_of(revenue, map_index=map_index))
         return revenue
 
     return render
@@ -201,9 +201,9 @@ def test_twice_in_a_command_is_the_same(spark_submit, rendered, captures):
 
 
 def test_rendered_twice_is_the_same(spark_submit, rendered, run_of, captures):
-    context = run_of(None)
-    context["task"] = first = rendered()
-    context["ti"].task = first
+    with DAG("shop", schedule=None):
+        revenue = BashOperator(task_id="revenue", bash_command=f"spark-submit {ARGS} job.py")
+    context = run_of(revenue)
     texts = {rendered(context=context).bash_command for _ in range(2)}
     assert len(texts) == 1
     assert len(captures()) == 1
@@ -221,10 +221,16 @@ def test_an_execution_of_the_same_try_takes_the_place_of_one_before(
     assert (now.parent / "events.ndjson").read_text() == ""
 
 
-def test_each_mapped_task_has_a_bundle(spark_submit, rendered, run_of, captures):
-    for index in range(2):
-        task = rendered()
-        rendered(context=run_of(task, map_index=index))
+def test_what_one_field_got_collides_with_no_other_field(spark_submit, rendered, captures):
+    task = rendered(env={"OTHER": "{{ macros.sparklineage.submit_args(conf={'spark.x': 1}) }}"})
+    assert task.env["OTHER"].startswith("--properties-file ")
+    assert task.env["OTHER"] not in task.bash_command
+    assert codes(captures) == []
+
+
+def test_each_mapped_task_has_a_bundle(spark_submit, rendered, captures):
+    for index in range(-1, 2):
+        rendered(map_index=index)
     indexes = [json.loads(m.read_text())["task"].get("map_index", -1) for m in captures()]
     assert sorted(indexes) == [-1, 0, 1]
 
@@ -429,12 +435,12 @@ def collect(capsys, backend, monkeypatch):
     """Run the command as Airflow does, which knows the state of the try; give code and output."""
     [command] = [c for c in cli.AIRFLOW_COMMANDS if c.name == "collect"]
 
-    def run(state="COMPLETE", **options):
+    def run(state="COMPLETE", run="manual", **options):
         monkeypatch.setattr(database, "state_of", lambda _: state)
         monkeypatch.setattr(database, "replace_xcom", lambda *_, is_first: is_first)
         given = dict.fromkeys(("dag", "task", "now", "again", "dry_run")) | options
         capsys.readouterr()
-        args = SimpleNamespace(run="manual", conn_id="sparklineage_default", **given)
+        args = SimpleNamespace(run=run, conn_id="sparklineage_default", **given)
         code = cli._guarded(command.run, args)
         out, err = capsys.readouterr()
         return code, out, err
@@ -508,6 +514,21 @@ def test_how_it_ended_is_what_airflow_knows(
     if expected is None:
         assert "is still running as far as is known" in err
         assert len(captures()) == 1
+
+
+def test_without_a_run_every_command_is_collected_once(
+    spark_submit, rendered, execute, collect, backend, captures, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    does_all(spark_submit)
+    execute(SparkLineageSubmitOperator(task_id="revenue", application="job.py"))
+    for index in range(3):
+        rendered(map_index=index)
+    assert len(captures()) == 4
+    assert collect(run="")[:2] == (0, "3 events were sent.\n")
+    kept = len(backend.events)
+    assert collect(run="")[:2] == (0, "There is nothing to collect.\n")
+    assert len(backend.events) == kept == 6
 
 
 def test_why_there_is_no_lineage_is_collected_as_well(

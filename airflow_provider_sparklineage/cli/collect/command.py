@@ -40,6 +40,8 @@ def _collect(args: argparse.Namespace) -> int:
                 collecting.plan(events)
             elif events:
                 collecting.collect(events)
+    if not found:
+        say("There is nothing to collect.")
     for line in collecting.lines:
         say(line)
     return 0 if collecting.is_done else 1
@@ -54,7 +56,10 @@ COMMAND = Command(
             ("run",),
             {
                 "metavar": "RUN",
-                "help": "id of a DAG run, or the URL or folder of one capture bundle",
+                "nargs": "?",
+                "default": "",
+                "help": "id of a DAG run, or the URL or folder of one capture bundle; without it, "
+                "all commands with a spark-submit of their own whose lineage is not collected yet",
             },
         ),
         Argument(("--dag",), {"metavar": "DAG", "help": "of that DAG alone"}),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Asked(NamedTuple):
     """What a person asks for.
 
-    :param run: id of a DAG run, or the place of one bundle: a URL or a folder
+    :param run: id of a DAG run, or the place of one bundle: a URL or a folder; empty for all
+        commands of the users' own that nobody has collected yet
     """
 
     run: str
@@ -37,7 +38,9 @@ class Asked(NamedTuple):
         task = manifest.task
         if task is None:
             return False
-        wanted = (self.run, self.dag_id or task.dag_id, self.task_id or task.task_id)
+        if not self.run and (manifest.ended or not manifest.of_command):
+            return False
+        wanted = (self.run or task.run_id, self.dag_id or task.dag_id, self.task_id or task.task_id)
         return (task.run_id, task.dag_id, task.task_id) == wanted
 
 
@@ -74,7 +77,7 @@ def bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> list[Fou
     :raise CaptureError: if a location cannot be read, or there is none
     """
     found = [*_found(location, asked, budget)]
-    if not found:
+    if asked.run and not found:
         problem = f"There is no capture bundle of {asked.run} in {location}."
         fix = (
             "The run, DAG or task has another id, or its lineage was collected and the bundle "
