@@ -23,7 +23,7 @@ TASKS_TIMEOUT_S = 600  # of all tasks of all shapes on a machine that has other 
 DAGS = (
     *("factory", "default_args", "mapped", "groups", "dynamic_eu", "dynamic_us", "subclass"),
     *("plugin", "trigger_rule", "retries", "execution_timeout", "pool", "assets"),
-    *("own_policy", "declared", "switched"),
+    *("own_policy", "declared", "pyspark_task", "switched"),
 )
 WEB_URL = "http://marquez.example:3000"
 

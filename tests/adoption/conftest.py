@@ -45,11 +45,15 @@ def started(fetched, listener, tmp_path_factory):
     """Start `airflow standalone`, and end it."""
     home = tmp_path_factory.mktemp("adoption")
     folder, examples, _ = fetched
+    orders = home / "lake" / "orders" / "dt=2024-05-06"
+    orders.mkdir(parents=True)
+    (orders / "orders.json").write_text('{"customer": "eva", "price": 3.5}\n')
     environment = {f"AIRFLOW_CONN_{name.upper()}": LOCAL for name in provider_examples.CONNECTIONS}
     environment |= {
         # Tasks that are drivers are heard by the listener itself.
         "AIRFLOW__SPARKLINEAGE__LISTENER_JAR": str(listener),
         "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
+        "SHOP_LAKE": str(orders.parents[1]),
         **{name: os.environ[name] for name in ("SPARK_LOCAL_IP", "SPARK_SUBMIT_OPTS")},
     }
     airflow = Adopting(home, examples, **environment)

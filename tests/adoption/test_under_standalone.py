@@ -5,6 +5,7 @@ All of them run under one `airflow standalone`, together with the Spark provider
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import pytest
@@ -187,6 +188,21 @@ def test_no_dag_is_refused_but_by_the_users_own_policy(airflow):
     assert "Somebody has to own it." in refused["stack_trace"]
 
 
+# --- a task that is the driver itself -------------------------------------------------------------
+
+
+def test_a_function_that_is_the_driver_has_lineage(airflow):
+    assert airflow.states("pyspark_task") == {("customers", -1): "success"}
+    [event] = airflow.ends("pyspark_task", "customers")
+    lake = airflow.folder / "lake"
+    assert names(event["inputs"]) == [f"{lake}/orders"]
+    assert names(event["outputs"]) == [f"{lake}/customers"]
+    assert capture(event)["degradations"] == []
+    assert written_to(event, f"{lake}/customers")["status"] == "matched"
+    assert airflow.instance("pyspark_task", "customers")["operator_name"] == "@task.pyspark"
+    assert airflow.xcom("pyspark_task", "customers", "return_value") == 1
+
+
 # --- turned on and off ----------------------------------------------------------------------------
 
 
@@ -220,8 +236,19 @@ def test_the_example_of_operators_is_adopted_but_for_those_that_submit_by_other_
     assert set(states.values()) == {"success"}
     ends = {task: examples.ends("example_spark_operator", task)[0] for task, _ in states}
     adopted = {task for task, event in ends.items() if capture(event)}
-    assert adopted == {"submit_job"}
-    assert ends.keys() >= {"jdbc_to_spark_job", "spark_to_jdbc_job", "spark_sql_job"}
+    assert adopted == {"submit_job", "spark_pyspark_job"}
+    assert ends.keys() - adopted == {"jdbc_to_spark_job", "spark_to_jdbc_job", "spark_sql_job"}
     assert names(ends["submit_job"]["outputs"]) == WRITTEN
     assert class_of(ends["submit_job"]) == STOCK_CLASS
     assert examples.versions("example_spark_operator") == 1
+
+
+def test_the_example_of_pyspark_is_adopted(examples):
+    # It makes a data frame of pandas, which these tests have no other use for.
+    can_succeed = find_spec("pandas") and find_spec("pyarrow")
+    state, kind = ("success", "COMPLETE") if can_succeed else ("failed", "FAIL")
+    assert examples.states("example_pyspark")["spark_task", -1] == state
+    [event] = examples.ends("example_pyspark", "spark_task")
+    assert event["eventType"] == kind
+    assert capture(event)["sparkVersion"]
+    assert examples.versions("example_pyspark") == 1
