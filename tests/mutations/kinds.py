@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.shape import readable
 from airflow_provider_sparklineage.event.validation import stored
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.model import rules
+from airflow_provider_sparklineage.model import adoption, declarations, rules
 from airflow_provider_sparklineage.model.control_characters import PATTERN
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -146,11 +146,12 @@ def _archived(path: str) -> None:
 
 
 def _rules(path: str) -> None:
-    try:
-        rules.load(Path(path))
-    except RulesError as error:
-        if path not in str(error):
-            _fail(f"the file is not named: {error}")
+    for load in (rules.load, adoption.load, declarations.load):
+        try:
+            load(Path(path))
+        except RulesError as error:
+            if path not in str(error):
+                _fail(f"the file is not named: {error}")
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -282,9 +283,26 @@ _RULES = b"""- dataset: s3://lake/clicks/*
 """
 
 
+_ADOPTION = b"""- dag_id: ["sales_*", returns]
+  task_id: load
+  operator: "shop.operators.*"
+- tags: legacy
+  exclude: true
+"""
+_DECLARATIONS = b"""- dag_id: sales
+  task_id: [revenue, "etl.*"]
+  reads: s3://lake/orders
+  writes:
+    - dataset: s3://lake/revenue
+      partitions: {dt: {start: "{{ ds }}", end: "{{ ts }}", step: P1D}, country: [PL, null]}
+      where: "amount > 0"
+  on_partition_mismatch: fail
+"""
+
+
 def _rules_files() -> tuple[dict[str, bytes], ...]:
     as_json = json.dumps([{"dataset": "/lake/*", "layout": "{dt:%Y-%m-%d}"}], indent=1).encode()
-    return ({"rules.yaml": _RULES}, {"rules.yaml": as_json})
+    return tuple({"rules.yaml": text} for text in (_RULES, as_json, _ADOPTION, _DECLARATIONS))
 
 
 KINDS: dict[str, InputKind] = {

@@ -9,7 +9,9 @@ from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import MacrosAccessor
 
+from airflow_provider_sparklineage.cli.explain import dry_run
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.operators.adoption import classes
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.observed_writes import written
@@ -220,6 +222,20 @@ def test_what_was_declared_before_is_gone_with_its_rule(declared, rendered):
     declared("- task_id: other\n  reads: /lake/x\n")
     task = rendered(task)
     assert (task.reads, task.writes, task.on_partition_mismatch) == (None, None, "warn")
+
+
+def test_they_are_explained_before_the_task_runs(declared, monkeypatch):
+    declared(DECLARED)
+    task = adopted()
+    monkeypatch.setattr("airflow.utils.cli.get_bagged_dag", lambda *_: task.dag)
+    run = dry_run.DryRun(pendulum.datetime(2024, 5, 6))
+    explained = dry_run.explain_task("shop", "revenue", run, NO_RULES)
+    found = {
+        str(expectation.dataset): [p.values for p in expectation.partitions or ()]
+        for expectation in explained.declared.expectations
+    }
+    assert found["/lake/revenue"] == [(("dt", "2024-05-06"),)]
+    assert found["/lake/orders"] == [(("dt", "2024-05-05"),), (("dt", "2024-05-06"),)]
 
 
 def test_a_serialised_dag_has_nothing_of_them(declared):
