@@ -25,6 +25,7 @@ MODULES = {
     "publishing": "After the job",
     "collecting": "After a job in a cluster",
     "dag_files": "DAG files",
+    "adopting": "Adopted tasks in DAG files",
     "observer": "In the driver",
     "draining": "At the end of the driver",
     "delivery": "From a driver in a cluster",

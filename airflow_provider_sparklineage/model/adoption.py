@@ -22,13 +22,12 @@ import msgspec
 from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.rule_files import RuleFile, Texts
-from airflow_provider_sparklineage.model.task_rules import TaskRule, globs_of
+from airflow_provider_sparklineage.model.task_rules import TaskNames, TaskRule, globs_of, is_like
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.rule_files.text import LineNumbers
-    from airflow_provider_sparklineage.model.task_rules import TaskNames
 
 KEYS = ("dag_id", "task_id", "operator", "tags")
 """What a rule chooses tasks by."""
@@ -50,7 +49,7 @@ class Verdict(Frozen, frozen=True):
     rule: int | None = None
 
 
-class AdoptionRules(Frozen, frozen=True):
+class AdoptionRules(Frozen, frozen=True, cache_hash=True):
     """The rules, in their order.
 
     :param adopts_others: whether tasks are adopted that no rule is for
@@ -66,11 +65,27 @@ class AdoptionRules(Frozen, frozen=True):
 
     def verdict(self, task: TaskNames) -> Verdict:
         """Decide by the first rule that excludes a task, else by the first that is for it."""
-        matching = [(n, rule) for n, rule in enumerate(self.rules) if rule.matches(task)]
-        if not matching:
-            return Verdict(self.adopts_others)
-        n, rule = next(((n, r) for n, r in matching if r.excludes), matching[0])
-        return Verdict(not rule.excludes, n)
+        for n, excludes, globs in _left(self, task.dag_id, task.operators, task.tags):
+            if not globs or any(is_like(glob, task.task_id) for glob in globs):
+                return Verdict(not excludes, n)
+        return Verdict(self.adopts_others)
+
+
+@lru_cache(maxsize=256)  # the same for all tasks of a class in a DAG
+def _left(
+    rules: AdoptionRules, dag_id: str, operators: tuple[str, ...], tags: tuple[str, ...]
+) -> tuple[tuple[int, bool, tuple[str, ...]], ...]:
+    """Give the rules for which nothing is left to look at but the task's id; no globs are for all.
+
+    :return: number, whether it excludes, and globs; excluding ones first
+    """
+    names = TaskNames(dag_id, "", operators, tags)
+    found = [
+        (n, rule.excludes, dict(rule.globs).get("task_id", ()))
+        for n, rule in enumerate(rules.rules)
+        if TaskRule(tuple(of for of in rule.globs if of[0] != "task_id")).matches(names)
+    ]
+    return tuple(sorted(found, key=lambda one: not one[1]))
 
 
 OFF = AdoptionRules()

@@ -7,7 +7,10 @@ Names stay as they are, for Airflow's pages, its serialised DAGs and rules about
 
 from __future__ import annotations
 
+import copyreg
 import types
+from copy import copy
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -81,4 +84,16 @@ def _subclass(cls: type, bases: tuple[type, ...]) -> type:
         "__slots__": (),
         "is_adopted": True,
     }
-    return types.new_class(cls.__name__, bases, {}, lambda into: into.update(namespace))
+    options = {"metaclass": _metaclass(type(cls))}
+    return types.new_class(cls.__name__, bases, options, lambda into: into.update(namespace))
+
+
+@cache
+def _metaclass(of: type) -> type:
+    """Make a metaclass whose classes are pickled as those that they are made of.
+
+    A virtualenv task may be given its DAG, pickled. There nobody adopts, nor has this package.
+    """
+    made = type(of.__name__, (of,), {})
+    copyreg.pickle(made, lambda cls: (copy, (original(cls),)))  # which copies no class
+    return made

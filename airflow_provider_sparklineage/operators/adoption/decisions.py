@@ -36,16 +36,18 @@ class Decision(Frozen, frozen=True):
 class _Class(Frozen, frozen=True):
     """What counts for all tasks of a class.
 
+    :param has_lineage: whether its tasks have lineage by themselves
     :param names: which rules may call it by
     :param reserved: names that a task of it may not have for things of its own
     :param obstacle: why none of its tasks can be adopted; empty if they can
     :param is_deferrable: of tasks that do not say so themselves
     """
 
+    has_lineage: bool
     names: tuple[str, ...]
-    reserved: tuple[str, ...]
-    obstacle: str
-    is_deferrable: bool
+    reserved: frozenset[str] = frozenset()
+    obstacle: str = ""
+    is_deferrable: bool = False
 
 
 _known: MutableMapping[type, _Class] = WeakKeyDictionary()
@@ -56,12 +58,11 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
     cls, kind = kinds.of(task)
     if kind is None:
         return Decision(False, NO_SPARK)
-    cls = classes.original(cls)
-    if issubclass(cls, LineageMixin):
+    known = _class(cls, kind)
+    if known.has_lineage:
         return Decision(False, "left alone: it has lineage by itself")
     if rules.is_off:
         return Decision(False, OFF)
-    known = _class(cls, kind)
     verdict = rules.verdict(_names(task, known))
     if not verdict.adopts:
         return Decision(False, f"left alone: {_unchosen(verdict)}", verdict.rule)
@@ -74,7 +75,7 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
 def names_of(task: Any) -> TaskNames | None:
     """Give what rules know of a task; None if it runs no Spark."""
     cls, kind = kinds.of(task)
-    return None if kind is None else _names(task, _class(classes.original(cls), kind))
+    return None if kind is None else _names(task, _class(cls, kind))
 
 
 def _names(task: Any, known: _Class) -> TaskNames:
@@ -94,27 +95,26 @@ def _of_rule(verdict: Verdict) -> str:
 def _class(cls: type, kind: Kind) -> _Class:
     found = _known.get(cls)
     if found is None:
-        found = _known[cls] = _look_at(cls, kind)
+        found = _known[cls] = _look_at(classes.original(cls), kind)
     return found
 
 
 def _look_at(cls: type, kind: Kind) -> _Class:
     names = _class_names(cls)
-    reserved: tuple[str, ...] = ()
+    if issubclass(cls, LineageMixin):
+        return _Class(True, names)
     try:
         own = kind.own_classes(cls)
-        ours = classes.lineage_class(kind)
         stock = cls.__mro__[len(own)]
-        reserved = _reserved(ours, stock)
-        obstacle = obstacles.unreached(own, kind.methods)
-        name = obstacles.own_names([c for c in cls.__mro__ if c not in stock.__mro__], reserved)
-        obstacle = obstacle or (_own_name(name) if name else "")
+        reserved = _reserved(classes.lineage_class(kind), stock)
+        added = [each for each in cls.__mro__ if each not in stock.__mro__]
+        name = obstacles.own_names(added, sorted(reserved))
+        obstacle = obstacles.unreached(own, kind.methods) or (_own_name(name) if name else "")
         if not obstacle:
             classes.adopted_class(cls, kind)
-        is_deferrable = _is_deferrable(own)
+        return _Class(False, names, reserved, obstacle, _is_deferrable(own))
     except Exception as error:
-        return _Class(names, reserved, _failed(error), False)
-    return _Class(names, reserved, obstacle, is_deferrable)
+        return _Class(False, names, obstacle=_failed(error))
 
 
 def _class_names(cls: type) -> tuple[str, ...]:
@@ -124,11 +124,12 @@ def _class_names(cls: type) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *([shown] if isinstance(shown, str) and shown else [])]))
 
 
-def _reserved(ours: type, stock: type) -> tuple[str, ...]:
+def _reserved(ours: type, stock: type) -> frozenset[str]:
     """Give the names that lineage adds to an operator."""
     mixins = ours.__mro__[: ours.__mro__.index(stock)]
-    names = sorted({name for mixin in mixins for name in vars(mixin)})
-    return tuple(n for n in names if not hasattr(stock, n) and not n.startswith(("__", "_convert")))
+    names = (name for mixin in mixins for name in vars(mixin))
+    ours_alone = (name for name in names if not hasattr(stock, name))
+    return frozenset(n for n in ours_alone if not n.startswith(("__", "_convert")))
 
 
 def _own_name(name: str) -> str:
@@ -162,7 +163,8 @@ def _of_task(task: Any, known: _Class) -> str:
     function = has.get("python_callable")
     if callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function)):
         return "its function is asynchronous"
-    return next((_own_name(name) for name in known.reserved if name in has), "")
+    found = has.keys() & known.reserved
+    return _own_name(min(found)) if found else ""
 
 
 def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

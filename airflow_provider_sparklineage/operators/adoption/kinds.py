@@ -36,7 +36,7 @@ KINDS = (
     Kind(
         "airflow.providers.apache.spark.operators.spark_pyspark.PySparkOperator",
         "airflow_provider_sparklineage.operators.pyspark.SparkLineagePySparkOperator",
-        ("execute", "execute_callable"),
+        ("execute",),
     ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"

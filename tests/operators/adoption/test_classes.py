@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import gc
+import pickle
 import weakref
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import DAG
 
 from airflow_provider_sparklineage.operators.adoption import classes, kinds
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -138,6 +140,24 @@ def test_an_own_constructor_gets_what_the_dag_gives_and_nothing_else():
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
 def test_a_copy_of_an_adopted_task_has_lineage_too(how):
     assert type(how(adopted(shop()))) is type(adopted(shop()))
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.DEFAULT_PROTOCOL, pickle.HIGHEST_PROTOCOL])
+def test_a_dag_with_adopted_tasks_is_pickled_as_if_they_were_not(protocol):
+    """As a virtualenv task does that is given its DAG; nobody adopts where it is unpickled."""
+    with DAG("shop", schedule=None) as dag:
+        Shop(task_id="own", table="orders")
+        SparkSubmitOperator(task_id="stock", application="job.py")
+        Shop.partial(task_id="mapped").expand(table=["a"])
+    for task in dag.tasks:
+        classes.adopt(task)
+    text = pickle.dumps(dag, protocol)
+    tasks = pickle.loads(text).task_dict
+    assert type(tasks["own"]) is tasks["mapped"].operator_class is Shop
+    assert type(tasks["stock"]) is SparkSubmitOperator
+    assert tasks["own"].table == "orders"
+    assert type(dag.task_dict["own"]) is not Shop
+    assert b"is_adopted" not in text
 
 
 def test_a_class_with_slots_of_its_own_is_adopted():
