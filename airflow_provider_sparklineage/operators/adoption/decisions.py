@@ -173,5 +173,7 @@ def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         attributes = vars(task)
         return attributes, attributes.get("_BaseOperator__init_kwargs", {})
     mapped = getattr(task.expand_input, "value", None)
-    arguments = {**task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+    # Of a decorated function, Airflow's mapped task has that itself.
+    own = {"python_callable": getattr(task, "python_callable", None)}
+    arguments = {**own, **task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
     return arguments, arguments

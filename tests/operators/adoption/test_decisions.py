@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
@@ -103,6 +104,24 @@ class Last(SparkSubmitOperator):
         raise TypeError(msg)
 
 
+def function(spark):
+    pass
+
+
+async def asynchronous(spark):
+    pass
+
+
+class ShopPySpark(PySparkOperator):
+    def execute_callable(self):
+        return self.python_callable()
+
+
+class PySparkWithoutSuper(PySparkOperator):
+    def execute(self, context):
+        return context and self.execute_callable()
+
+
 def decided(make, rules=ALL):
     with DAG("shop", schedule=None, tags=["spark"]) as dag:
         make()
@@ -128,6 +147,10 @@ def mapped(cls, **kwargs):
         pytest.param(of(DeferrableByDefault, deferrable=False), id="nor as it usually is"),
         pytest.param(mapped(Shop), id="mapped"),
         pytest.param(mapped(Deferrable), id="mapped, not deferrable"),
+        pytest.param(of(PySparkOperator, python_callable=function), id="PySpark"),
+        pytest.param(of(ShopPySpark, python_callable=function), id="PySpark, called its own way"),
+        pytest.param(lambda: task.pyspark(function)(), id="@task.pyspark"),
+        pytest.param(lambda: task.pyspark(function).expand(spark=[None]), id="mapped function"),
     ],
 )
 def test_adopted(make):
@@ -158,6 +181,19 @@ NO_SUPER = "its execute() does not call super().execute()"
         pytest.param(of(BehindIt), NO_SUPER, id="a base is without super"),
         pytest.param(mapped(WithoutSuper), NO_SUPER, id="mapped, without super"),
         pytest.param(of(Asynchronous), "its execute() is asynchronous", id="asynchronous"),
+        pytest.param(
+            of(PySparkWithoutSuper, python_callable=function), NO_SUPER, id="PySpark without super"
+        ),
+        pytest.param(
+            lambda: task.pyspark(asynchronous)(),
+            "its function is asynchronous",
+            id="asynchronous function",
+        ),
+        pytest.param(
+            lambda: task.pyspark(asynchronous).expand(spark=[None]),
+            "its function is asynchronous",
+            id="mapped asynchronous function",
+        ),
         pytest.param(of(Deferrable, deferrable=True), "it is deferrable", id="deferrable"),
         pytest.param(of(InheritsTheArgument, deferrable=True), "it is deferrable", id="by a base"),
         pytest.param(of(DeferrableByDefault), "it is deferrable", id="deferrable by default"),
