@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import DAG, Asset, TaskGroup, task
+from airflow.sdk import DAG, Asset, TaskGroup, task, task_group
 
 class Shop(SparkSubmitOperator):
     template_fields = (*SparkSubmitOperator.template_fields, "table")
@@ -51,6 +51,12 @@ with DAG(
     SparkJDBCOperator(task_id="jdbc")
     BashOperator(task_id="bash", bash_command="true")
 
+    @task_group
+    def each_day(day):
+        SparkSubmitOperator(task_id="load", application="job.py", application_args=[day])
+
+    each_day.expand(day=["a", "b"])
+
     @task.pyspark
     def flights(day, spark):
         pass
@@ -58,7 +64,7 @@ with DAG(
     plain >> own >> flights("{{ ds }}")
     flights.override(task_id="each").partial().expand(day=["a", "b"])
 """
-PLAIN = {"plain", "week.own", "flights"}
+PLAIN = {"plain", "week.own", "flights", "each_day.load"}
 MAPPED = {"mapped", "week.mapped_own", "each"}
 
 

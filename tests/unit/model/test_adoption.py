@@ -1,6 +1,9 @@
 """Which tasks the rules adopt, and what is wrong with rules."""
 
+import json
+
 import pytest
+from hypothesis import given, strategies
 
 from airflow_provider_sparklineage.model.adoption import ALL, OFF, Verdict, load
 from airflow_provider_sparklineage.model.exceptions import RulesError
@@ -45,6 +48,32 @@ SHOP = ("shop.operators.Submit", "Submit", STOCK, "SparkSubmitOperator")
 )
 def test_a_rule_is_for_tasks_with_all_of_its_keys(names, verdict):
     assert load(RULES).verdict(names) == verdict
+
+
+GLOBS = strategies.sampled_from(["a", "b", "a*", "?", "*"])
+LISTS = strategies.lists(GLOBS, min_size=1, max_size=2)
+DOCUMENT = strategies.fixed_dictionaries(
+    {"task_id": LISTS},
+    optional={
+        **dict.fromkeys(["dag_id", "operator", "tags"], LISTS),
+        "exclude": strategies.booleans(),
+    },
+) | strategies.fixed_dictionaries({"dag_id": LISTS}, optional={"exclude": strategies.booleans()})
+TEXTS = strategies.sampled_from(["a", "b", "ab"])
+NAMES = strategies.builds(
+    TaskNames, TEXTS, TEXTS, strategies.tuples(TEXTS), strategies.tuples(TEXTS, TEXTS)
+)
+
+
+@given(strategies.lists(DOCUMENT, max_size=4), strategies.lists(NAMES, min_size=1, max_size=5))
+def test_what_is_remembered_of_a_dag_decides_as_the_rules_do_one_by_one(documents, tasks):
+    rules = load(json.dumps(documents))
+    for one in tasks:
+        matching = [n for n, rule in enumerate(rules.rules) if rule.matches(one)]
+        excluding = [n for n in matching if rules.rules[n].excludes]
+        decides = next(iter([*excluding, *matching]), None)
+        adopts = rules.adopts_others if decides is None else not excluding
+        assert rules.verdict(one) == Verdict(adopts, decides)
 
 
 @pytest.mark.parametrize(
