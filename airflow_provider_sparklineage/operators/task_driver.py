@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
@@ -53,7 +53,10 @@ class TaskDriver:
 
     def __init__(self, current: Try, capture: TryCapture, context: Context) -> None:
         self._try, self._capture, self._context = current, capture, context
+        self._is_refused = True
+        """Whether nothing can be seen of what PySpark makes here."""
         self._is_met = False
+        """Whether there has been a SparkContext."""
         self._is_observing = False
         self._late: LateListener | None = None
         self._tagged: Any = None
@@ -61,22 +64,18 @@ class TaskDriver:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Have all that the task's function does with Spark in here collected."""
-        try:
-            watched = contexts.watched(self)
-            watched.__enter__()
-        except ImportError:  # which Airflow's operator reports, if it is one
-            log.debug("There is no PySpark to look at.", exc_info=True)
-            yield
-            self._nothing_met()
-            return
-        try:
-            with self._try.cost.before_job():
-                self._attach()
-            yield
-        finally:
-            with suppress(AirflowTaskTimeout), self._try.cost.after_job():
-                self._end()
-            watched.__exit__(None, None, None)
+        with ExitStack() as stack:
+            with self._capture.refusing(), self._try.cost.before_job():
+                # Without PySpark there is nothing to look at, which Airflow's operator reports.
+                with suppress(ImportError):
+                    stack.enter_context(contexts.watched(self))
+                    self._attach(*contexts.active())
+                self._is_refused = False
+            try:
+                yield
+            finally:
+                with suppress(Exception, AirflowTaskTimeout), self._try.cost.after_job():
+                    self._end()
 
     # --- before a SparkContext is made ------------------------------------------------------------
 
@@ -87,7 +86,7 @@ class TaskDriver:
         os.environ[SUBMIT_OPTS] = with_quiet_jvm(own or "")
         try:
             with importing.meanwhile():
-                yield _without_transport(conf)
+                yield conf and _without_transport(conf)
         finally:
             if own is None:
                 del os.environ[SUBMIT_OPTS]
@@ -103,20 +102,18 @@ class TaskDriver:
             conf = changed
         return conf  # noqa: RET504  (as it was, if that is refused)
 
-    def _attach(self) -> None:
-        """Add the listener to a SparkContext that is there."""
-        context, session = contexts.active()
+    def _attach(self, context: Any, session: Any) -> None:
+        """Add the listener to a SparkContext that is there; None: there is none."""
         if context is None:
             return
         self._is_met = True
-        with self._capture.refusing():
-            java = context._jsc.sc()  # noqa: SLF001
-            jvm = Jvm(context._gateway._gateway_client)  # noqa: SLF001
-            conf = java.conf().clone()
-            after = self._listen(jvm, conf, is_late=True)
-            self._late = LateListener(jvm, java, conf)
-            if session is not None:
-                self._observe_session(session, after)
+        java = context._jsc.sc()  # noqa: SLF001
+        jvm = Jvm(context._gateway._gateway_client)  # noqa: SLF001
+        conf = java.conf().clone()
+        after = self._listen(jvm, conf, is_late=True)
+        self._late = LateListener(jvm, java, conf)
+        if session is not None:
+            self._observe_session(session, after)
 
     def _observe_session(self, session: Any, after: Submission) -> None:
         if not self._is_observing:
@@ -198,6 +195,8 @@ class TaskDriver:
             self._late.end()
 
     def _nothing_met(self) -> None:
+        if self._is_refused:  # a degradation has the reason
+            return
         self._capture.degrade(
             DegradationCode.NO_EVENTS,
             "The task made no SparkContext in its own process, so there was nothing to listen to. "

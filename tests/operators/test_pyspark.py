@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
 from airflow.providers.apache.spark.decorators.pyspark import pyspark_task
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators import session_injection
@@ -307,3 +309,60 @@ def test_an_extension_that_is_no_file_here_is_left_out(spark_submit):
     jars = chosen(spark_submit, listener_extensions=("https://repo/extension.jar",))
     assert jars.paths == (str(spark_submit.jar),)
     assert [error.problem[:26] for error in jars.errors] == ["https://repo/extension.jar"]
+
+
+# --- a PySpark that is other than it was ----------------------------------------------------------
+
+
+def test_a_pyspark_without_what_is_replaced_runs_the_function(without_spark, execute, monkeypatch):
+    other = SimpleNamespace(SparkContext=object)
+    monkeypatch.setitem(sys.modules, "pyspark", other)
+    task = operator()
+    execute(task)
+    assert without_spark == [task]
+    assert list(spark_submit_double.degradations(task)) == ["injection_failed"]
+
+
+def test_strict_calls_nothing_of_a_pyspark_without_what_is_replaced(
+    without_spark, execute, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(SparkContext=object))
+    with pytest.raises(AttributeError):
+        execute(operator(strict=True))
+    assert without_spark == []
+
+
+def test_what_fails_at_the_end_is_no_failure_of_the_task(without_spark, execute, monkeypatch):
+    def fails(_):
+        msg = "at the end"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(TaskDriver, "_end", fails)
+    task = operator()
+    execute(task)
+    assert without_spark == [task]
+
+
+def test_a_timeout_at_the_end_is_no_failure_of_a_function_that_has_returned(
+    without_spark, execute, monkeypatch
+):
+    def fires(_):
+        raise AirflowTaskTimeout
+
+    monkeypatch.setattr(TaskDriver, "_end", fires)
+    task = operator()
+    execute(task)
+    assert task.lineage_try.collected["eventType"] == "COMPLETE"
+
+
+def test_a_jvm_that_never_answers_is_not_waited_for(without_spark, execute, monkeypatch):
+    hangs = threading.Event()
+    monkeypatch.setattr(TaskDriver, "_last_records", lambda _: hangs.wait(60))
+    monkeypatch.setattr(TaskDriver, "_attach", lambda self, *_: setattr(self, "_is_met", True))
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__COLLECT_TIMEOUT", "0.2")
+    task = operator()
+    try:
+        execute(task)
+    finally:
+        hangs.set()
+    assert "observer_failed" in spark_submit_double.degradations(task)

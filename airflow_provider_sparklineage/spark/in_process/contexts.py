@@ -22,7 +22,7 @@ class Watcher(Protocol):
     """What is asked while PySpark makes a SparkContext; what it raises ends that."""
 
     def starting(self, conf: Any) -> AbstractContextManager[Any]:
-        """Give the configuration (PySpark's) with which a JVM starts in here."""
+        """Give the configuration (PySpark's) with which a JVM starts in here; None: the default."""
 
     def prepared(self, client: Any, conf: Any) -> Any:
         """Give the configuration (Java's) of a SparkContext that is about to be made.
@@ -46,7 +46,7 @@ def watched(watcher: Watcher) -> Iterator[None]:
     def _ensure_initialized(
         cls: Any, instance: Any = None, gateway: Any = None, conf: Any = None
     ) -> None:
-        if gateway is None and conf is not None and not of._gateway:  # noqa: SLF001
+        if gateway is None and not of._gateway:  # noqa: SLF001
             with watcher.starting(conf) as given:
                 initialise(cls, conf=given)
         initialise(cls, instance, gateway, conf)
