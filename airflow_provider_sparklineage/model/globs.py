@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 SIGN = r"[*?\[\]{}\\]"
 """Regex of the characters that make a path a glob: those of Spark's ``isGlobPath``."""
@@ -30,6 +31,7 @@ _PARTS = re.compile(
 _ANYWHERE = {
     "*": ".*", "?": ".", "[": "", "**": ".*", "**/": "(?:.*/)?", "{": "(?:", "}": ")", ",": "|"
 }  # fmt: skip
+_STAR = _ANYWHERE["*"]
 _IN_FOLDER = {**_ANYWHERE, "*": "[^/]*", "?": "[^/]", "[": "(?!/)"}
 
 
@@ -40,7 +42,10 @@ def is_glob(text: str) -> bool:
 
 @lru_cache(maxsize=1024)  # an organisation's globs, matched with every name of every task
 def compiled(glob: str) -> re.Pattern[str]:
-    """Translate a glob of values or names, whose ``*`` is any characters."""
+    """Translate a glob of values or names, whose ``*`` is any characters.
+
+    :return: to be matched with full texts
+    """
     return re.compile(_regex(glob, _ANYWHERE), re.DOTALL)
 
 
@@ -56,9 +61,11 @@ def compiled_folders(glob: str) -> re.Pattern[str]:
 
 def _regex(glob: str, words: dict[str, str]) -> str:
     parts: list[str] = []
+    signs: list[str] = []
     depth = 0
     for part in _PARTS.finditer(glob):
         sign = part[0]
+        signs.append(sign)
         depth += (sign == "{") - (sign == "}")
         if depth < 0:
             break
@@ -69,8 +76,23 @@ def _regex(glob: str, words: dict[str, str]) -> str:
             parts.append(words[sign])
         else:
             parts.append(re.escape(part["escaped"] or sign))
+    if words is _ANYWHERE and not {"{", "**/"} & {*signs}:
+        parts = _once(parts)
     regex = "".join(parts)
     return re.escape(glob) if depth or not _is_regex(regex) else regex
+
+
+def _once(parts: list[str]) -> list[str]:
+    """Let what is between two ``*`` be looked for once, where it comes first.
+
+    As all of it has one length, no later place could do what the first cannot. Ten ``*`` in a glob
+    would else be tried in all ways in which a text can be cut in eleven.
+    """
+    stars = [n for n, part in enumerate(parts) if part == _STAR]
+    found = parts[: stars[0]] if stars else parts
+    for n, end in pairwise(stars):
+        found += ["(?>.*?", *parts[n + 1 : end], ")"]
+    return [*found, *parts[stars[-1] :]] if stars else found
 
 
 def _is_regex(text: str) -> bool:

@@ -132,6 +132,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if self.is_adopted:  # a mapped one; these are `default_args` for other operators
+            return
         arguments.check(
             on_partition_mismatch,
             check_partitions_of,
@@ -188,7 +190,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             render(parent, template_fields, context, jinja_env, seen_oids)
             return
         of_the_job = [name for name in template_fields if name not in _DECLARED]
-        self._try = None
+        self._set_try(None)
         current = self.lineage_try
         if not current.is_on:
             render(parent, of_the_job, context, jinja_env, seen_oids)

@@ -27,10 +27,16 @@ class OpenLineageHooks:
 
         Not made with the operator: Airflow runs a shallow copy, which would share it.
         """
-        if self._try is None:
-            self._try = Try(self)  # type: ignore[misc]  # operators have a __dict__
-        self._try.take_arguments(self)
-        return self._try
+        current = self._try
+        if current is None:
+            current = Try(self)
+            self._set_try(current)
+        current.take_arguments(self)
+        return current
+
+    def _set_try(self, current: Try | None) -> None:
+        # Not as Airflow or an operator's own class has it: that may refuse what it does not know.
+        object.__setattr__(self, "_try", current)
 
     @property
     def doc(self) -> str | None:

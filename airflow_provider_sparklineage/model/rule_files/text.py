@@ -25,6 +25,8 @@ Keys = tuple[str | int, ...]
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_MAX_BYTES = 1024 * 1024
+"""Of a file of rules: parsing a DAG file waits for it, and what is larger is another file."""
 EMPTY = ("it must be a text that is not empty", "Put it in quotes")
 _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not tabs"
 
@@ -91,10 +93,15 @@ def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
     try:
         path = path.expanduser()
         with open_regular(path) as stream:
-            return stream.read().decode(), str(path)
+            found, more = stream.read(_MAX_BYTES), stream.read(1)
+        rules = "" if more else found.decode()
     except (OSError, ValueError, RuntimeError) as e:  # the last, of a home that nobody has
         fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
         raise LineNumbers(title, str(path)).error((), f"the file cannot be read ({e})", fix) from e
+    if more:
+        problem = f"the file has more than {_MAX_BYTES} bytes"
+        raise LineNumbers(title, str(path)).error((), problem, "Write fewer rules, with globs")
+    return rules, str(path)
 
 
 class _Reader:

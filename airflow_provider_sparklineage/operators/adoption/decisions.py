@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -109,9 +110,12 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         reserved = _reserved(classes.lineage_class(kind), stock)
         added = [each for each in cls.__mro__ if each not in stock.__mro__]
         name = obstacles.own_names(added, sorted(reserved))
+        name = name or obstacles.assigned(added, kind.methods)
         obstacle = obstacles.unreached(own, kind.methods) or (_own_name(name) if name else "")
         if not obstacle:
             classes.adopted_class(cls, kind)
+        # A wrapper that a task has of its own would go past ours.
+        reserved |= {*kind.methods}
         return _Class(False, names, reserved, obstacle, _is_deferrable(own))
     except Exception as error:
         return _Class(False, names, obstacle=_failed(error))
@@ -120,7 +124,9 @@ def _look_at(cls: type, kind: Kind) -> _Class:
 def _class_names(cls: type) -> tuple[str, ...]:
     """Give the paths and the names of a class and of its bases, and what Airflow's pages show."""
     names = (n for each in cls.__mro__ for n in (kinds.path(each), each.__qualname__))
-    shown = getattr(cls, "custom_operator_name", "")
+    shown = None
+    with suppress(Exception):  # of a descriptor
+        shown = cls.custom_operator_name  # type: ignore[attr-defined]
     return tuple(dict.fromkeys([*names, *([shown] if isinstance(shown, str) and shown else [])]))
 
 

@@ -36,16 +36,15 @@ def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
 
 def own_names(classes: Sequence[type], names: Collection[str]) -> str:
     """Find a name that classes have, or give to their instances; else empty."""
-    for cls in classes:
-        for name in names:
-            if name in vars(cls):
-                return name
-        for function in _functions(cls):
-            for code in _codes(function.__code__):
-                found = _assigned(code, names)
-                if found:
-                    return found
-    return ""
+    of_classes = (name for cls in classes for name in names if name in vars(cls))
+    return next(of_classes, "") or assigned(classes, names)
+
+
+def assigned(classes: Sequence[type], names: Collection[str]) -> str:
+    """Find a name that classes give to their instances; else empty."""
+    functions = (function for cls in classes for function in _functions(cls))
+    codes = (code for function in functions for code in _codes(function.__code__))
+    return next(filter(None, (_assigned(code, names) for code in codes)), "")
 
 
 def defers(classes: Sequence[type]) -> bool:

@@ -169,3 +169,9 @@ def test_what_is_wrong_is_named_with_its_line(text, message):
     with pytest.raises(RulesError) as error:
         load(text)
     assert message in str(error.value)
+
+
+def test_a_file_that_is_no_file_of_rules_is_not_parsed(tmp_path):
+    (tmp_path / "rules.yaml").write_bytes(b"- dag_id: x\n" * 100_000)
+    with pytest.raises(RulesError, match="the file has more than 1048576 bytes"):
+        load(tmp_path / "rules.yaml")

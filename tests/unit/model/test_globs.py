@@ -1,5 +1,8 @@
 """Globs as Hadoop reads them: of values and names, and of folders."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -37,6 +40,31 @@ BOTH = [compiled, compiled_folders]
 )
 def test_a_glob_matches_as_in_hadoop(translate, glob, text, matches):
     assert (translate(glob).fullmatch(text) is not None) is matches
+
+
+def _matches(glob, text):
+    """Whether a glob of stars, question marks and letters is for a text, one sign after another."""
+    if not glob:
+        return not text
+    if glob[0] == "*":
+        return _matches(glob[1:], text) or (bool(text) and _matches(glob, text[1:]))
+    return bool(text) and glob[0] in ("?", text[0]) and _matches(glob[1:], text[1:])
+
+
+@given(st.text("ab*?", max_size=9), st.text("ab", max_size=9))
+@example("*aba*b", "ababb")
+@example("*ab?*?b*", "aabbab")
+def test_several_stars_match_as_one_sign_after_another_would(glob, text):
+    assert (compiled(glob).fullmatch(text) is not None) is _matches(glob, text)
+
+
+@pytest.mark.parametrize("glob", ["*a" * 20 + "*b", "*" * 100 + "b", "*[a-z]?" * 20 + "*!"])
+def test_many_stars_are_not_tried_in_all_ways(glob):
+    # In a process that can be cut off: the regex is not to be interrupted from within.
+    code = f"""if True:
+        from airflow_provider_sparklineage.model.globs import compiled
+        assert compiled({glob!r}).fullmatch("a" * 250) is None"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
