@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 from airflow import settings as airflow_settings
+from airflow.dag_processing.bundles.base import BaseDagBundle
+from airflow.dag_processing.bundles.local import LocalDagBundle
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
@@ -263,12 +265,30 @@ def test_bundles_that_cannot_be_used_are_a_problem(listed, monkeypatch):
     assert problem.startswith("DAG file: Airflow's DAG bundles cannot be used (")
 
 
-def test_files_that_there_is_no_time_for_are_counted(dags):
+def test_files_that_there_is_no_time_for_are_left_out(dags):
     done = []
     times = iter([1.0, 0.0])
     parsed = parsing.parse(str(dags), done.append, Budget(lambda: next(times)))
-    assert (len(parsed.dags), parsed.left_out) == (1, 1)
-    assert done == [1, 1]
+    assert (len(parsed.dags), parsed.is_all) == (1, False)
+    assert done == [1]
+    assert parsing.parse(str(dags)).is_all
+
+
+def test_a_bundle_that_would_have_to_be_fetched_is_left_out(dags, monkeypatch):
+    class Fetched(BaseDagBundle):
+        path = dags
+
+        def initialize(self):
+            pytest.fail("fetched")
+
+        get_current_version = refresh = initialize
+
+    local = LocalDagBundle(name="local", path=str(dags))
+    manager = SimpleNamespace(get_all_dag_bundles=lambda: [Fetched(name="far"), local])
+    monkeypatch.setattr(parsing, "DagBundlesManager", lambda: manager)
+    parsed = parsing.parse(None, fetches=False)
+    assert [dag.dag_id for dag in parsed.dags] == ["legacy_1", "sales"]
+    assert not parsed.is_all
 
 
 # --- the doctor -----------------------------------------------------------------------------------
@@ -386,8 +406,8 @@ def test_the_doctor_parses_no_dag_where_there_are_no_rules(monkeypatch, checked)
 def test_the_doctor_leaves_many_dags_to_the_command(monkeypatch, checked):
     monkeypatch.setattr(doctor, "PARSING_S", 0.0)
     _, (name, status, message) = checked(adopt="[{dag_id: gone}]")
-    assert (name, status) == ("adopt", Status.WARNING)
-    assert message.startswith("2 DAG files were not parsed within 0 s")
+    assert (name, status) == OK
+    assert message.startswith("Not all DAG files were parsed: 0 s are for that")
 
 
 def test_the_doctor_knows_whether_airflow_has_loaded_the_policy(monkeypatch, checked):
