@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -117,3 +117,25 @@ def test_what_is_collected_of_a_command_is_what_the_operator_reports(
     assert [f.parent.name[:20] for f in captures.glob("*/manifest.json")] == [
         "shell_dag.by_folder-"
     ]
+
+
+def test_each_try_ended_as_airflow_knows(captures, spark_submit, run_dag, capsys, monkeypatch):
+    from airflow.providers.standard.operators.bash import BashOperator
+    from airflow.sdk import DAG
+
+    from airflow_provider_sparklineage.cli.collect import database
+
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(captures))
+    spark_submit.does("staging_chain")
+    command = (
+        "spark-submit {{ macros.sparklineage.submit_args() }} job.py; exit {{ 2 - ti.try_number }}"
+    )
+    with DAG("retried_dag", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=UTC)) as dag:
+        BashOperator(task_id="job", bash_command=command, retries=1, retry_delay=timedelta(0))
+    run = run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC))
+    assert run.state == "success"
+    tries = [TaskIdentity("retried_dag", "job", run.run_id, number) for number in (1, 2, 3)]
+    assert [database.state_of(task) for task in tries] == ["FAIL", "COMPLETE", ""]
+    assert collect(run.run_id) == 0, capsys.readouterr()
+    archive = Archive(f"file://{os.environ['AIRFLOW_HOME']}/sparklineage/archive", is_default=True)
+    assert [archive.read(task)["eventType"] for task in tries[:2]] == ["FAIL", "COMPLETE"]

@@ -357,6 +357,25 @@ def test_without_lineage_the_folder_is_the_users(spark_submit, rendered, monkeyp
     assert f"SPARK_CONF_DIR={tmp_path} " in rendered(command).bash_command
 
 
+# --- a driver in a cluster, submitted from here ---------------------------------------------------
+
+
+@pytest.mark.parametrize("master", ["--master yarn", ""], ids=["in the command", "in a file"])
+def test_a_driver_in_a_cluster_delivers(
+    spark_submit, run, collect, backend, lake, captures, master
+):
+    (spark_submit.home / "conf" / "spark-defaults.conf").write_text("spark.master yarn\n")
+    does_all(spark_submit, code=DELIVERS)
+    task = run(f"spark-submit {ARGS} {master} --deploy-mode cluster job.py")
+    [folder] = lake.iterdir()
+    assert added(task)["spark.sparklineage.deliver"] == f"file://{folder}"
+    assert Path(added(task)["spark.submit.pyFiles"]).is_file()  # which spark-submit uploads
+    # spark-submit may not have waited, so how the task ended does not say that the driver has.
+    assert collect()[:2] == (0, "1 event was sent.\n")
+    assert names(backend.events[-1]["inputs"]) == READ
+    assert not folder.exists()
+
+
 # --- another machine, or a container --------------------------------------------------------------
 
 
@@ -448,10 +467,13 @@ def collect(capsys, backend, monkeypatch):
     return run
 
 
-def does_all(spark_submit):
+def does_all(spark_submit, **script):
     """Let listener and observer report a job."""
     observed = golden("staging_chain").parent / "observed" / "staging_chain.ndjson"
-    spark_submit.does("staging_chain", observed=str(observed))
+    spark_submit.does("staging_chain", observed=str(observed), **script)
+
+
+DELIVERS = "from tests.remote_driver import deliver; deliver(conf)"
 
 
 def names(datasets):
