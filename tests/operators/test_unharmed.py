@@ -133,7 +133,7 @@ def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch, moc
 def test_a_try_that_cannot_be_identified_runs_without_lineage(
     spark_submit, run, monkeypatch, caplog
 ):
-    monkeypatch.setattr(try_capture, "manifest_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(try_capture, "manifest_of", lambda *_, **__: 1 / 0)
     [problem] = run().items()
     assert problem[0] == "injection_failed"
     assert problem[1].startswith("The job runs without lineage. It could not be set up (ZeroDiv")
