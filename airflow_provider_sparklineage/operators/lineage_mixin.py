@@ -110,7 +110,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         converters.note(cls)
         # A property of a subclass is no default, and so is set.
         of_each = {name: getattr(cls, name) for name in ARGUMENTS}
-        cls._defaults = of_each  # type: ignore[attr-defined]
+        cls._argument_defaults = of_each  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             "lineage_conn_id": lineage_conn_id,
             "relay_spark_events": relay_spark_events,
         }
-        defaults: dict[str, object] = self._defaults  # type: ignore[attr-defined]
+        defaults: dict[str, object] = self._argument_defaults  # type: ignore[attr-defined]
         for name, value in values.items():
             if value is not defaults[name]:
                 setattr(self, name, value)
@@ -196,18 +196,18 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             render(parent, of_the_job, context, jinja_env, seen_oids)
             return
         with current.cost.before_job():
-            self._prepare(context)
+            self._prepare_lineage(context)
             # References are enough: Airflow gives the operator new containers.
             templates = {name: getattr(self, name, None) for name in self._fields_with_data}
         render(parent, of_the_job, context, jinja_env, seen_oids)
         with current.cost.before_job():
-            self._trace(templates, context, jinja_env, seen_oids)
+            self._trace_rendered(templates, context, jinja_env, seen_oids)
 
     @property
     def _fields_with_data(self) -> tuple[str, ...]:
         return (*self.traced_fields, *_DECLARED)
 
-    def _prepare(self, context: Context) -> None:
+    def _prepare_lineage(self, context: Context) -> None:
         """Ask Airflow what START needs, before the fields are rendered; never raises."""
         # What START needs is imported before its process is forked, once for both.
         from airflow_provider_sparklineage.operators import declared, rendering, reporting  # noqa: F401
@@ -237,12 +237,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not current.is_on:
             return
         with current.cost.before_job():
-            self._prepare(context)
+            self._prepare_lineage(context)
             current.unrendered += (problem,) if problem else ()
             fields = {name: getattr(self, name, None) for name in self._fields_with_data}
-            self._trace(fields | {**templates}, context, environment, set())
+            self._trace_rendered(fields | {**templates}, context, environment, set())
 
-    def _trace(
+    def _trace_rendered(
         self,
         templates: Mapping[str, object],
         context: Context,
@@ -300,7 +300,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return bool(failures)
 
         try:
-            with self._running():
+            with self._job_running():
                 result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
@@ -334,7 +334,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """Put the listener into the job that is about to be started, by way of the arguments."""
         raise NotImplementedError
 
-    def _running(self) -> AbstractContextManager[None]:
+    def _job_running(self) -> AbstractContextManager[None]:
         """Do what there is to do around the job, and while the task waits for it."""
         from airflow_provider_sparklineage.operators import importing
 

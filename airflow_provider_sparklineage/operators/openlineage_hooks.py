@@ -77,17 +77,17 @@ class OpenLineageHooks:
         return self._facets_on_failure if self.lineage_try.is_on else None
 
     def _facets_on_start(self) -> OperatorLineage[Any, Any]:
-        return self._sent(self.lineage_try.at_start(self))
+        return self._operator_lineage(self.lineage_try.at_start(self))
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         collected = self.lineage_try.collected
         if collected is None:  # execute() did not get as far as submitting
             collected = self.lineage_try.expected(self, has_ended=True)
-        lineage = self._sent(collected)
+        lineage = self._operator_lineage(collected)
         self.lineage_try.watch_delivery()
         return lineage
 
-    def _sent(self, event: Event) -> OperatorLineage[Any, Any]:
+    def _operator_lineage(self, event: Event) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting
 
         current = self.lineage_try

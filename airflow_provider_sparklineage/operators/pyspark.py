@@ -48,18 +48,18 @@ class PySparkLineageMixin(LineageMixin):
         if capture.bundle.path is None:  # a degradation has the reason
             return
         with capture.refusing():
-            master, properties = self._configured()
+            master, properties = self._session_properties()
             capture.spark_properties = properties
             refuse_connect(Submission(conf=properties), master, os.environ)
             capture.driver = TaskDriver(self.lineage_try, capture, context)
 
-    def _running(self) -> AbstractContextManager[None]:
+    def _job_running(self) -> AbstractContextManager[None]:
         """Listen to the driver that this process becomes."""
         capture = self.lineage_try.capture
         driver = capture.driver if capture is not None else None
-        return super()._running() if driver is None else driver.running()
+        return super()._job_running() if driver is None else driver.running()
 
-    def _configured(self) -> tuple[str, dict[str, str]]:
+    def _session_properties(self) -> tuple[str, dict[str, str]]:
         """Give the master, and the properties, that Airflow's operator is going to set."""
         operator: Any = self
         master, properties = "", {}

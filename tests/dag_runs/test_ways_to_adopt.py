@@ -72,7 +72,7 @@ def counted(name):
 
 if __name__ == "__main__":
     counted("follow_rendering")
-    counted("_prepare")
+    counted("_prepare_lineage")
     for task in policy.tasks:
         settings.task_policy(task)
     main(listener, policy, ours)
@@ -147,7 +147,10 @@ def test_each_way_to_adopt_gives_the_events_of_our_operator_and_only_one_acts(
     tasks = ["revenue", "mapped"]
     assert run.result()["calls"] == {
         "shop_listener follow_rendering": tasks,
-        **{f"{dag} _prepare": tasks for dag in ("shop_listener", "shop_policy", "shop_ours")},
+        **{
+            f"{dag} _prepare_lineage": tasks
+            for dag in ("shop_listener", "shop_policy", "shop_ours")
+        },
     }
     for task in ("revenue", "mapped"):
         ours, *of_stock = (

@@ -85,6 +85,21 @@ class HasHooks(SparkSubmitOperator):
         return task_instance
 
 
+class HasMethodsAsOthersHave(SparkSubmitOperator):
+    """Names that anybody may give to what is for oneself: lineage has others."""
+
+    _defaults = _running = _client = None
+
+    def _prepare(self):
+        self._sent = self._inputs = self._job = None
+
+    def _run(self):
+        self._trace = self._configured = self._state = self._started = None
+
+    def _submit(self):
+        self._result = self._wait = self._collect = self._check = self._setup = None
+
+
 class Mix:
     strict = "very"
 
@@ -142,6 +157,7 @@ def mapped(cls, **kwargs):
     [
         pytest.param(of(SparkSubmitOperator), id="stock"),
         pytest.param(of(Shop), id="own execute"),
+        pytest.param(of(HasMethodsAsOthersHave), id="helpers of its own"),
         pytest.param(of(Deferrable), id="not deferrable, as it may be"),
         pytest.param(of(InheritsTheArgument), id="nor by an argument of a base"),
         pytest.param(of(DeferrableByDefault, deferrable=False), id="nor as it usually is"),
