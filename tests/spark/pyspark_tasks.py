@@ -26,10 +26,11 @@ from airflow.sdk.execution_time.timeout import timeout
 from pyspark import SparkContext  # noqa: TID253  (of a process that is PySpark's)
 from pyspark.sql import SparkSession  # noqa: TID253
 
+from airflow_provider_sparklineage.operators import session_injection, task_driver
 from airflow_provider_sparklineage.operators.adoption import classes
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.in_process import contexts, jvm
+from airflow_provider_sparklineage.spark.in_process import contexts, jvm, observer
 from tests import record_events, spark_submit_double
 
 WORK = Path(sys.argv[1])
@@ -38,6 +39,22 @@ SECRET = "pl4nted-s3cr3t"
 TRANSPORT = "spark.openlineage.transport."
 UNSEEN = {"spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.master": "local[2]"}
 DYNAMIC = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
+DEFECTS = {
+    "asking the JVM": (jvm.Jvm, "spark"),
+    "finding listeners": (jvm.Jvm, "listeners"),
+    "adding jars": (jvm.Jvm, "add"),
+    "reading properties": (jvm.Jvm, "properties"),
+    "making properties": (session_injection, "with_listener"),
+    "setting properties": (task_driver, "_apply"),
+    "noting": (session_injection, "note"),
+    "observing": (task_driver.TaskDriver, "_observe"),
+    "a listener that comes late": (task_driver, "LateListener"),
+    "a session that is there": (task_driver.TaskDriver, "_observe_session"),
+    "importing the observer": (observer, "import_module"),
+    "looking for a SparkContext": (contexts, "active"),
+    "the last records": (task_driver.TaskDriver, "_finish_observing"),
+    "the last events": (task_driver.TaskDriver, "_end_listening"),
+}
 WRAPPED = (
     (SparkContext, "__init__"),
     (SparkContext, "_ensure_initialized"),
@@ -105,16 +122,17 @@ class Process:
             result["manifest"] = json.loads(msgspec.json.encode(current.capture.bundle.manifest))
         result["is_environment_as_before"] = own == {key: os.environ.get(key) for key in own}
         result["is_pyspark_as_before"] = self.untouched == [vars(o)[n] for o, n in WRAPPED]
-        result["left"] = left(*contexts.active())
+        result["left"] = left()
         return result
 
     def write(self):
         (WORK / "results.json").write_text(json.dumps(self.results))
 
 
-def left(context, session):
+def left():
     """Count the listeners of a session that goes on."""
-    if session is None:
+    context, session = SparkContext._active_spark_context, SparkSession._instantiatedSession
+    if context is None:
         return None
     return {
         "queries": len(session._jsparkSession.listenerManager().listListeners()),
@@ -175,7 +193,7 @@ def main():
     session()
     run("existing", pyspark())
     spark = session()
-    before = left(spark.sparkContext, spark)
+    before = left()
     operator = pyspark(of=GoesOn)
     classes.adopt(operator)
     run("goes_on", operator)["before"] = before
@@ -241,6 +259,17 @@ def main():
     classes.adopt(operator)
     run("streams", operator)
     SparkSession.builder.getOrCreate().stop()
+
+    # --- defects of ours ---
+    def tiny(spark):
+        spark.range(2).write.mode("overwrite").parquet(f"{LAKE}/tiny")
+        return "done"
+
+    for name, (owner, attribute) in DEFECTS.items():
+        with mock.patch.object(owner, attribute, side_effect=ZeroDivisionError("a defect")):
+            run(f"defect: {name}", pyspark(function=tiny))
+            session()
+            run(f"late defect: {name}", pyspark(function=tiny))
 
     # --- where nothing can be collected ---
     os.environ["AIRFLOW__SPARKLINEAGE__LISTENER_JAR"] = str(WORK / "none.jar")

@@ -177,3 +177,23 @@ def test_strict_fails_before_the_function_is_called(results):
 def test_of_a_function_that_makes_no_spark_context_the_event_says_so(results):
     assert list(messages(results["no_context"])) == ["no_events"]
     assert "made no SparkContext" in messages(results["no_context"])["no_events"]
+
+
+# --- defects of ours ------------------------------------------------------------------------------
+
+
+def test_whatever_of_ours_fails_the_function_does_what_it_would(results):
+    met = {name: result for name, result in results.items() if "defect: " in name}
+    assert len(met) > 20
+    assert [name for name, result in met.items() if result["returned"] != "done"] == []
+    assert [name for name, result in met.items() if result["left"] is not None] == []
+
+
+def test_what_fails_before_the_function_is_called_is_in_the_event(results):
+    late = ("a listener that comes late", "a session that is there")
+    ends = ("the last records", "the last events")
+    for name, result in results.items():
+        kind, _, what = name.partition("defect: ")
+        if not what or what in ends or (what in late and kind != "late "):
+            continue
+        assert "injection_failed" in messages(result), name
