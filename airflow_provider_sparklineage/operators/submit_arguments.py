@@ -120,6 +120,8 @@ class _Commands:
         text = "\n".join(_texts(self._task))
         for _, made in self._known:  # which is in a field that has been rendered
             text = text.replace(made.arguments, "") if made.arguments else text
+        if not asked.elsewhere:
+            text = "\n".join([text, *command_line.scripts(text)])
         shown = command_line.read(text, asked.macro)
         submission = asked.submission
         submission = replace(

@@ -307,6 +307,16 @@ def test_a_flag_of_the_commands_own_that_would_collide_is_left_to_it(
     assert "submit_args(jars='a.jar'" in caplog.text
 
 
+def test_a_script_that_the_command_names_is_looked_into(spark_submit, run, captures, tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text('exec spark-submit --jars own.jar "$@" job.py')
+    run(f"bash {script} {ARGS}")
+    assert spark_submit.given.argv == ["--jars", "own.jar", "job.py"]
+    assert codes(captures) == ["listener_unavailable"]
+    script.write_text('exec spark-submit "$@" job.py')
+    assert "spark.submit.pyFiles" in added(run(f"bash {script} {ARGS}"))
+
+
 def test_flags_of_another_statement_collide_with_nothing(spark_submit, rendered, captures):
     rendered(f"spark-submit --jars a.jar first.py; spark-submit {ARGS} job.py")
     assert codes(captures) == []

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_SCRIPT = re.compile(r"(?<![^\s;&|(\"'])(/[^\s;&|()\"'$]+\.(?:sh|bash))(?=[\s;&|)\"']|\Z)")
+_MAX_SCRIPT = 256 * 1024
 _UNKNOWN, _MACRO = "$", "\0"
 _STATEMENT_ENDS = re.compile(r"(?<!\\)\n|;|&&|\|\|?")
 _BINARY = re.compile(r"(?<![^\s;&|(\"'])((?:[\w.~+/-]*/)?spark\d?-submit)(?=\s|\Z)")
@@ -57,6 +64,13 @@ def read(text: str, macro: str) -> CommandLine:
         _value(shown, "--deploy-mode"),
         tuple(dict.fromkeys(flag or key for flag, key in _COLLIDING.findall(shown))),
     )
+
+
+def scripts(text: str) -> Iterator[str]:
+    """Yield what is in the shell's scripts of this machine that a text names by their paths."""
+    for name in dict.fromkeys(_SCRIPT.findall(text)):
+        with suppress(OSError), open_regular(Path(name)) as file:
+            yield file.read(_MAX_SCRIPT).decode(errors="replace")
 
 
 def _value(text: str, flag: str) -> str:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit.command_line import CommandLine, arguments, read
+from airflow_provider_sparklineage.spark.submit.command_line import (
+    CommandLine,
+    arguments,
+    read,
+    scripts,
+)
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 M = "{{ macros.sparklineage.submit_args() }}"
@@ -93,6 +99,15 @@ def test_what_is_given_to_the_macro_collides_with_nothing():
 def test_a_long_text_is_read_in_time_linear_to_its_length():
     text = f"spark-submit {M} " + "--conf spark.x=1 \\\n" * 20_000 + "{{ x }} " * 20_000
     assert read(text, "submit_args").binary == "spark-submit"
+
+
+def test_scripts_that_a_text_names_are_read(tmp_path):
+    one, two = tmp_path / "one.sh", tmp_path / "two.bash"
+    one.write_text("spark-submit a.py")
+    two.write_text("spark-submit --jars b.jar b.py")
+    os.mkfifo(tmp_path / "pipe.sh")
+    text = f"cd / && {one} x; ({two}) '{one}' {tmp_path}/none.sh {tmp_path}/pipe.sh /$X/c.sh d.sh"
+    assert [*scripts(text)] == ["spark-submit a.py", "spark-submit --jars b.jar b.py"]
 
 
 def test_arguments_are_words_of_a_shell():
