@@ -140,6 +140,8 @@ def test_an_own_constructor_gets_what_the_dag_gives_and_nothing_else():
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
 def test_a_copy_of_an_adopted_task_has_lineage_too(how):
     assert type(how(adopted(shop()))) is type(adopted(shop()))
+    mapped = adopted(Shop.partial(task_id="revenue").expand(table=["a"]))
+    assert how(mapped).operator_class is type(adopted(shop()))
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.DEFAULT_PROTOCOL, pickle.HIGHEST_PROTOCOL])
