@@ -403,6 +403,14 @@ def test_the_doctor_parses_no_dag_where_there_are_no_rules(monkeypatch, checked)
 
 
 @pytest.mark.usefixtures("loaded")
+def test_the_doctor_counts_what_is_too_much_for_a_line_each(checked):
+    declared = json.dumps([{"dag_id": f"gone_{n}", "reads": "/a"} for n in range(300)])
+    found = checked(adopt="all", declarations=declared)
+    assert len(found) == 12
+    assert found[-1][2] == "290 more rules or globs are for no task, or for one twice."
+
+
+@pytest.mark.usefixtures("loaded")
 def test_the_doctor_leaves_many_dags_to_the_command(monkeypatch, checked):
     monkeypatch.setattr(doctor, "PARSING_S", 0.0)
     _, (name, status, message) = checked(adopt="[{dag_id: gone}]")

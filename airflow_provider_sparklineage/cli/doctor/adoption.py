@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.settings.checks import Check, Status
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
 
+_SHOWN = 10
 PARSING_S = 20.0
 """Seconds for DAG files: the doctor may run whenever a worker starts."""
 
@@ -62,4 +63,9 @@ def _of_dags(rules: Rules) -> list[Check]:
             "fetched. Whether rules are for tasks, `airflow sparklineage adoption` finds out."
         )
         return [Check(ADOPT, Status.OK, text)]
-    return survey(parsed.dags, rules).problems
+    problems = survey(parsed.dags, rules).problems
+    if len(problems) > _SHOWN:
+        text = f"{len(problems) - _SHOWN} more rules or globs are for no task, or for one twice."
+        more = Check(ADOPT, Status.WARNING, text, "`airflow sparklineage adoption` lists them.")
+        return [*problems[:_SHOWN], more]
+    return problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pendulum
 import pytest
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.exceptions import AirflowFailException
@@ -159,6 +160,16 @@ def test_a_task_is_called_with_the_group_that_it_is_in(declared, rendered):
         load = SparkSubmitOperator(task_id="load", application="job.py")
     classes.adopt(load)
     assert rendered(load).on_partition_mismatch == "ignore"
+
+
+def test_a_task_whose_driver_is_its_own_process_has_them_too(declared, rendered):
+    declared(DECLARED)
+    with DAG("shop", schedule=None):
+        revenue = PySparkOperator(task_id="revenue", python_callable=print)
+    classes.adopt(revenue)
+    task = rendered(revenue)
+    assert task.reads[0] == "/lake/rates/month=2024-05"
+    assert "writes[0].partitions[dt]" in {text.field for text in task.lineage_try.traces}
 
 
 @pytest.mark.parametrize(

@@ -322,3 +322,15 @@ def test_an_option_that_cannot_be_read_adopts_nothing_and_the_plugin_loads(monke
         assert lineage_tab.adopting() == []
     finally:
         airflow_conf.remove_option("sparklineage", "adopt")
+
+
+def test_what_is_declared_is_rendered_and_traced_as_well(monkeypatch):
+    monkeypatch.setenv(
+        "AIRFLOW__SPARKLINEAGE__DECLARATIONS",
+        "- {dag_id: shop, writes: '/lake/dt={{ ds }}', on_partition_mismatch: fail}",
+    )
+    with DAG("shop", schedule=None):
+        task = running(plain(SparkSubmitOperator))
+    assert (task.writes, task.on_partition_mismatch) == ([f"/lake/dt={DAY}"], "fail")
+    (traced,) = [text for text in task.lineage_try.traces if text.field.startswith("writes")]
+    assert (traced.template, traced.value) == ("/lake/dt={{ ds }}", f"/lake/dt={DAY}")
