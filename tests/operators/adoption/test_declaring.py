@@ -13,6 +13,7 @@ from airflow.sdk.execution_time.context import MacrosAccessor
 from airflow_provider_sparklineage.cli.explain import dry_run
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.model.rules import NO_RULES
+from airflow_provider_sparklineage.operators import arguments
 from airflow_provider_sparklineage.operators.adoption import classes
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.observed_writes import written
@@ -198,6 +199,12 @@ def test_a_policy_that_is_declared_fails_the_task(declared, run):
     run(adopted())
     with pytest.raises(AirflowFailException, match="2024-05-07"):
         run(adopted(), "2024-05-07")
+
+
+@pytest.mark.parametrize("policy", arguments.POLICIES)
+def test_each_policy_of_the_operator_can_be_declared(declared, rendered, policy):
+    declared(f"- dag_id: shop\n  on_partition_mismatch: {policy}\n")
+    assert rendered(adopted()).on_partition_mismatch == policy
 
 
 def test_a_file_that_cannot_be_used_is_in_the_event_and_harms_nothing(declared, run, caplog):
