@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 OFF = "left alone: adoption is off"
 NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
 
+_OF_ATTRIBUTES = ("__setattr__", "__getattribute__")
+"""What decides which attributes a task has: it may refuse those of lineage."""
+
 
 class Decision(Frozen, frozen=True):
     """What becomes of a task.
@@ -109,7 +112,7 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         stock = cls.__mro__[len(own)]
         reserved = _reserved(classes.lineage_class(kind), stock)
         added = [each for each in cls.__mro__ if each not in stock.__mro__]
-        name = obstacles.own_names(added, sorted(reserved))
+        name = obstacles.own_names(added, [*_OF_ATTRIBUTES, *sorted(reserved)])
         name = name or obstacles.assigned(added, kind.methods)
         obstacle = obstacles.unreached(own, kind.methods) or (_own_name(name) if name else "")
         if not obstacle:

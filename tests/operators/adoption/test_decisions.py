@@ -108,6 +108,14 @@ class HasMixBehind(SparkSubmitOperator, Mix):
     pass
 
 
+class RefusesAttributes(SparkSubmitOperator):
+    def __setattr__(self, name, value):
+        if name not in ("task_id", "application"):
+            msg = f"no {name}"
+            raise AttributeError(msg)
+        super().__setattr__(name, value)
+
+
 class Asynchronous(SparkSubmitOperator):
     async def execute(self, context):
         return super().execute(context)
@@ -231,6 +239,11 @@ NO_SUPER = "its execute() does not call super().execute()"
         ),
         pytest.param(
             of(HasMixBehind), "it has something of its own called strict, as lineage has", id="mix"
+        ),
+        pytest.param(
+            mapped(RefusesAttributes),
+            "it has something of its own called __setattr__, as lineage has",
+            id="attributes",
         ),
         pytest.param(
             of(Last),
