@@ -310,6 +310,12 @@ class Try:
             return
         from airflow_provider_sparklineage.operators import collecting, reporting
 
+        if self.is_over(context):
+            self.capture.degrade(
+                DegradationCode.FOREIGN_EVENTS,
+                "The task's own execute() ran more than one job in this try; this event has what "
+                "the last one did.",
+            )
         ti = context.get("ti")
         self._finished = (ti, getattr(ti, "try_number", 0))
         known = self.prepared.known.last if self.prepared else NO_LAST_RUN

@@ -283,6 +283,21 @@ def test_a_callback_that_renders_the_fields_again_leaves_the_lineage(
     assert codes(task.get_openlineage_facets_on_failure(None)) == ["not_submitted"]
 
 
+def test_of_several_jobs_in_one_try_the_event_has_the_last_and_says_so(spark_submit, execute):
+    class Shop(SparkLineageSubmitOperator):
+        def execute(self, context):
+            super().execute(context)
+            spark_submit.does("failing_action")
+            return super().execute(context)
+
+    spark_submit.does("staging_chain")
+    task = Shop(task_id="revenue", application="job.py")
+    execute(task)
+    lineage = task.get_openlineage_facets_on_complete(None)
+    assert names(lineage.outputs) == ["/lake/good_orders"]
+    assert "foreign_events" in codes(lineage)
+
+
 def test_a_failed_job_reports_what_it_had_done(spark_submit, execute, captures):
     spark_submit.does("failing_action", exit=1)
     task = operator()
