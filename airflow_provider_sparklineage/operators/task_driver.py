@@ -159,14 +159,11 @@ class TaskDriver:
         if not self._is_met:
             self._nothing_met()
             return
-        thread = threading.Thread(target=self._last_records, daemon=True)
-        thread.start()
-        left = self._try.deadline.part(self._capture.settings.collect_timeout.total_seconds())
+        is_over = False
         try:
-            while thread.is_alive() and left.left > 0:
-                thread.join(min(left.left, 0.1))
+            is_over = self._await_last_records()
         finally:
-            if thread.is_alive():
+            if not is_over:
                 self._capture.degrade(
                     DegradationCode.OBSERVER_FAILED,
                     "The driver's JVM did not answer in time when the task's function had "
@@ -174,6 +171,15 @@ class TaskDriver:
                 )
             if self._is_observing:
                 observer.module("in_process").end()
+
+    def _await_last_records(self) -> bool:
+        """Wait for them, in the time that there is; give whether all are there."""
+        thread = threading.Thread(target=self._last_records, daemon=True)
+        thread.start()  # raises if there may be no more threads
+        left = self._try.deadline.part(self._capture.settings.collect_timeout.total_seconds())
+        while thread.is_alive() and left.left > 0:
+            thread.join(min(left.left, 0.1))
+        return not thread.is_alive()
 
     def _last_records(self) -> None:
         for step in (self._finish_observing, self._untag, self._end_listening):

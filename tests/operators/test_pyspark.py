@@ -15,7 +15,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators import session_injection
+from airflow_provider_sparklineage.operators import session_injection, task_driver
 from airflow_provider_sparklineage.operators.adoption import classes
 from airflow_provider_sparklineage.operators.pyspark import (
     PySparkLineageMixin,
@@ -184,6 +184,27 @@ def test_a_connection_that_is_not_there_is_airflows_to_report(execute):
     pytest.importorskip("pyspark")
     with pytest.raises(Exception, match="shop"):
         execute(operator(conn_id="shop"))
+
+
+def test_without_a_thread_to_wait_in_the_event_says_what_may_be_missing(
+    without_spark, monkeypatch, execute
+):
+    pytest.importorskip("pyspark")
+
+    def met(self, *_):
+        self._is_met = True
+
+    class NoThread(threading.Thread):
+        def start(self):
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+
+    monkeypatch.setattr(TaskDriver, "_attach", met)
+    monkeypatch.setattr(task_driver.threading, "Thread", NoThread)
+    task = operator()
+    execute(task)
+    assert without_spark == [task]
+    assert "may be missing" in spark_submit_double.degradations(task)["observer_failed"]
 
 
 # --- a JVM that starts ----------------------------------------------------------------------------
