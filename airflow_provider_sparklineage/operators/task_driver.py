@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
@@ -64,6 +65,8 @@ class TaskDriver:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Have all that the task's function does with Spark in here collected."""
+        with suppress(Exception):
+            import_module("pyspark.sql")  # as Airflow's operator is going to: no wait of ours
         with ExitStack() as stack:
             with self._capture.refusing(), self._try.cost.before_job():
                 # Without PySpark there is nothing to look at, which Airflow's operator reports.
