@@ -43,31 +43,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     """
     Lineage of the Spark job that an operator runs, however that starts its driver.
 
-    :param lineage: False gives exactly the operator without this mixin.
-    :param reads: What the job is expected to read: URIs, paths, tables, assets, or a
-        :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
-    :param writes: What the job is expected to write, in the same forms. (templated)
-    :param partition_key_dimensions: Partition columns that the run's partition key stands for:
-        ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
-    :param on_partition_mismatch: What to do if the job accessed other partitions than
-        expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
-    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
-        None.
-    :param on_partition_mismatch_callback: Called with the list of mismatches.
-    :param record_asset_partitions: Record the partitions that were written on the outlet assets
-        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
-    :param observe: Observe in the PySpark driver which partitions are really read and written;
-        ``[sparklineage] observe`` if None.
-    :param strict: Fail before submitting when lineage cannot be collected;
-        ``[sparklineage] strict`` if None.
-    :param column_lineage: ``compact`` or ``legacy``: whether column lineage lists once, or with
-        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
-    :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
-        ``[sparklineage] listener_extensions`` if None.
-    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
-        not be there.
-    :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
-        ``[sparklineage] relay_spark_events`` if None.
+    .. seealso::
+        :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
+        for the arguments.
     """
 
     # None of its own, so that a task can become one of a class with this mixin.

@@ -15,6 +15,8 @@ import airflow as airflow_module
 import pytest
 
 from airflow_provider_sparklineage.get_provider_info import get_provider_info
+from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.options import OPTIONS
 from tests.conftest import golden
 
@@ -127,17 +129,14 @@ def test_importing_the_operator_pulls_in_nothing_that_the_stock_operator_does_no
     assert "pyspark" not in ours
 
 
-@pytest.mark.parametrize("class_name", ["LineageMixin", "SparkLineageSubmitOperator"])
-def test_docstrings_mark_exactly_the_template_fields(class_name):
-    from airflow_provider_sparklineage.operators import spark_submit
-
-    cls = getattr(spark_submit, class_name)
+@pytest.mark.parametrize(
+    "cls", [SparkLineageSubmitOperator, SparkLineagePySparkOperator], ids=lambda cls: cls.__name__
+)
+def test_docstrings_mark_exactly_the_template_fields(cls):
     marked = {
         line.split(":")[1].removeprefix("param ").strip()
         for line in inspect.cleandoc(cls.__doc__).replace("\n    ", " ").splitlines()
         if line.strip().startswith(":param") and "(templated)" in line
     }
-    own = set(spark_submit.SparkLineageSubmitOperator.template_fields) - set(
-        spark_submit.SparkSubmitOperator.template_fields
-    )
+    own = set(cls.template_fields) - set(cls.__bases__[-1].template_fields)
     assert marked == own
