@@ -45,7 +45,7 @@ def get_provider_info() -> dict[str, Any]:
         "cli": ["airflow_provider_sparklineage.cli.airflow_commands"],
         "config": {
             SECTION: {
-                "description": "Lineage of Spark jobs run by the SparkLineageSubmitOperator.",
+                "description": "Lineage of Spark jobs run by Airflow.",
                 "options": {
                     option.name: {
                         "description": option.description,
