@@ -112,9 +112,13 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         stock = cls.__mro__[len(own)]
         reserved = _reserved(classes.lineage_class(kind), stock)
         added = [each for each in cls.__mro__ if each not in stock.__mro__]
-        name = obstacles.own_names(added, [*_OF_ATTRIBUTES, *sorted(reserved)])
-        name = name or obstacles.assigned(added, kind.methods)
-        obstacle = obstacles.unreached(own, kind.methods) or (_own_name(name) if name else "")
+        obstacle = obstacles.unreached(own, kind.methods)
+        if name := obstacles.own_names(added, [*_OF_ATTRIBUTES, *sorted(reserved)]):
+            obstacle = obstacle or _own_name(name)
+        if name := obstacles.assigned(added, kind.methods):
+            obstacle = obstacle or _own_name(name)
+        if name := obstacles.assigned(added, kind.replaced):
+            obstacle = obstacle or f"its own code sets {name}, which lineage has made anew"
         if not obstacle:
             classes.adopted_class(cls, kind)
         # A wrapper that a task has of its own would go past ours.

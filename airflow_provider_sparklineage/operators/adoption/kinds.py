@@ -15,11 +15,13 @@ class Kind(NamedTuple):
     :param stock: path of the class that starts Spark
     :param ours: path of the operator that has lineage
     :param methods: of the stock class, by which ours does its work
+    :param replaced: attributes of its tasks that ours lets it make anew
     """
 
     stock: str
     ours: str
     methods: tuple[str, ...]
+    replaced: tuple[str, ...] = ()
 
     def own_classes(self, cls: type) -> tuple[type, ...]:
         """Give the classes that somebody has put before the stock one."""
@@ -32,6 +34,7 @@ KINDS = (
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
         "airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator",
         ("execute",),
+        ("_hook",),  # has the submission without the listener
     ),
     Kind(
         "airflow.providers.apache.spark.operators.spark_pyspark.PySparkOperator",

@@ -85,6 +85,19 @@ class HasHooks(SparkSubmitOperator):
         return task_instance
 
 
+class PreparesTheHook(SparkSubmitOperator):
+    def execute(self, context):
+        self._hook = self._get_hook()
+        self._hook._conf["spark.app.name"] = context["shop"]
+        return super().execute(context)
+
+
+class LooksAtTheHook(SparkSubmitOperator):
+    def execute(self, context):
+        super().execute(context)
+        return self._hook._driver_id
+
+
 class HasMethodsAsOthersHave(SparkSubmitOperator):
     """Names that anybody may give to what is for oneself: lineage has others."""
 
@@ -166,6 +179,7 @@ def mapped(cls, **kwargs):
         pytest.param(of(SparkSubmitOperator), id="stock"),
         pytest.param(of(Shop), id="own execute"),
         pytest.param(of(HasMethodsAsOthersHave), id="helpers of its own"),
+        pytest.param(of(LooksAtTheHook), id="looks at the hook"),
         pytest.param(of(Deferrable), id="not deferrable, as it may be"),
         pytest.param(of(InheritsTheArgument), id="nor by an argument of a base"),
         pytest.param(of(DeferrableByDefault, deferrable=False), id="nor as it usually is"),
@@ -205,6 +219,11 @@ NO_SUPER = "its execute() does not call super().execute()"
         pytest.param(of(BehindIt), NO_SUPER, id="a base is without super"),
         pytest.param(mapped(WithoutSuper), NO_SUPER, id="mapped, without super"),
         pytest.param(of(Asynchronous), "its execute() is asynchronous", id="asynchronous"),
+        pytest.param(
+            of(PreparesTheHook),
+            "its own code sets _hook, which lineage has made anew",
+            id="prepares the hook",
+        ),
         pytest.param(
             of(PySparkWithoutSuper, python_callable=function), NO_SUPER, id="PySpark without super"
         ),
