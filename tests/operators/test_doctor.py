@@ -8,6 +8,8 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.doctor import airflow, archive, location
@@ -154,6 +156,30 @@ def test_an_impossible_setting_fails(found, monkeypatch):
     check = found()[SETTINGS]
     assert check.status is Status.FAILED
     assert "collect_timeout" in check.message
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("DISABLED_FOR_OPERATORS", "{}"),
+        (
+            "EMISSION_POLICY",
+            '[{{"scope": {{"operator": "{}"}}, "controls": {{"emit": false}}}}]',
+        ),
+    ],
+)
+@pytest.mark.parametrize("stock", [SparkSubmitOperator, PySparkOperator])
+def test_what_keeps_airflow_from_sending_adopted_tasks_is_reported(
+    found, monkeypatch, option, value, stock
+):
+    path = f"{stock.__module__}.{stock.__name__}"
+    monkeypatch.setenv(f"AIRFLOW__OPENLINEAGE__{option}", value.format(path))
+    assert found()[POLICY].message == "Events of SparkLineageSubmitOperator are sent."
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ADOPT", "all")
+    check = found()[POLICY]
+    assert check.status == "failed"
+    assert stock.__name__ in check.message
+    assert path in check.fix
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.openlineage import conf as openlineage
@@ -22,6 +24,8 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.operators.adoption import kinds
+from airflow_provider_sparklineage.operators.adoption import policy as adopting
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution as settings
@@ -41,7 +45,9 @@ from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from airflow.providers.common.compat.sdk import BaseOperator
 
     from airflow_provider_sparklineage.settings.connection import LineageConnection
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
@@ -230,16 +236,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
 
 
 def _policy() -> Check:
-    """Ask whether events of our operator are sent, and with what it has collected."""
-    name = SparkLineageSubmitOperator.__name__
-    path = f"{SparkLineageSubmitOperator.__module__}.{name}"
-    if path in openlineage.disabled_operators():
-        return Check(
-            POLICY,
-            Status.FAILED,
-            f"[openlineage] disabled_for_operators names {name}: its events are not sent.",
-            f"Take {path} out of it.",
-        )
+    """Ask whether events of tasks with lineage are sent, and with what was collected."""
     if openlineage.selective_enable():
         return Check(
             POLICY,
@@ -249,16 +246,36 @@ def _policy() -> Check:
             "Call enable_lineage(dag) of airflow.providers.openlineage.utils.selective_enable in "
             "the DAG's file, or set selective_enable to False.",
         )
-    task = SparkLineageSubmitOperator(task_id="doctor", application="")
-    policy = resolve_task_emission_policy(task, "doctor", "doctor")
-    if not (policy.emit and policy.extract_operator_metadata):
-        return Check(
-            POLICY,
-            Status.FAILED,
-            f"[openlineage] emission_policy keeps {name}'s lineage back.",
-            f"Add a rule with scope operator {path} that has emit and extract_operator_metadata.",
-        )
-    return Check(POLICY, Status.OK, f"Events of {name} are sent.")
+    names = []
+    for task in _tasks_with_lineage():
+        name = type(task).__name__
+        path = kinds.path(type(task))
+        names.append(name)
+        if path in openlineage.disabled_operators():
+            return Check(
+                POLICY,
+                Status.FAILED,
+                f"[openlineage] disabled_for_operators names {name}: its events are not sent.",
+                f"Take {path} out of it.",
+            )
+        policy = resolve_task_emission_policy(task, "doctor", "doctor")
+        if not (policy.emit and policy.extract_operator_metadata):
+            return Check(
+                POLICY,
+                Status.FAILED,
+                f"[openlineage] emission_policy keeps {name}'s lineage back.",
+                f"Add a rule with scope operator {path} that has emit and "
+                "extract_operator_metadata.",
+            )
+    return Check(POLICY, Status.OK, f"Events of {' and '.join(names)} are sent.")
+
+
+def _tasks_with_lineage() -> Iterator[BaseOperator]:
+    """Yield tasks of the classes by which Airflow knows those with lineage."""
+    yield SparkLineageSubmitOperator(task_id="doctor", application="")
+    if not adopting.is_off():  # an adopted task keeps the name of its class
+        yield SparkSubmitOperator(task_id="doctor", application="")
+        yield PySparkOperator(task_id="doctor", python_callable=lambda spark: spark)
 
 
 def _time() -> Check:
