@@ -4,6 +4,7 @@ import ast
 import errno
 import io
 import json
+import logging
 import os
 import socket
 import sys
@@ -601,6 +602,32 @@ def test_nothing_of_pyspark_stays_replaced(observer, pyspark_double):
     in_process.finish(0)  # of nothing that was observed
     in_process.end()
     assert [of.__init__ for of in pyspark_double] == originals
+
+
+@pytest.mark.parametrize(
+    ("level", "function", "stays"),
+    [
+        pytest.param(logging.INFO, "wait_for_commands", False, id="a call from Java"),
+        pytest.param(logging.INFO, "run", False, id="the server"),
+        pytest.param(logging.INFO, "close", True, id="what the job does"),
+        pytest.param(logging.ERROR, "wait_for_commands", True, id="an error"),
+    ],
+)
+def test_calls_from_java_are_not_in_the_log_of_the_task(
+    observer, pyspark_double, caplog, level, function, stays
+):
+    from sparklineage_observer import in_process
+
+    caplog.set_level(logging.INFO)
+    log = logging.getLogger("py4j.clientserver")
+    record = log.makeRecord(log.name, level, "", 1, "Received command", (), None, function)
+    in_process.begin({"spark.sparklineage.observations": "/x"})
+    log.handle(record)
+    assert (record in caplog.records) is stays
+    in_process.end()
+    caplog.clear()
+    log.handle(record)
+    assert caplog.records == [record]
 
 
 def test_what_somebody_put_over_ours_stays(observer, pyspark_double):

@@ -5,9 +5,14 @@ nothing stays when one has ended: neither in PySpark, nor with a session that go
 """
 
 import importlib
+import logging
 
 from sparklineage_observer import attaching
 from sparklineage_observer.attaching import attached
+
+_LOGGERS = ("py4j.clientserver", "py4j.java_gateway")
+_SERVING = ("run", "wait_for_commands")
+"""Functions of py4j that log each call from Java: a line for each query in Airflow's log."""
 
 
 def begin(settings):
@@ -16,6 +21,8 @@ def begin(settings):
     :param settings: what a driver has in its configuration (``spark.sparklineage.…``)
     """
     attached.begin(settings)
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_is_of_the_job)
     attaching.wrap_sessions(importlib.import_module("pyspark.sql.session"))
 
 
@@ -33,4 +40,10 @@ def end():
             remove(listener)
         except Exception:  # noqa: S112  (the JVM is gone, and the session with it)
             continue
+    for name in _LOGGERS:
+        logging.getLogger(name).removeFilter(_is_of_the_job)
     attached.begin({})
+
+
+def _is_of_the_job(record):
+    return record.levelno > logging.INFO or record.funcName not in _SERVING
