@@ -163,6 +163,7 @@ with DAG("shop", schedule=None):
 """
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("value", "names"), [("all", {"load", "each"}), ("off", set())])
 def test_airflow_asks_about_each_task_of_a_file(parse, value, names):
     assert adopted(parse(FILE, value).task_dict) == names
