@@ -119,6 +119,8 @@ def _look_at(cls: type, kind: Kind) -> _Class:
             obstacle = obstacle or _own_name(name)
         if name := obstacles.assigned(added, kind.replaced):
             obstacle = obstacle or f"its own code sets {name}, which lineage has made anew"
+        if obstacles.compares_class(own):
+            obstacle = obstacle or "its code asks for its exact class"
         if not obstacle:
             classes.adopted_class(cls, kind)
         # A wrapper that a task has of its own would go past ours.

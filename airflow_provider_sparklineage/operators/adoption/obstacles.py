@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
 
+_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+
+
 def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
     """Find a method that does not come to the one of the same name behind it; else empty.
 
@@ -54,6 +57,14 @@ def defers(classes: Sequence[type]) -> bool:
     return any({"defer", "TaskDeferred"} & {*code.co_names} for code in codes)
 
 
+def compares_class(classes: Sequence[type]) -> bool:
+    """Whether classes ask if ``self`` is of one class and of none made of it."""
+    functions = (function for cls in classes for function in _functions(cls))
+    return any(
+        _compares_class(code) for function in functions for code in _codes(function.__code__)
+    )
+
+
 def _functions(cls: type) -> Iterator[FunctionType]:
     for value in vars(cls).values():
         accessors: tuple[Callable[..., Any] | None, ...] = (value,)
@@ -86,6 +97,40 @@ def _calls_super(code: CodeType, method: str) -> bool:
                 return True
             is_super = False
     return False
+
+
+def _compares_class(code: CodeType) -> bool:
+    """Find ``type(self) is …`` and the like: the class of ``self``, and soon after it a comparison.
+
+    Not of something that the class has, such as its name.
+    """
+    if not {"type", "__class__"} & {*code.co_names} or not code.co_varnames:
+        return False
+    if code.co_name in _COMPARISONS:  # of two operators
+        return False
+    before: list[tuple[str, object]] = [("", None)] * 2
+    left = 0  # instructions in which the comparison would be
+    for instruction in dis.get_instructions(code):
+        name, value = instruction.opname, instruction.argval
+        if name in ("CACHE", "PRECALL", "PUSH_NULL"):
+            continue
+        is_used = name == "LOAD_ATTR" and before[-1][0] in ("CALL", "LOAD_ATTR")
+        if is_used or name == "CALL":  # what the class has or makes, not the class
+            left = 0
+        if left and (name in ("IS_OP", "CONTAINS_OP") or _is_equality(name, value)):
+            return True
+        left = max(left - 1, 0)
+        of_self = [v for _, v in before][-1] == code.co_varnames[0]
+        if (name == "CALL" and of_self and before[-2][1] == "type") or (
+            name == "LOAD_ATTR" and of_self and value == "__class__"
+        ):
+            left = 4
+        before = [before[-1], (name, value)]
+    return False
+
+
+def _is_equality(name: str, value: object) -> bool:
+    return name == "COMPARE_OP" and any(sign in str(value) for sign in ("==", "!="))
 
 
 def _assigned(code: CodeType, names: Collection[str]) -> str:

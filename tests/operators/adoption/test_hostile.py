@@ -154,6 +154,15 @@ class Wrapped(SparkSubmitOperator):
         self.execute = lambda context: execute(context)
 
 
+class Itself(SparkSubmitOperator):
+    """Is nobody else."""
+
+    def execute(self, context):
+        if type(self) is not Itself:
+            raise TypeError
+        return super().execute(context)
+
+
 class OddName(SparkSubmitOperator):
     """Cannot give the name that pages show."""
 
@@ -166,7 +175,7 @@ class OddName(SparkSubmitOperator):
 
 HOSTILE = [
     *(OddProperty, Refusing, Incomparable, Data, ForAType[int], AnyName, Child, ForTeams),
-    *(OfOneParent, OwnRendering, OwnFields, ByACopy, Twice, Wrapped, OddName),
+    *(OfOneParent, OwnRendering, OwnFields, ByACopy, Twice, Wrapped, OddName, Itself),
 ]
 NAMES = [getattr(cls, "__name__", "ForAType") for cls in HOSTILE]
 
@@ -220,9 +229,10 @@ def test_those_that_cannot_be_adopted_are_left_alone_with_a_reason():
         for name, cls in zip(NAMES, HOSTILE, strict=True)
     }
     assert {name for name, reason in reasons.items() if reason != "adopted"} == {
-        *("Child", "ForTeams", "OfOneParent", "OwnFields", "Wrapped")
+        *("Refusing", "Child", "ForTeams", "OfOneParent", "OwnFields", "Wrapped", "Itself")
     }
     assert "something of its own called execute" in reasons["Wrapped"]
+    assert "asks for its exact class" in reasons["Itself"]
     assert "ValueError: Child" in reasons["Child"]
 
 

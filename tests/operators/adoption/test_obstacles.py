@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 
 import pytest
 
 from airflow_provider_sparklineage.operators.adoption.obstacles import (
+    compares_class,
     defers,
     own_names,
     unreached,
@@ -204,3 +206,54 @@ class Raises:
 @pytest.mark.parametrize(("cls", "does"), [(Defers, True), (Raises, True), (Calls, False)])
 def test_code_that_waits_in_the_triggerer_is_found(cls, does):
     assert defers([Stock, cls]) is does
+
+
+class OfItself:
+    def is_it(self):
+        return type(self) is OfItself
+
+    def is_it_here(self):
+        return OfItself == self.__class__
+
+    def is_one_of(self):
+        return self.__class__ in (OfItself, int)
+
+    def is_not_in_module(self):
+        return self.__class__ != inspect.Parameter
+
+    def is_like(self, other):
+        return isinstance(other, type(self)) and other is not self
+
+    def has_name(self, name):
+        return self.__class__.__name__ == name and type(self).__module__ != name
+
+    def is_other(self, other):
+        return type(other) is int or other.__class__ is str
+
+    def __eq__(self, other):
+        return self.__class__ is other.__class__
+
+    __hash__ = None
+
+    def is_given(self, other):
+        made = type(self)(other)
+        return made is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "compares"),
+    [
+        ("is_it", True),
+        ("is_it_here", True),
+        ("is_one_of", True),
+        ("is_not_in_module", True),
+        ("is_like", False),
+        ("has_name", False),
+        ("is_other", False),
+        ("is_given", False),
+        ("__eq__", False),
+    ],
+)
+def test_code_that_asks_for_the_exact_class_is_found(method, compares):
+    one = type("One", (), {method: vars(OfItself)[method]})
+    assert compares_class([one]) is compares
