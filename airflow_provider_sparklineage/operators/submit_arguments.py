@@ -151,13 +151,13 @@ class _Commands:
         own = _own_conf_dir(made.spark_binary, env)
         if made.properties_file is None:
             return str(own or "")
-        folder = made.properties_file.parent / "conf"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        files = {f.name: f.absolute() for f in own.iterdir()} if own and own.is_dir() else {}
-        for name, file in {**files, _DEFAULTS: made.properties_file}.items():
-            (folder / name).unlink(missing_ok=True)
-            (folder / name).symlink_to(file)
-        return str(folder)
+        try:
+            return str(_linked(own, made.properties_file))
+        except OSError as error:  # of the user's folder, most of all
+            if self._capture is not None:
+                self._capture.refuse(error)
+            log.warning("Spark lineage of this command will be incomplete. %s", error)
+            return str(own or "")
 
 
 _latest: _Commands | None = None
@@ -232,6 +232,17 @@ def _environment(task: Any) -> dict[str, str]:
     if not isinstance(given, dict):
         return {}
     return {k: v for k, v in given.items() if isinstance(v, str) and "{{" not in v}
+
+
+def _linked(own: Path | None, properties_file: Path) -> Path:
+    """Make a folder with all that the user's has, but for the properties."""
+    folder = properties_file.parent / "conf"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    files = {f.name: f.absolute() for f in own.iterdir()} if own and own.is_dir() else {}
+    for name, file in {**files, _DEFAULTS: properties_file}.items():
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(file)
+    return folder
 
 
 def _own_conf_dir(spark_binary: str, env: Mapping[str, str]) -> Path | None:

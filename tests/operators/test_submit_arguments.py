@@ -367,6 +367,37 @@ def test_without_lineage_the_folder_is_the_users(spark_submit, rendered, monkeyp
     assert f"SPARK_CONF_DIR={tmp_path} " in rendered(command).bash_command
 
 
+def test_a_folder_of_the_users_that_cannot_be_read_stays_and_fails_no_rendering(
+    spark_submit, run, captures, monkeypatch, caplog
+):
+    def unreadable(self):
+        msg = f"Permission denied: {self}"
+        raise PermissionError(msg)
+
+    monkeypatch.setattr(Path, "iterdir", unreadable)
+    command = "SPARK_CONF_DIR={{ macros.sparklineage.spark_conf_dir() }} spark-submit job.py"
+    run(command)
+    assert spark_submit.given.env["SPARK_CONF_DIR"] == f"{spark_submit.home}/conf"
+    assert "Permission denied" in caplog.text
+    monkeypatch.undo()
+    assert codes(captures) == ["injection_failed"]
+
+
+def test_strict_fails_for_a_folder_that_cannot_be_made(spark_submit, run, monkeypatch):
+    def full(self, **_):
+        msg = f"No space left: {self}"
+        raise OSError(msg)
+
+    make = Path.mkdir
+    monkeypatch.setattr(
+        Path, "mkdir", lambda self, **more: (full if self.name == "conf" else make)(self, **more)
+    )
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__STRICT", "True")
+    with pytest.raises(OSError, match="No space left"):
+        run("SPARK_CONF_DIR={{ macros.sparklineage.spark_conf_dir() }} spark-submit job.py")
+    assert not spark_submit.ran
+
+
 # --- a driver in a cluster, submitted from here ---------------------------------------------------
 
 
