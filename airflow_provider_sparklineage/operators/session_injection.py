@@ -114,7 +114,7 @@ def with_listener(
         application_run_id=bundle.manifest.application_run_id,
         defaults=identity,
         existing_transport=existing,
-        submit_opts="",  # the JVM has been started
+        is_quiet=False,  # of options of Java: the JVM has been started
     )
     after = inject(submission, injection)
     if after.value(f"{TRANSPORT}type") == "composite" and after.value(_THREADS) is None:
@@ -141,7 +141,7 @@ def note(
     spark: SparkDistribution,
 ) -> None:
     """Note in the manifest what was added, and what could not be."""
-    names = {name for name in injected_names(before, after) if not name.startswith("env:")}
+    names = {*injected_names(before, after)}
     names |= {"jars"} if chosen.paths else set()
     names |= {"observer"} if capture.settings.observe else set()
     versions = {"spark": spark.version, "scala": spark.scala}
