@@ -191,4 +191,7 @@ def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     # Of a decorated function, Airflow's mapped task has that itself.
     own = {"python_callable": getattr(task, "python_callable", None)}
     arguments = {**own, **task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+    for each in mapped if isinstance(mapped, list | tuple) else ():  # of expand_kwargs()
+        if isinstance(each, dict):
+            arguments |= {name: value for name, value in each.items() if value}
     return arguments, arguments

@@ -244,6 +244,13 @@ NO_SUPER = "its execute() does not call super().execute()"
         pytest.param(of(StartsInTheTriggerer), "it is deferrable", id="starts in the triggerer"),
         pytest.param(mapped(Deferrable, deferrable=True), "it is deferrable", id="mapped, too"),
         pytest.param(
+            lambda: Deferrable.partial(task_id="revenue").expand_kwargs(
+                [{"deferrable": True}, {"deferrable": False}]
+            ),
+            "it is deferrable",
+            id="mapped, some of them",
+        ),
+        pytest.param(
             of(HasReads), "it has something of its own called reads, as lineage has", id="reads"
         ),
         pytest.param(
