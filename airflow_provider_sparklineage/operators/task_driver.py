@@ -218,7 +218,9 @@ def _without_transport(conf: Any) -> Any:
 
     The SparkContext's configuration has it all the same.
     """
-    shown = type(conf)(loadDefaults=False)
+    from pyspark import SparkConf
+
+    shown = SparkConf(loadDefaults=False)  # a subclass may have another constructor
     for key, value in conf.getAll():
         if not key.startswith(transport.TRANSPORT):
             shown.set(key, value)

@@ -210,32 +210,27 @@ def test_without_a_thread_to_wait_in_the_event_says_what_may_be_missing(
 # --- a JVM that starts ----------------------------------------------------------------------------
 
 
-class Conf:
-    """PySpark's configuration before there is a JVM."""
-
-    def __init__(self, **_):
-        self.entries = {}
-
-    def set(self, key, value):
-        self.entries[key] = value
-
-    def getAll(self):  # noqa: N802  (PySpark's name)
-        return list(self.entries.items())
-
-
 @pytest.mark.parametrize("own", [None, "-Xmx1g"], ids=["none of the user's", "the user's"])
 def test_a_jvm_starts_with_our_options_and_without_the_transport(own, monkeypatch):
+    from pyspark import SparkConf
+
+    class ShopConf(SparkConf):
+        """A configuration of the user's own, which nobody else can make."""
+
+        def __init__(self, entries):
+            super().__init__(loadDefaults=False)
+            self.setAll(entries.items())
+
     monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
     if own is not None:
         monkeypatch.setenv("SPARK_SUBMIT_OPTS", own)
-    conf = Conf()
-    conf.set("spark.openlineage.transport.auth.apiKey", "s3cr3t")
-    conf.set("spark.driver.memory", "2g")
+    entries = {"spark.openlineage.transport.auth.apiKey": "s3cr3t", "spark.driver.memory": "2g"}
+    conf = ShopConf(entries)
     with TaskDriver(None, None, {}).starting(conf) as given:
-        assert given.entries == {"spark.driver.memory": "2g"}
+        assert given.getAll() == [("spark.driver.memory", "2g")]
         assert os.environ["SPARK_SUBMIT_OPTS"] == " ".join([*([own] if own else []), *QUIET_JVM])
     assert os.environ.get("SPARK_SUBMIT_OPTS") == own
-    assert len(conf.entries) == 2
+    assert dict(conf.getAll()) == entries
 
 
 # --- the configuration of a SparkContext ----------------------------------------------------------
