@@ -76,7 +76,7 @@ def test_a_connection_says_where_webhdfs_is(connected, fields, urls):
     [
         ({}, {"user.name": "hadoop"}),
         ({"login": "alice"}, {"user.name": "alice"}),
-        ({"login": "alice", "password": "secret"}, {}),
+        ({"login": "alice", "password": "open sesame"}, {}),
         ({"extra": {"kerberos": True}}, {}),
         ({"extra": {"kerberos": "false"}}, {"user.name": "hadoop"}),
         ({"extra": {"token": "abc"}}, {"delegation": "abc"}),

@@ -59,13 +59,17 @@ def test_the_zip_is_replaced_and_private(tmp_path):
 def observer(monkeypatch):
     """Give the observer's package as the driver has it, and forget it afterwards."""
     monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
-    before = set(sys.modules)
+    before = _forgotten()  # what tasks that are drivers have imported of it
     import sparklineage_observer
 
     yield sparklineage_observer
-    for name in set(sys.modules) - before:
-        if name.startswith("sparklineage_observer"):
-            del sys.modules[name]
+    _forgotten()
+    sys.modules.update(before)
+
+
+def _forgotten():
+    names = [name for name in sys.modules if name.split(".")[0] == "sparklineage_observer"]
+    return {name: sys.modules.pop(name) for name in names}
 
 
 def test_a_file_that_reaches_its_limit_ends_with_a_line_that_reports_it(observer, tmp_path):
