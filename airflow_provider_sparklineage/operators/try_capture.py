@@ -140,8 +140,6 @@ class TryCapture:
             yield
         except Exception as error:
             self.refuse(error)
-            if self.settings.strict:
-                raise
 
     def protected(
         self, submission: Submission, target: SubmitTarget

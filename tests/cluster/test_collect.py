@@ -9,13 +9,12 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
-from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests import spark_submit_double
 from tests.cluster.conftest import USER
-from tests.loopback import Handler, serving
+from tests.lineage_backend import receiving, send_by
 from tests.record_events import APPLICATIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
@@ -28,18 +27,10 @@ raise ValueError("after all that")
 """
 
 
-class _Backend(Handler):
-    def post(self):
-        self.server.events.append(json.loads(self.body()))
-        self.answer(201)
-
-
 @pytest.fixture
 def backend(monkeypatch):
-    with serving(_Backend, events=[]) as server:
-        transport = {"type": "http", "url": server.url}
-        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
-        monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
+    with receiving() as server:
+        send_by(monkeypatch, type="http", url=server.url)
         yield server
 
 

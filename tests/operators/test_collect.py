@@ -8,14 +8,13 @@ import tempfile
 from types import SimpleNamespace
 
 import pytest
-from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.conftest import golden
-from tests.loopback import Handler, serving
+from tests.lineage_backend import receiving, send_by
 from tests.openlineage_spec import validate_event
 from tests.remote_driver import RemoteDriver
 
@@ -27,18 +26,10 @@ ALREADY = "shop.revenue (try 1) was collected already; --again sends it once mor
 NOT_WAITING = {"spark.yarn.submit.waitAppCompletion": "false"}
 
 
-class _Backend(Handler):
-    def post(self):
-        self.server.events.append(json.loads(self.body()))
-        self.answer(self.server.status)
-
-
 @pytest.fixture
 def backend(monkeypatch):
-    with serving(_Backend, events=[], status=201) as server:
-        transport = {"type": "http", "url": server.url, "retry": {"total": 0}}
-        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
-        monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
+    with receiving() as server:
+        send_by(monkeypatch, type="http", url=server.url, retry={"total": 0})
         yield server
 
 

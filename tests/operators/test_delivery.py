@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
@@ -14,7 +15,7 @@ from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from tests.loopback import Handler, serving
+from tests.lineage_backend import receiving, send_by
 
 pytestmark = pytest.mark.airflow
 
@@ -22,25 +23,15 @@ NAME = "shop/manual/revenue/-1/1"
 RETRY = {"total": 0}
 
 
-class _Backend(Handler):
-    def post(self):
-        self.server.events.append(json.loads(self.body()))
-        self.answer(self.server.status)
-
-
 @pytest.fixture
 def backend():
-    with serving(_Backend, events=[], status=201) as server:
+    with receiving() as server:
         yield server
 
 
 @pytest.fixture
 def transport(monkeypatch):
-    def set_to(**transport):
-        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
-        monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
-
-    return set_to
+    return partial(send_by, monkeypatch)
 
 
 @pytest.fixture

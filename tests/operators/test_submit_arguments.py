@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, Asset
 
@@ -22,7 +21,7 @@ from airflow_provider_sparklineage.plugins import macros
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from airflow_provider_sparklineage.spark.submit.distribution import read_properties
 from tests.conftest import golden
-from tests.loopback import Handler, serving
+from tests.lineage_backend import receiving, send_by
 from tests.openlineage_spec import validate_event
 from tests.spark_submit_double import argument, task_context
 from tests.unit.listener_jars import listener_jar
@@ -475,18 +474,10 @@ def test_elsewhere_no_secret_can_be_passed_on(delivers, spark_submit, run, caplo
 # --- collected ------------------------------------------------------------------------------------
 
 
-class _Backend(Handler):
-    def post(self):
-        self.server.events.append(json.loads(self.body()))
-        self.answer(201)
-
-
 @pytest.fixture
 def backend(monkeypatch):
-    with serving(_Backend, events=[]) as server:
-        transport = {"type": "http", "url": server.url}
-        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
-        monkeypatch.setattr(get_openlineage_listener().adapter, "_client", None)
+    with receiving() as server:
+        send_by(monkeypatch, type="http", url=server.url)
         yield server
 
 

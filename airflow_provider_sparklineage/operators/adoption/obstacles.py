@@ -45,24 +45,24 @@ def own_names(classes: Sequence[type], names: Collection[str]) -> str:
 
 def assigned(classes: Sequence[type], names: Collection[str]) -> str:
     """Find a name that classes give to their instances; else empty."""
-    functions = (function for cls in classes for function in _functions(cls))
-    codes = (code for function in functions for code in _codes(function.__code__))
-    return next(filter(None, (_assigned(code, names) for code in codes)), "")
+    return next(filter(None, (_assigned(code, names) for code in _codes_of(classes))), "")
 
 
 def defers(classes: Sequence[type]) -> bool:
     """Whether a class has code that waits in the triggerer."""
-    functions = (function for cls in classes for function in _functions(cls))
-    codes = (code for function in functions for code in _codes(function.__code__))
-    return any({"defer", "TaskDeferred"} & {*code.co_names} for code in codes)
+    return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
 
 
 def compares_class(classes: Sequence[type]) -> bool:
     """Whether classes ask if ``self`` is of one class and of none made of it."""
-    functions = (function for cls in classes for function in _functions(cls))
-    return any(
-        _compares_class(code) for function in functions for code in _codes(function.__code__)
-    )
+    return any(map(_compares_class, _codes_of(classes)))
+
+
+def _codes_of(classes: Sequence[type]) -> Iterator[CodeType]:
+    """Give the code of all that classes define themselves."""
+    for cls in classes:
+        for function in _functions(cls):
+            yield from _codes(function.__code__)
 
 
 def _functions(cls: type) -> Iterator[FunctionType]:
