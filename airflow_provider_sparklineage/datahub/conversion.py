@@ -1,0 +1,30 @@
+"""A RunEvent to proposals: pure, and the same for the same event.
+
+START has the run, and nothing of datasets: what it names is what the run before did.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
+from airflow_provider_sparklineage.datahub.subject import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow_provider_sparklineage.datahub.proposals import Proposal
+    from airflow_provider_sparklineage.event.document import Event
+
+_PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = ()
+"""Each gives its proposals; what is pointed at comes before what points there."""
+
+
+def proposals(event: Event, how: Conversion = DEFAULT_CONVERSION) -> Iterator[Proposal]:
+    """Convert an event.
+
+    :param event: as plain JSON, of any producer
+    """
+    subject = Subject(event, how)
+    return chain.from_iterable(part(subject) for part in _PARTS)

@@ -1,0 +1,36 @@
+"""What the transport's configuration says of the conversion; see docs/datahub.md for the table."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from airflow_provider_sparklineage.model.frozen import Frozen
+
+
+class FieldPaths(StrEnum):
+    """How the fields of a schema are named in DataHub."""
+
+    V1 = "v1"
+    """``address.street``: two fields can have one path."""
+    V2 = "v2"
+    """``[version=2.0].[type=struct].[type=struct].address.[type=string].street``."""
+
+
+class Conversion(Frozen, frozen=True):
+    """How events are converted.
+
+    :param env: the environment of datasets (``FabricType``)
+    :param cluster: of DataFlows; DataHub's own Airflow plugin calls it ``prod``
+    :param platform_instance: of datasets, flows and jobs; empty if there is only one
+    :param field_paths: names of nested fields
+    :param indirect: whether filters, joins and groupings are part of column lineage
+    """
+
+    env: str = "PROD"
+    cluster: str = "prod"
+    platform_instance: str = ""
+    field_paths: FieldPaths = FieldPaths.V2
+    indirect: bool = True
+
+
+DEFAULT_CONVERSION = Conversion()

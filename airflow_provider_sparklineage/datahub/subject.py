@@ -1,0 +1,120 @@
+"""What an event is about, as DataHub's entities: each with its URN.
+
+The parts of the conversion ask this object for URNs and make none themselves, so that a dataset and
+a field have one name wherever they are mentioned.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.datahub import urns
+from airflow_provider_sparklineage.event.document import name_of
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+
+class Dataset(NamedTuple):
+    """A dataset of one side of the event.
+
+    :param document: as the event has it; its facets may be absent
+    """
+
+    urn: str
+    name: DatasetName
+    document: dict[str, Any]
+
+    @property
+    def facets(self) -> Facets:
+        """Give the facets of the dataset itself, whoever reads or writes it."""
+        return self.document.get("facets") or {}
+
+    def of_side(self, side: str) -> Facets:
+        """Give the facets of this access, ``inputFacets`` or ``outputFacets``."""
+        return self.document.get(side) or {}
+
+
+class Subject:
+    """The entities of an event.
+
+    :param event: with a header; of any producer, so that any facet may be absent or malformed
+    """
+
+    def __init__(self, event: Event, how: Conversion) -> None:
+        self.event = event
+        self.how = how
+
+    # --- the run ----------------------------------------------------------------------------------
+
+    @property
+    def run_facets(self) -> Facets:
+        """Give the facets of the run."""
+        return self.event["run"].get("facets") or {}
+
+    @property
+    def job_facets(self) -> Facets:
+        """Give the facets of the job."""
+        return self.event["job"].get("facets") or {}
+
+    @property
+    def state(self) -> str:
+        """Give the event's type: START, RUNNING, COMPLETE, FAIL, ABORT, OTHER."""
+        return str(self.event.get("eventType") or "OTHER")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run has ended, and the event has what it did."""
+        return self.state in ("COMPLETE", "FAIL", "ABORT")
+
+    @cached_property
+    def flow(self) -> str:
+        """Give the URN of the DataFlow: the DAG."""
+        return urns.data_flow(self._ids[0], self.how.cluster)
+
+    @cached_property
+    def job(self) -> str:
+        """Give the URN of the DataJob: the task."""
+        return urns.data_job(self.flow, self._ids[1])
+
+    @cached_property
+    def run(self) -> str:
+        """Give the URN of the DataProcessInstance: the try."""
+        return urns.process_instance(self.event["run"]["runId"])
+
+    @cached_property
+    def _ids(self) -> tuple[str, str]:
+        dag_id, _, task_id = self.event["job"]["name"].partition(".")
+        return dag_id, task_id or dag_id
+
+    # --- datasets ---------------------------------------------------------------------------------
+
+    @cached_property
+    def inputs(self) -> tuple[Dataset, ...]:
+        """Give what was read."""
+        return tuple(map(self._dataset, self.event.get("inputs") or ()))
+
+    @cached_property
+    def outputs(self) -> tuple[Dataset, ...]:
+        """Give what was written."""
+        return tuple(map(self._dataset, self.event.get("outputs") or ()))
+
+    def _dataset(self, document: dict[str, Any]) -> Dataset:
+        name = name_of(document)
+        return Dataset(self.dataset(name), name, document)
+
+    def dataset(self, name: DatasetName) -> str:
+        """Give the URN of a dataset, which need not be on a side: column lineage names others."""
+        platform, full = urns.platform_and_name(name)
+        return urns.dataset(platform, full, self.how.env)
+
+    def field(self, name: DatasetName, column: str) -> str:
+        """Give the URN of a column of a dataset."""
+        return urns.schema_field(self.dataset(name), self.path(name, column))
+
+    def path(self, name: DatasetName, column: str) -> str:  # noqa: ARG002
+        """Give the field path of a column, as the dataset's ``SchemaMetadata`` has it."""
+        return column
