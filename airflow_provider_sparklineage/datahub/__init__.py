@@ -7,6 +7,7 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.options`         what the transport's configuration says
 :mod:`.conversion`      event → proposals: the parts below, in their order
 :mod:`.subject`         the event's entities, and their URNs
+:mod:`.lenient`         reading what other producers may have written in another shape
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
 ======================  ============================================================================
 

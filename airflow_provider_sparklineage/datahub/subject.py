@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.datahub import urns
+from airflow_provider_sparklineage.datahub import lenient, urns
 from airflow_provider_sparklineage.event.document import name_of
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ class Subject:
     def has_ended(self) -> bool:
         """Whether the run has ended, and the event has what it did."""
         return self.state in ("COMPLETE", "FAIL", "ABORT")
+
+    @cached_property
+    def time(self) -> int | None:
+        """Give the time of the event in milliseconds since the epoch; None if it has none."""
+        return lenient.millis(self.event.get("eventTime"))
 
     @cached_property
     def flow(self) -> str:
