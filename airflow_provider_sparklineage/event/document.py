@@ -27,6 +27,7 @@ Step = Callable[[Event], Event]
 """What is done with an event after it was made; see :mod:`.pipeline`."""
 
 COLUMNS_KEY = "columnLineage"
+DOCUMENTATION_KEY = "documentation"
 LINEAGE_KEY = "lineage"
 
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"

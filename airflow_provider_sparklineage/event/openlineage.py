@@ -7,6 +7,10 @@ that goes for all that is in it. Facets of the listener stay dicts, for Airflow'
 
 The classes of OpenLineage's client for facets would not do: not every version that this package
 runs with has all of them, and making their objects takes longer than all that is before.
+
+What is handed over was made for one backend (:mod:`.leaving`). A transport for another one, next to
+it, needs the event as it was before that. So the object of the capture facet can carry it, in a
+slot that is no field: nobody writes it into JSON, and Airflow's redactor does not look there.
 """
 
 from __future__ import annotations
@@ -16,11 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 from openlineage.client.event_v2 import InputDataset, OutputDataset
+from openlineage.client.serde import Serde
 from openlineage.client.utils import RedactMixin
 
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY
 from airflow_provider_sparklineage.event.producer import producer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from openlineage.client.event_v2 import Dataset, RunEvent
+
     from airflow_provider_sparklineage.event.document import Event, Facets
 
 
@@ -59,6 +70,71 @@ def parts(event: Event) -> OpenLineageParts:
     )
 
 
+# --- the neutral event ----------------------------------------------------------------------------
+
+
+def with_neutral(run_facets: Facets, neutral: Event) -> Facets:
+    """Let the capture facet among the facets of a run carry the event as no backend has changed it.
+
+    :param run_facets: as :func:`parts` gives them, or as JSON has them
+    :param neutral: with secrets hidden in facets of other producers; the job's ``documentation`` is
+        the user's own, or absent where there is none
+    :return: the same object if there is no capture facet, as of a job that has not run
+    """
+    capture = run_facets.get(CAPTURE_KEY)
+    if capture is None:
+        return run_facets
+    carrying = _unredacted(vars(capture) if isinstance(capture, _Facet) else capture)
+    carrying.neutral = neutral
+    return {**run_facets, CAPTURE_KEY: carrying}
+
+
+def neutral_of(run_event: RunEvent) -> Event | None:
+    """Give an event that is about to be sent as no backend has changed it, as plain JSON.
+
+    Run, job, time, and what Airflow adds (its facets, and datasets if the task has none) are those
+    of the event; all else is as it was kept.
+
+    :return: None if the event carries no such one: START, other tasks, other producers
+    """
+    facets = run_event.run.facets or {}
+    neutral: Event | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
+    if neutral is None:
+        return None
+    run, job, state = run_event.run, run_event.job, run_event.eventType
+    own = neutral["job"]["facets"]
+    others = {key: facet for key, facet in (job.facets or {}).items() if key != DOCUMENTATION_KEY}
+    has_datasets = neutral["inputs"] or neutral["outputs"]
+    return {
+        "eventTime": run_event.eventTime,
+        "eventType": str(state.value) if state else "OTHER",
+        "producer": run_event.producer,
+        "schemaURL": run_event.schemaURL,
+        "run": {"runId": run.runId, "facets": _added(facets) | neutral["run"]["facets"]},
+        "job": {"namespace": job.namespace, "name": job.name, "facets": _added(others) | own},
+        "inputs": neutral["inputs"] if has_datasets else _as_json(run_event.inputs),
+        "outputs": neutral["outputs"] if has_datasets else _as_json(run_event.outputs),
+    }
+
+
+def _added(facets: Mapping[str, Any]) -> Facets:
+    """Give the facets that are not of this package, as JSON."""
+    return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
+
+
+def _is_own(facet: Any) -> bool:
+    if isinstance(facet, dict):  # of an event that was JSON
+        return facet.get("_producer") == producer()
+    return isinstance(facet, _Facet)
+
+
+def _as_json(datasets: Iterable[Dataset] | None) -> list[dict[str, Any]]:
+    return [Serde.to_dict(dataset) for dataset in datasets or ()]
+
+
+# --- facets ---------------------------------------------------------------------------------------
+
+
 def _facets(facets: Facets) -> Facets:
     return {
         key: _unredacted(facet) if facet.get("_producer") == producer() else facet
@@ -74,6 +150,10 @@ def _unredacted(facet: Facets) -> Any:
 
 class _Facet(RedactMixin):
     """What facets are compared and printed by: all that is in them."""
+
+    __slots__ = ("neutral",)  # no field, and not among the vars()
+    neutral: Event
+    """What :func:`with_neutral` lets it carry."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Facet) and vars(self) == vars(other)

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.event.descriptions import (
     Described,
     Descriptions,
 )
-from airflow_provider_sparklineage.event.document import name_of, replaced
+from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, name_of, replaced
 from airflow_provider_sparklineage.event.producer import facet
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.truncation import truncated
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-DOCUMENTATION_KEY = "documentation"
 _FACETS = "https://openlineage.io/spec/facets/1-1-0"
 _SCHEMA = f"{_FACETS}/DocumentationDatasetFacet.json#/$defs/DocumentationDatasetFacet"
 _JOB_SCHEMA = f"{_FACETS}/DocumentationJobFacet.json#/$defs/DocumentationJobFacet"
