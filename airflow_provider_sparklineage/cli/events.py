@@ -1,4 +1,4 @@
-"""Commands on what was captured and merged: ``merge``, ``show`` and ``columns``."""
+"""Commands on what was captured and merged: ``show`` and ``columns``, and :mod:`.merge`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
+from airflow_provider_sparklineage.cli import merge
 from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.cli.merge import APPLICATION, STRICT
 from airflow_provider_sparklineage.cli.output import note, say_json
 from airflow_provider_sparklineage.cli.remote_inputs import downloaded
 from airflow_provider_sparklineage.model.exceptions import DocumentError, UnusableInputError
@@ -16,52 +16,6 @@ from airflow_provider_sparklineage.model.exceptions import DocumentError, Unusab
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-
-
-def _merge(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-    from airflow_provider_sparklineage.spark.capture.event_files import (
-        materialised,
-        merged_events,
-        open_bundle,
-    )
-
-    with downloaded(args.input) as inputs, materialised(inputs) as paths:
-        if merged_events(paths).events:
-            problem = "The input has merged events already."
-            fix = "See them with `sparklineage show`."
-            raise UnusableInputError(problem, fix)
-        with open_bundle(paths, application=args.application) as opened:
-            bundle = _with_limit(opened, args.max_event_bytes)
-            event = merged_event(bundle, task_lineage(bundle))
-    if args.job_namespace:
-        event["job"]["namespace"] = args.job_namespace
-    if args.job_name:
-        event["job"]["name"] = args.job_name
-    say_json(event, sort_keys=True)
-    return _notes(event, strict=args.strict)
-
-
-def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBundle:
-    if max_event_bytes is None:
-        return bundle
-    manifest = replace(bundle.manifest, max_event_bytes=max_event_bytes)
-    return replace(bundle, manifest=manifest)
-
-
-def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    from airflow_provider_sparklineage.event import reading
-
-    missing = reading.degradations(event)
-    for entry in missing:
-        note(f"note: {entry['code']}: {entry['message']}")
-    if more := reading.unlisted_degradations(event):
-        note(f"note: {more} more are not listed in the event")
-    if reading.misses_detail(event):
-        note("note: --max-event-bytes N gives an event of up to N bytes, whatever is configured")
-    return 1 if strict and missing else 0
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -147,17 +101,6 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     return events
 
 
-_INPUT = Argument(
-    ("input",),
-    {
-        "nargs": "+",
-        "metavar": "BUNDLE_OR_FILE",
-        "help": (
-            "a capture bundle (directory, or URL where a driver in a cluster delivered it), or "
-            "files of captured Spark events (NDJSON or JSON, - for stdin)"
-        ),
-    },
-)
 _EVENTS_INPUT = Argument(
     ("input",),
     {
@@ -170,44 +113,8 @@ _EVENTS_INPUT = Argument(
         ),
     },
 )
-_APPLICATION = Argument(
-    ("--application",),
-    {
-        "metavar": "RUN_ID",
-        "help": "OpenLineage run id of the application, if the files have several",
-    },
-)
-_STRICT = Argument(
-    ("--strict",),
-    {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
-)
-
 COMMANDS = (
-    Command(
-        "merge",
-        "Merge captured Spark events into one OpenLineage RunEvent",
-        _merge,
-        (
-            _INPUT,
-            Argument(
-                ("--job-namespace",),
-                {"metavar": "NS", "help": "namespace of the merged event's job"},
-            ),
-            Argument(
-                ("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}
-            ),
-            Argument(
-                ("--max-event-bytes",),
-                {
-                    "type": int,
-                    "metavar": "N",
-                    "help": "how large the event may be, instead of [sparklineage] max_event_bytes",
-                },
-            ),
-            _APPLICATION,
-            _STRICT,
-        ),
-    ),
+    merge.COMMAND,
     Command(
         "show",
         "Show what a task read and wrote, column by column, and what is missing",
@@ -221,8 +128,8 @@ COMMANDS = (
                     "help": "write a page of it, as Airflow's tab shows it, instead of printing it",
                 },
             ),
-            _APPLICATION,
-            _STRICT,
+            APPLICATION,
+            STRICT,
         ),
     ),
     Command(
@@ -250,7 +157,7 @@ COMMANDS = (
                 ("--downstream",), {"action": "store_true", "help": "show what is made of it"}
             ),
             Argument(("--json",), {"action": "store_true", "help": "print the path as JSON"}),
-            _APPLICATION,
+            APPLICATION,
         ),
     ),
 )

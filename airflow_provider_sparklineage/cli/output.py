@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_sparklineage.model import control_characters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -34,9 +34,22 @@ def note(line: str) -> None:
 
 def say_json(document: Any, *, sort_keys: bool = False) -> None:
     """Print a document as JSON, with what would control a terminal escaped as JSON does."""
-    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    text = json.dumps(document, indent=2, ensure_ascii=not is_unicode, sort_keys=sort_keys)
+    text = json.dumps(document, indent=2, ensure_ascii=not _is_unicode(), sort_keys=sort_keys)
     print("\n".join(map(_escaped_json, text.split("\n"))))
+
+
+def say_json_array(documents: Iterable[Any]) -> None:
+    """Print documents as one JSON array, a line each: for programs, and for ``grep``."""
+    is_unicode = _is_unicode()
+    print("[", end="")
+    for number, document in enumerate(documents):
+        text = json.dumps(document, ensure_ascii=not is_unicode)
+        print(",\n" if number else "\n", _escaped_json(text), sep="", end="")
+    print("\n]")
+
+
+def _is_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _escaped_json(line: str) -> str:

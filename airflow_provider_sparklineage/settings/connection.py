@@ -22,10 +22,12 @@ from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Ori
 from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 CONN_TYPE = "sparklineage"
 DEFAULT_CONN_ID = "sparklineage_default"
+DATAHUB_TRANSPORT = "airflow_provider_sparklineage.datahub.DataHubTransport"
+"""The ``type`` of this package's transport to DataHub."""
 
 _CLIENT = ("transport", "facets", "filters", "tags", "dataset")
 """What OpenLineage's Python client reads of its configuration; it ignores all else."""
@@ -200,17 +202,30 @@ def located_transports(
 
     :param path: of the transport itself, e.g. ``transport``; one below has a longer one
     """
+    return _located(transport, ("http", "async_http"), path)
+
+
+def datahub_transports(
+    transport: Mapping[str, Any], path: str = "transport"
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the transports to DataHub of a transport, each with where it stands."""
+    return _located(transport, (DATAHUB_TRANSPORT,), path)
+
+
+def _located(
+    transport: Mapping[str, Any], kinds: Collection[str], path: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     kind = transport.get("type")
-    if kind in ("http", "async_http"):
+    if kind in kinds:
         yield path, transport
     inner = transport.get("transports")
     if kind == "composite" and inner:
         named = inner.items() if isinstance(inner, dict) else enumerate(inner)
         for name, below in named:
             if isinstance(below, dict):
-                yield from located_transports(below, f"{path}.transports.{name}")
+                yield from _located(below, kinds, f"{path}.transports.{name}")
     if kind == "transform" and isinstance(below := transport.get("transport"), dict):
-        yield from located_transports(below, f"{path}.transport")
+        yield from _located(below, kinds, f"{path}.transport")
 
 
 def api_key_of(transport: Mapping[str, Any]) -> str | None:

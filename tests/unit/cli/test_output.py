@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,21 @@ def test_wrong_arguments_are_quoted_without_control_characters(capsys, arguments
         cli.main(arguments)
     assert ended.value.code == 2
     assert PATTERN.findall(capsys.readouterr().err.replace("\n", "")) == []
+
+
+def test_an_array_has_one_document_a_line_without_control_characters(capsys):
+    documents = [{"name": ORDERS}, {"name": "a\nb"}]
+    output.say_json_array(documents)
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == documents
+    assert PATTERN.findall(printed.replace("\n", "")) == []
+    assert len(printed.splitlines()) == len(documents) + 2
+
+
+def test_an_array_of_nothing_is_one():
+    with redirect_stdout(io.StringIO()) as printed:
+        output.say_json_array(())
+    assert json.loads(printed.getvalue()) == []
 
 
 def test_an_error_is_one_line_without_control_characters(run):

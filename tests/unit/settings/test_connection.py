@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
-from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, api_url, read
+from airflow_provider_sparklineage.settings.connection import (
+    DATAHUB_TRANSPORT,
+    DEFAULT_CONN_ID,
+    api_url,
+    datahub_transports,
+    read,
+)
 from airflow_provider_sparklineage.settings.connection_form import connection_type
 from airflow_provider_sparklineage.settings.options import OPTIONS
 from airflow_provider_sparklineage.settings.resolution import resolve
@@ -265,3 +271,15 @@ def test_what_the_form_saves_of_empty_fields_sets_nothing():
     empty = dict.fromkeys(connection_type()["conn-fields"])
     assert connection(empty).values == {}
     assert connection({**empty, "transport": {}}).transport is None
+
+
+def test_transports_to_datahub_are_found_wherever_they_stand():
+    datahub = {"type": DATAHUB_TRANSPORT, "server": "http://gms:8080"}
+    marquez = {"type": "http", "url": "http://marquez:5000"}
+    dev = {**datahub, "env": "DEV"}
+    composite = {"type": "composite", "transports": {"dh": datahub, "m": marquez}}
+    listed = {"type": "composite", "transports": [marquez, {"type": "transform", "transport": dev}]}
+    assert list(datahub_transports(datahub)) == [("transport", datahub)]
+    assert list(datahub_transports(composite)) == [("transport.transports.dh", datahub)]
+    assert list(datahub_transports(listed)) == [("transport.transports.1.transport", dev)]
+    assert list(datahub_transports(marquez)) == []
