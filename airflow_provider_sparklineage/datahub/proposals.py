@@ -22,12 +22,15 @@ class Proposal(NamedTuple):
         ``com.linkedin.metadata.aspect.patch.GenericJsonPatch`` has, or the operations of RFC 6902
     :param is_patch: whether the aspect is changed; else all of it is put in the place of what is
         stored
+    :param only_if_absent: whether what is stored stays as it is. GMS drops a proposal to create an
+        aspect that is there, if it is asked by a header (``CreateIfNotExistsValidator``)
     """
 
     urn: str
     aspect_name: str
     aspect: Json | list[Json]
     is_patch: bool = False
+    only_if_absent: bool = False
 
     @property
     def entity_type(self) -> str:
@@ -37,7 +40,14 @@ class Proposal(NamedTuple):
     @property
     def change_type(self) -> str:
         """Give what is done, in DataHub's word."""
-        return "PATCH" if self.is_patch else "UPSERT"
+        if self.is_patch:
+            return "PATCH"
+        return "CREATE" if self.only_if_absent else "UPSERT"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Give the headers of the proposal: they are a part of it, not of a request."""
+        return {"If-None-Match": "*"} if self.only_if_absent else {}
 
     @property
     def content_type(self) -> str:
@@ -49,13 +59,14 @@ class Proposal(NamedTuple):
         aspect: Json = {"json": self.aspect}
         if self.is_patch:
             aspect = {"value": self.text(), "contentType": self.content_type}
-        return {
+        document: Json = {
             "entityType": self.entity_type,
             "entityUrn": self.urn,
             "changeType": self.change_type,
             "aspectName": self.aspect_name,
             "aspect": aspect,
         }
+        return document | {"headers": self.headers} if self.headers else document
 
     def text(self) -> str:
         """Give the aspect as its server takes it."""

@@ -82,6 +82,7 @@ def _check_file(proposals: list[Proposal]) -> None:
         file.write_text(json.dumps([one.document() for one in proposals]))
         found = list(read_metadata_file(file))
         assert len(found) == len(proposals)
+        assert [mcp.headers or {} for mcp in found] == [one.headers for one in proposals]
         write_metadata_file(file, found)
         again = list(read_metadata_file(file))
     assert [(mcp.entityUrn, mcp.aspectName, mcp.changeType) for mcp in again] == [

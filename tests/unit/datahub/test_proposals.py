@@ -19,10 +19,13 @@ def test_the_sdk_reads_a_proposal_as_what_it_is():
             [{"op": "add", "path": "/upstreams/x", "value": {}}],
             is_patch=True,
         ),
+        Proposal(ORDERS, "status", {"removed": False}, only_if_absent=True),
     ]
 
     assert checked(given) == given
     assert given[0].entity_type == "dataset"
+    assert [one.change_type for one in given] == ["UPSERT", "PATCH", "CREATE"]
+    assert given[2].document()["headers"] == {"If-None-Match": "*"}
 
 
 @pytest.mark.parametrize(
