@@ -8,6 +8,9 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.conversion`      event → proposals: the parts below, in their order
 :mod:`.subject`         the event's entities, and their URNs
 :mod:`.lenient`         reading what other producers may have written in another shape
+:mod:`.accesses`        what the run did to each dataset: which part, how much, as expected or not
+:mod:`.operations`      each partition that was written
+:mod:`.conditions`      the facet ``subset`` as a condition
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
 ======================  ============================================================================
 
