@@ -11,6 +11,9 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.accesses`        what the run did to each dataset: which part, how much, as expected or not
 :mod:`.operations`      each partition that was written
 :mod:`.conditions`      the facet ``subset`` as a condition
+:mod:`.identities`      a dataset of the event → one of DataHub, by :mod:`.platforms`' names,
+                        symlinks, and :mod:`.namespaces`, which the configuration knows
+:mod:`.urns`            URNs that DataHub's server takes, whatever a name is
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
 ======================  ============================================================================
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.frozen import Frozen
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datahub.namespaces import Namespace
 
 
 class FieldPaths(StrEnum):
@@ -24,6 +28,8 @@ class Conversion(Frozen, frozen=True):
     :param platform_instance: of datasets, flows and jobs; empty if there is only one
     :param field_paths: names of nested fields
     :param indirect: whether filters, joins and groupings are part of column lineage
+    :param symlinks: whether files that a table consists of are that table
+    :param namespaces: what is known of some of them, and before all of the above
     """
 
     env: str = "PROD"
@@ -31,6 +37,8 @@ class Conversion(Frozen, frozen=True):
     platform_instance: str = ""
     field_paths: FieldPaths = FieldPaths.V2
     indirect: bool = True
+    symlinks: bool = True
+    namespaces: tuple[Namespace, ...] = ()
 
 
 DEFAULT_CONVERSION = Conversion()

@@ -10,7 +10,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient, urns
+from airflow_provider_sparklineage.datahub.identities import (
+    Identity,
+    Table,
+    identity,
+    is_named,
+    tables,
+)
 from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.model.datasets import canonical
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.options import Conversion
@@ -31,11 +39,11 @@ class Dataset(NamedTuple):
     @property
     def facets(self) -> Facets:
         """Give the facets of the dataset itself, whoever reads or writes it."""
-        return self.document.get("facets") or {}
+        return lenient.mapping(self.document.get("facets"))
 
     def of_side(self, side: str) -> Facets:
         """Give the facets of this access, ``inputFacets`` or ``outputFacets``."""
-        return self.document.get(side) or {}
+        return lenient.mapping(self.document.get(side))
 
 
 class Subject:
@@ -47,6 +55,7 @@ class Subject:
     def __init__(self, event: Event, how: Conversion) -> None:
         self.event = event
         self.how = how
+        self._urns: dict[DatasetName, str] = {}
 
     # --- the run ----------------------------------------------------------------------------------
 
@@ -100,21 +109,35 @@ class Subject:
     @cached_property
     def inputs(self) -> tuple[Dataset, ...]:
         """Give what was read."""
-        return tuple(map(self._dataset, self.event.get("inputs") or ()))
+        return tuple(map(self._dataset, self._documents("inputs")))
 
     @cached_property
     def outputs(self) -> tuple[Dataset, ...]:
         """Give what was written."""
-        return tuple(map(self._dataset, self.event.get("outputs") or ()))
+        return tuple(map(self._dataset, self._documents("outputs")))
+
+    def _documents(self, side: str) -> list[dict[str, Any]]:
+        return list(filter(is_named, lenient.items(self.event.get(side))))
 
     def _dataset(self, document: dict[str, Any]) -> Dataset:
         name = name_of(document)
         return Dataset(self.dataset(name), name, document)
 
+    @cached_property
+    def _tables(self) -> dict[DatasetName, Table]:
+        documents = [*self._documents("inputs"), *self._documents("outputs")]
+        return tables(documents, follow=self.how.symlinks)
+
+    def identity(self, name: DatasetName) -> Identity:
+        """Give a dataset's identity in DataHub: that of its table, if it is the files of one."""
+        table = self._tables.get(canonical(name)) or Table(name)
+        return identity(table.name, self.how, table.platform)
+
     def dataset(self, name: DatasetName) -> str:
         """Give the URN of a dataset, which need not be on a side: column lineage names others."""
-        platform, full = urns.platform_and_name(name)
-        return urns.dataset(platform, full, self.how.env)
+        if name not in self._urns:  # of each of a thousand columns the same ones
+            self._urns[name] = self.identity(name).urn
+        return self._urns[name]
 
     def field(self, name: DatasetName, column: str) -> str:
         """Give the URN of a column of a dataset."""
