@@ -15,11 +15,35 @@ those of this package are converted in full, before anything is done to them for
                         symlinks, and :mod:`.namespaces`, which the configuration knows
 :mod:`.urns`            URNs that DataHub's server takes, whatever a name is
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
+:mod:`.configuration`   what the transport's configuration says, key by key
+:mod:`.transport`       what OpenLineage's client hands events to; converts them, and sends them by
+:mod:`.sending`         batches of proposals, until a time has passed, by
+:mod:`.gms`             one request to DataHub's server; or writes them by
+:mod:`.folder`          files that ``datahub ingest`` reads
 ======================  ============================================================================
 
 The conversion is pure, and knows DataHub's JSON without its SDK, whose objects take ten times as
-long; that the SDK takes each of them is what the tests show. The SDK is imported to send, only.
+long; that the SDK takes each of them, and sends what is sent here, is what the tests show.
 
 Words of DataHub that are used here: an *aspect* is a document on an entity (``schemaMetadata`` of a
 dataset), a *proposal* (MCP, MetadataChangeProposal) asks to store one, *GMS* is its server.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datahub.transport import DataHubTransport
+
+__all__ = ["DataHubTransport"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the transport when it is asked for: with it come all of OpenLineage's own."""
+    if name == "DataHubTransport":
+        from airflow_provider_sparklineage.datahub.transport import DataHubTransport
+
+        return DataHubTransport
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -19,6 +19,7 @@
     │                            submitted, and when its lineage is collected
     ├── ArchiveError             the archive does not take or give an event in time: after the
     │                            task's event is made, and when a page or a command asks for it
+    ├── DeliveryError            a backend did not take all of an event: when it is sent
     ├── DocumentError            a stored event cannot be shown: on pages and in commands
     └── UnusableInputError       a command was given nothing that it can use
 
@@ -84,6 +85,17 @@ class CaptureError(SparkLineageError):
 
 class ArchiveError(SparkLineageError):
     """Raised when the archive does not take or give an event in time; names the archive."""
+
+
+class DeliveryError(SparkLineageError):
+    """Raised when a backend did not take all of an event; says what it took.
+
+    :param is_refusal: whether it is the event's own fault, so that the next one may fare better
+    """
+
+    def __init__(self, problem: str, *, is_refusal: bool = False) -> None:
+        self.is_refusal = is_refusal
+        super().__init__(problem)
 
 
 class DocumentError(SparkLineageError):

@@ -40,6 +40,26 @@ def checked(proposals: Iterable[Proposal]) -> list[Proposal]:
     return given
 
 
+def check_sent(document: dict[str, Any]) -> None:
+    """Judge a proposal as it stands in a request: its aspect is text, a patch or one of its class.
+
+    :raise Exception: if it is none
+    """
+    require_sdk()
+    from airflow_provider_sparklineage.datahub.proposals import Proposal
+
+    is_patch = document["changeType"] == "PATCH"
+    aspect = document["aspect"]
+    assert aspect["value"].isascii(), "GMS takes a character for a byte"
+    one = Proposal(
+        document["entityUrn"], document["aspectName"], json.loads(aspect["value"]), is_patch
+    )
+    assert (one.entity_type, one.change_type) == (document["entityType"], document["changeType"])
+    assert one.content_type == aspect["contentType"]
+    _check_urn(one.urn)
+    (_check_patch if is_patch else _check_aspect)(one)
+
+
 def aspect_class(name: str) -> Any:
     from datahub.metadata.schema_classes import ASPECT_NAME_MAP
 

@@ -1,0 +1,298 @@
+"""Proposals sent to a scripted GMS: all stored in the time that there is, or declared."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from http.client import HTTPConnection
+
+import pytest
+
+from airflow_provider_sparklineage.datahub import configuration, gms, sending
+from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.model.exceptions import DeliveryError
+from tests.unit.datahub.gms import JSON, TOKEN, Scripted, closing, trickling
+from tests.unit.datahub.gms import gms as serving_gms
+from tests.unit.datahub.sdk import require_sdk
+
+HTML = "<html><body>Please log in</body></html>"
+
+
+@pytest.fixture(autouse=True)
+def _sdk():
+    require_sdk()
+
+
+def table(number, env="PROD"):
+    return f"urn:li:dataset:(urn:li:dataPlatform:hive,db.t{number},{env})"
+
+
+def statuses(count):
+    return [Proposal(table(i), "status", {"removed": False}) for i in range(count)]
+
+
+def urns_stored(server):
+    return [proposal["entityUrn"] for proposal in server.stored]
+
+
+def refusing(match):
+    return pytest.raises(DeliveryError, match=match)
+
+
+def send(server, proposals, timeout=3.0, **given):
+    given = {"server": server.url, "token": TOKEN, **given}
+    read = configuration.read(given).server
+    return sending.send(read, proposals, time.monotonic() + timeout)
+
+
+def test_all_of_it_is_stored_by_few_requests():
+    with serving_gms() as server:
+        assert send(server, statuses(450)) == 450
+
+    assert urns_stored(server) == [one.urn for one in statuses(450)]
+    assert len(server.requests) == 3
+    assert set(server.asked) == {"/aspects?action=ingestProposalBatch"}, "no request but these"
+
+
+def test_requests_are_those_of_datahubs_own_emitter():
+    """Byte by byte of the aspects; what says which client sent it is the client's."""
+    from datahub.emitter.rest_emitter import DatahubRestEmitter, EmitMode
+    from datahub.metadata.schema_classes import GenericAspectClass, MetadataChangeProposalClass
+
+    given = [
+        *statuses(2),
+        Proposal(table("ü"), "datasetProperties", {"name": "ü␟", "customProperties": {}}),
+        Proposal(table(7), "globalTags", [{"op": "add", "path": "/tags/a", "value": {}}], True),
+    ]
+    theirs = [
+        MetadataChangeProposalClass(
+            entityType=one.entity_type,
+            entityUrn=one.urn,
+            changeType=one.change_type,
+            aspectName=one.aspect_name,
+            aspect=GenericAspectClass(one.text().encode(), one.content_type),
+        )
+        for one in given
+    ]
+    with serving_gms() as server:
+        send(server, given)
+        emitter = DatahubRestEmitter(server.url, TOKEN, openapi_ingestion=False)
+        emitter.emit_mcps(theirs, emit_mode=EmitMode.ASYNC)
+        emitter.close()
+
+    (our_headers, ours), (headers, body) = server.requests
+    assert _neutral(json.loads(ours)) == _neutral(json.loads(body))
+    for name in ("Authorization", "Content-Type", "X-RestLi-Protocol-Version"):
+        assert our_headers[name] == headers[name]
+
+
+def _neutral(document):
+    for proposal in document["proposals"]:
+        assert set(proposal.pop("systemMetadata")) >= {"lastObserved", "properties"}
+    return document
+
+
+@pytest.mark.parametrize(("given", "mode"), [({}, "true"), ({"async": False}, "false")])
+def test_the_server_is_asked_to_store_now_or_later(given, mode):
+    with serving_gms() as server:
+        send(server, statuses(1), **given)
+
+    assert server.modes == [mode]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Scripted(429),
+        Scripted(429, headers=(("Retry-After", "0"),)),
+        Scripted(500),
+        Scripted(502, HTML, (("Content-Type", "text/html"),)),
+        Scripted(503, ""),
+        Scripted(504),
+        closing,
+    ],
+    ids=["429", "429 now", "500", "502 of a proxy", "503", "504", "closed"],
+)
+def test_what_passes_is_tried_again(answer):
+    with serving_gms(answer) as server:
+        assert send(server, statuses(3)) == 3
+
+    assert len(server.requests) == 2
+    assert len(server.stored) == 3
+
+
+def test_a_server_that_wants_a_pause_gets_it():
+    with serving_gms(Scripted(429, headers=(("Retry-After", "1"),))) as server:
+        begun = time.monotonic()
+        send(server, statuses(1))
+        took = time.monotonic() - begun
+
+    assert 1 <= took < 2
+
+
+def test_a_server_that_wants_a_longer_pause_than_there_is_is_not_waited_for():
+    with serving_gms(Scripted(429, headers=(("Retry-After", "60"),))) as server:
+        begun = time.monotonic()
+        with pytest.raises(DeliveryError, match=r"stored 0 aspects .* because 429 scripted"):
+            send(server, statuses(1))
+
+    assert time.monotonic() - begun < 1
+
+
+def test_a_date_to_be_tried_again_at_is_understood():
+    later = gms._pause("Wed, 21 Oct 2099 07:28:00 GMT")
+
+    assert later > 1e9
+    assert gms._pause("soon") == gms._pause("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+
+
+@pytest.mark.parametrize(
+    "always",
+    [Scripted(503), closing, trickling, Scripted(200, "{}", seconds=1.2), Scripted(500)],
+    ids=["503", "closed", "trickling", "slow", "500"],
+)
+def test_the_time_that_there_is_is_kept(always):
+    with serving_gms(always=always) as server:
+        begun = time.monotonic()
+        with pytest.raises(DeliveryError, match="stored 0 aspects") as raised:
+            send(server, statuses(64), timeout=1)
+        took = time.monotonic() - begun
+
+    assert took < 1.3
+    assert not raised.value.is_refusal
+
+
+def test_what_was_stored_before_is_named():
+    with serving_gms() as server:
+        server.script = iter([None, Scripted(401)])
+        with pytest.raises(DeliveryError, match=r"stored 200 aspects .* because 401 scripted"):
+            send(server, statuses(300))
+
+    assert len(server.stored) == 200
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Scripted(401), "401 scripted"),
+        (Scripted(403), "403 scripted"),
+        (Scripted(404), "404 scripted"),
+        (Scripted(200, HTML, (("Content-Type", "text/html"),)), "is not GMS"),
+        (Scripted(200, "{", (("Content-Type", JSON),)), "is not GMS"),
+        (
+            Scripted(302, headers=(("Location", "http://elsewhere/"),)),
+            "sends on to http://elsewhere/",
+        ),
+        (
+            Scripted(307, headers=(("Location", "http://elsewhere/"),)),
+            "sends on to http://elsewhere/",
+        ),
+    ],
+)
+def test_what_no_other_try_would_change_is_tried_once(answer, reason):
+    with serving_gms(answer) as server, pytest.raises(DeliveryError, match=reason) as raised:
+        send(server, statuses(2))
+
+    assert len(server.requests) == 1
+    assert not raised.value.is_refusal
+
+
+def test_one_that_is_refused_costs_the_others_nothing():
+    wrong = Proposal(table("x"), "status", {"removed": "perhaps"})
+    with serving_gms() as server, refusing(r"1 were refused: status of .*db.tx,PROD") as raised:
+        send(server, [*statuses(20), wrong, *statuses(9)])
+
+    assert len(server.stored) == 29
+    assert raised.value.is_refusal, "the next event may fare better"
+
+
+def test_one_that_the_server_fails_at_costs_the_others_nothing():
+    def failing(handler):
+        body = handler.server.requests[-1][1]
+        if b"db.t5," in body:
+            handler._error(500, "java.lang.NullPointerException")
+        else:
+            handler._ingest(body)
+
+    with serving_gms(always=failing) as server, refusing(r"1 were refused: status of .*db.t5"):
+        send(server, statuses(8), timeout=5)
+
+    assert len(server.stored) == 7
+
+
+def test_entities_that_are_not_allowed_cost_one_more_request():
+    with serving_gms(forbids={table(3), table(4)}) as server, refusing("2 were refused"):
+        send(server, statuses(150))
+
+    assert len(server.stored) == 148
+    assert len(server.requests) == 2
+
+
+def test_a_batch_that_is_too_large_for_a_proxy_is_halved():
+    with serving_gms(max_bytes=9000) as server:
+        assert send(server, statuses(100)) == 100
+
+    assert urns_stored(server) == [one.urn for one in statuses(100)]
+
+
+def test_large_proposals_go_alone():
+    large = [Proposal(table(i), "status", {"removed": "x" * 3_000_000}) for i in range(3)]
+
+    assert [len(batch) for batch in sending.batches(large)] == [1, 1, 1]
+    assert list(sending.batches([])) == []
+
+
+def test_proposals_are_made_as_they_are_sent():
+    made = []
+
+    def counted():
+        for one in statuses(600):
+            made.append(one)
+            yield one
+
+    with serving_gms(Scripted(401)) as server, pytest.raises(DeliveryError):
+        send(server, counted())
+
+    assert len(made) == 201
+
+
+def test_nothing_listens():
+    with serving_gms() as server:
+        pass
+
+    with pytest.raises(DeliveryError, match="is where nothing listens"):
+        send(server, statuses(1), timeout=0.5)
+
+
+def test_no_token_is_in_a_message_or_a_log(caplog, capfd, monkeypatch):
+    monkeypatch.setattr(HTTPConnection, "debuglevel", 1)
+    caplog.set_level(logging.DEBUG)
+
+    def repeating(handler):
+        handler._error(401, f"no such token: {handler.headers['Authorization']}")
+
+    with serving_gms(always=repeating) as server, pytest.raises(DeliveryError) as raised:
+        send(server, statuses(1))
+
+    assert TOKEN in server.requests[0][0]["Authorization"]
+    assert TOKEN not in str(raised.value)
+    assert TOKEN not in caplog.text
+    assert TOKEN not in "".join(capfd.readouterr())
+
+
+def test_what_netrc_has_for_the_host_is_not_sent(tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    with serving_gms(token=None) as server:
+        send(server, statuses(1), token=None)
+
+    assert "Authorization" not in server.requests[0][0]
+
+
+def test_headers_that_are_asked_for_are_sent():
+    with serving_gms() as server:
+        send(server, statuses(1), headers={"X-Tenant": "a"})
+
+    assert server.requests[0][0]["X-Tenant"] == "a"
