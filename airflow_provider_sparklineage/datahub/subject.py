@@ -133,6 +133,10 @@ class Subject:
         table = self._tables.get(canonical(name)) or Table(name)
         return identity(table.name, self.how, table.platform)
 
+    def files(self, name: DatasetName) -> str:
+        """Give the URN that a dataset has by its own name, as where no symlink is known of it."""
+        return identity(name, self.how).urn
+
     def dataset(self, name: DatasetName) -> str:
         """Give the URN of a dataset, which need not be on a side: column lineage names others."""
         if name not in self._urns:  # of each of a thousand columns the same ones
