@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub.datasets import datasets
+from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.operations import operations
 from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
 from airflow_provider_sparklineage.datahub.subject import Subject
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.proposals import Proposal
     from airflow_provider_sparklineage.event.document import Event
 
-_PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (datasets, operations)
+_PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
+    datasets,
+    lineage,
+    operations,
+)
 """Each gives its proposals; what is pointed at comes before what points there."""
 
 

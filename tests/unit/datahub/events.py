@@ -1,0 +1,59 @@
+"""Events for the conversion, with as little in them as a test is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
+from airflow_provider_sparklineage.datahub.subject import Subject
+
+Json = dict[str, Any]
+LAKE = "s3://lake"
+
+
+def subject(how: Conversion = DEFAULT_CONVERSION, **of_event: Any) -> Subject:
+    """Make the subject of :func:`event`."""
+    return Subject(event(**of_event), how)
+
+
+def event(
+    inputs: tuple[Json, ...] = (),
+    outputs: tuple[Json, ...] = (),
+    state: str = "COMPLETE",
+    job: str = "shop.revenue",
+    **job_facets: Any,
+) -> Json:
+    """Make an event of a task."""
+    return {
+        "eventTime": "2026-01-01T00:00:00+00:00",
+        "eventType": state,
+        "producer": "urn:tests",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": "00000000-0000-7000-8000-000000000000", "facets": {}},
+        "job": {"namespace": "airflow", "name": job, "facets": job_facets},
+        "inputs": list(inputs),
+        "outputs": list(outputs),
+    }
+
+
+def dataset(name: str, **facets: Any) -> Json:
+    """Make a dataset of the lake."""
+    return {"namespace": LAKE, "name": name, "facets": facets}
+
+
+def source(name: str, field: str, *transformations: str, masking: bool = False) -> Json:
+    """Make an ``InputField``; a transformation is ``DIRECT:IDENTITY``."""
+    every = [dict(zip(("type", "subtype"), t.split(":"), strict=False)) for t in transformations]
+    every = [one | {"masking": masking} for one in every]
+    return {"namespace": LAKE, "name": name, "field": field, "transformations": every}
+
+
+def column_lineage(*conditions: Json, **fields: list[Json]) -> Json:
+    """Make a ``columnLineage``."""
+    made = {name: {"inputFields": sources} for name, sources in fields.items()}
+    return {"fields": made, "dataset": list(conditions)}
+
+
+def schema(*fields: str) -> Json:
+    """Make a ``schema`` of texts."""
+    return {"fields": [{"name": name, "type": "string"} for name in fields]}
