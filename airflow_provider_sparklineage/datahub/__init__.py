@@ -17,6 +17,8 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.identities`      a dataset of the event → one of DataHub, by :mod:`.platforms`' names,
                         symlinks, and :mod:`.namespaces`, which the configuration knows
 :mod:`.datasets`        that datasets are there, and what else they are called
+:mod:`.schemas`         the schemas of datasets, by :mod:`.schema_fields`, each with a path by
+                        :mod:`.field_paths` and a type by :mod:`.column_types`, :mod:`.data_types`
 :mod:`.urns`            URNs that DataHub's server takes, whatever a name is
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
 :mod:`.configuration`   what the transport's configuration says, key by key

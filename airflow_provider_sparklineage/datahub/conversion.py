@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.datahub.datasets import datasets
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.operations import operations
 from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
+from airflow_provider_sparklineage.datahub.schemas import schemas
 from airflow_provider_sparklineage.datahub.subject import Subject
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     datasets,
+    schemas,
     lineage,
     operations,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.datahub import lenient, urns
+from airflow_provider_sparklineage.datahub import field_paths, lenient, urns
 from airflow_provider_sparklineage.datahub.identities import (
     Identity,
     Table,
@@ -17,11 +17,14 @@ from airflow_provider_sparklineage.datahub.identities import (
     is_named,
     tables,
 )
+from airflow_provider_sparklineage.datahub.schemas import by_urn
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.model.datasets import canonical
 
 if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datahub.field_paths import Naming
     from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.datahub.schema_fields import Schema
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -147,6 +150,18 @@ class Subject:
         """Give the URN of a column of a dataset."""
         return urns.schema_field(self.dataset(name), self.path(name, column))
 
-    def path(self, name: DatasetName, column: str) -> str:  # noqa: ARG002
+    def path(self, name: DatasetName, column: str) -> str:
         """Give the field path of a column, as the dataset's ``SchemaMetadata`` has it."""
-        return column
+        urn = self.dataset(name)
+        schema = self.schemas.get(urn)
+        return schema.path(column) if schema else self.naming(urn).name(column)
+
+    @cached_property
+    def schemas(self) -> dict[str, Schema]:
+        """Give the schemas that the event has, by the URN of their dataset."""
+        return by_urn(self)
+
+    def naming(self, urn: str) -> Naming:
+        """Give how the fields of a dataset are called."""
+        platform = urns.platform_of(urn).rpartition(":")[2]
+        return field_paths.naming(platform, self.how.field_paths)
