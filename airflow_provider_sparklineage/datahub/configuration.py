@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
+from airflow_provider_sparklineage.datahub import namespaces
+from airflow_provider_sparklineage.datahub.namespaces import ENVS
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SettingsError
@@ -18,14 +20,12 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 8.0
 """For all of an event: Airflow gives its provider 10 s to make it and to send it."""
 
-_OF_CONVERSION = ("env", "cluster", "platform_instance", "field_paths", "indirect")
+_OF_CONVERSION = (
+    *("env", "cluster", "platform_instance", "field_paths", "indirect", "symlinks", "namespaces"),
+)
 _OF_SERVER = ("server", "token", "auth", "timeout", "async", "verify", "cert", "headers")
 _OF_THE_CLIENT = ("type", "name", "priority")
 KEYS = (*_OF_SERVER, "folder", *_OF_CONVERSION)
-
-_OLDER_ENVS = ("PROD", "DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD", "CORP", "RVW")
-ENVS = frozenset((*_OLDER_ENVS, "PRD", "TST", "SIT", "SBX", "SANDBOX", "CERT"))
-"""``com.linkedin.common.FabricType``; the server refuses any other."""
 
 
 class Server(Frozen, frozen=True):
@@ -97,7 +97,7 @@ def conversion_of(given: Mapping[str, Any]) -> Conversion:
     """
     env = _text(given, "env", "PROD").upper()
     if env not in ENVS:
-        _refuse(f"has an unknown env {env!r}", f"There are: {', '.join(sorted(ENVS))}.")
+        _refuse(f"has an unknown env {env!r}", f"There are: {', '.join(ENVS)}.")
     paths = str(given.get("field_paths", FieldPaths.V2))
     if paths not in list(FieldPaths):
         _refuse(f"has unknown field_paths {paths!r}", "There are: v1, v2.")
@@ -107,6 +107,8 @@ def conversion_of(given: Mapping[str, Any]) -> Conversion:
         platform_instance=_text(given, "platform_instance", ""),
         field_paths=FieldPaths(paths),
         indirect=_flag(given, "indirect", default=True),
+        symlinks=_flag(given, "symlinks", default=True),
+        namespaces=namespaces.read(given.get("namespaces", {})),
     )
 
 

@@ -39,11 +39,14 @@ class Line(NamedTuple):
     """A proposal as it is sent.
 
     :param text: JSON, in ASCII: GMS takes a byte for a character
+    :param may_be_there: whether it is no loss if GMS refuses it, because it has such an aspect; one
+        that does not know the header by which it is asked to leave that does
     """
 
     urn: str
     aspect_name: str
     text: str
+    may_be_there: bool = False
 
 
 class _StoppedError(Exception):
@@ -82,7 +85,8 @@ def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
     batch: list[Line] = []
     size = 0
     for proposal in proposals:
-        line = Line(proposal.urn, proposal.aspect_name, _text(proposal, metadata))
+        text = _text(proposal, metadata)
+        line = Line(proposal.urn, proposal.aspect_name, text, proposal.only_if_absent)
         if batch and (len(batch) == BATCH or size + len(line.text) > BATCH_BYTES):
             yield batch
             batch, size = [], 0
@@ -93,15 +97,16 @@ def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
 
 
 def _text(proposal: Proposal, metadata: dict[str, object]) -> str:
+    document = {
+        "entityType": proposal.entity_type,
+        "entityUrn": proposal.urn,
+        "changeType": proposal.change_type,
+        "aspectName": proposal.aspect_name,
+        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
+        "systemMetadata": metadata,
+    }
     return json.dumps(
-        {
-            "entityType": proposal.entity_type,
-            "entityUrn": proposal.urn,
-            "changeType": proposal.change_type,
-            "aspectName": proposal.aspect_name,
-            "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
-            "systemMetadata": metadata,
-        }
+        document | {"headers": headers} if (headers := proposal.headers) else document
     )
 
 
@@ -140,7 +145,11 @@ class _Sending:
             self.send(batch[half:])
 
     def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
-        self.refused += [f"{line.aspect_name} of {line.urn} ({answer.why})" for line in batch]
+        self.refused += [
+            f"{line.aspect_name} of {line.urn} ({answer.why})"
+            for line in batch
+            if not line.may_be_there
+        ]
 
     def _asked(self, batch: Sequence[Line]) -> Answer:
         """Send a batch until the answer is one that will not change."""

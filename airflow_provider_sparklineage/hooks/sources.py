@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
@@ -14,6 +14,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
 from airflow_provider_sparklineage.settings.connection import (
     CONN_TYPE,
+    DATAHUB_TRANSPORT,
     DEFAULT_CONN_ID,
     LineageConnection,
     read,
@@ -21,6 +22,9 @@ from airflow_provider_sparklineage.settings.connection import (
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 log = logger(__name__)
 
@@ -141,6 +145,16 @@ def transport() -> tuple[dict[str, Any] | None, str]:
     return dict(found) if isinstance(found, dict) else None, conn_id
 
 
+def kinds(transport: dict[str, Any]) -> Iterator[object]:
+    """Yield the types of a transport: its own, or of what a composite one sends by."""
+    below = transport.get("transports")
+    if transport.get("type") != "composite" or not below:
+        yield transport.get("type")
+        return
+    for child in below.values() if isinstance(below, dict) else below:
+        yield from kinds(child)
+
+
 def _wanted_transport(conn_id: str) -> str:
     """Give the transport that the connection's host and password stand for, as JSON."""
     try:
@@ -167,7 +181,7 @@ def ready_client() -> None:
             return
         adapter = get_openlineage_listener().adapter
         config = adapter.get_openlineage_config() or {}
-        if config.get("transport", {}).get("type") == "http":
+        if {"http", DATAHUB_TRANSPORT}.issuperset(kinds(config.get("transport", {}))):
             adapter.get_or_create_openlineage_client()
     except Exception:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)

@@ -2,8 +2,9 @@
 
 The mark is made with the archive's entry, before anything is sent, and it is removed when the
 client has returned from sending this run's event. So it stays if the process is killed, if Airflow
-cuts it off, and if the client gives up. Where nobody can tell whether an event arrived, none is
-marked: with transports that send later, or to several places.
+cuts it off, if the client gives up, and if one of the several places that a composite transport
+sends to did not take the event. Where nobody can tell whether an event arrived, none is marked:
+with transports that send later.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event import resending
 from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.event.watching import failures
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
 from airflow_provider_sparklineage.operators.masking import redacted
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-_WATCHED = frozenset({"http", "file", "console"})
+_WATCHED = frozenset({"http", "file", "console", DATAHUB_TRANSPORT})
 """Transports that return when the event has arrived, and raise if it has not."""
 
 _TIMEOUT_S = 2.0  # to remove a mark: Airflow's time for an event runs
@@ -104,7 +107,7 @@ def can_be_watched() -> bool:
         transport, _ = sources.transport()
     except SparkLineageError:
         return True  # Airflow's client cannot be made, so the event is not sent
-    return transport is not None and transport.get("type") in _WATCHED
+    return transport is not None and _WATCHED.issuperset(sources.kinds(transport))
 
 
 def watch(capture: TryCapture) -> None:
@@ -129,9 +132,12 @@ def _watch(capture: TryCapture) -> None:
     emit = client.emit
 
     def watched(event: Any) -> None:
-        emit(event)  # raises if it is not delivered
+        with failures(client.transport) as missed:
+            emit(event)  # raises if nobody took it
         if getattr(getattr(event, "run", None), "runId", None) == run_id:
             vars(client)["emit"] = emit
+            if missed:
+                return
             with suppress(ArchiveError):  # sent twice is no harm
                 archive.sent(task)
 

@@ -15,7 +15,9 @@ from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.lineage_backend import receiving, send_by
+from tests.unit.datahub.gms import Scripted, gms
 
 pytestmark = pytest.mark.airflow
 
@@ -137,11 +139,11 @@ def test_the_client_is_as_it_was_when_the_event_has_arrived(
     "transport_of",
     [
         lambda url: {"type": "async_http", "url": url},
-        lambda url: {"type": "composite", "transports": [{"type": "http", "url": url}]},
+        lambda url: {"type": "composite", "transports": [{"type": "async_http", "url": url}]},
         lambda _: {"type": "noop"},
         lambda _: {"type": "my.module.Transport"},
     ],
-    ids=["sends later", "sends to several", "sends nothing", "nobody knows"],
+    ids=["sends later", "sends later to several", "sends nothing", "nobody knows"],
 )
 def test_where_nobody_can_tell_whether_it_arrived_nothing_is_marked(
     spark_submit, execute, archive, transport, transport_of
@@ -162,6 +164,56 @@ def test_other_transports_that_can_be_watched(
     assert is_marked()
     deliver(task, context)
     assert not is_marked()
+
+
+DATAHUB = {"type": DATAHUB_TRANSPORT, "timeout": 0.5}
+
+
+def test_the_mark_goes_when_datahub_has_all_of_the_event(
+    spark_submit, execute, context, transport, is_marked
+):
+    with gms(token=None) as datahub:
+        transport(**DATAHUB, server=datahub.url)
+        spark_submit.does("staging_chain")
+        task = operator()
+        execute(task)
+        assert is_marked()
+        deliver(task, context)
+    assert datahub.stored
+    assert not is_marked()
+
+
+def test_the_mark_stays_if_datahub_did_not_take_the_event(
+    spark_submit, execute, context, transport, is_marked
+):
+    with gms(always=Scripted(503)) as datahub:
+        transport(**DATAHUB, server=datahub.url)
+        spark_submit.does("staging_chain")
+        task = operator()
+        execute(task)
+        deliver(task, context)
+    assert is_marked()
+
+
+@pytest.mark.parametrize(("datahub_is_up", "status", "stays"), [
+    (True, 201, False), (False, 201, True), (True, 500, True), (False, 500, True)
+])  # fmt: skip
+def test_of_several_places_all_have_to_take_the_event(
+    spark_submit, execute, context, backend, transport, is_marked, datahub_is_up, status, stays
+):
+    backend.status = status
+    with gms(always=None if datahub_is_up else Scripted(503), token=None) as datahub:
+        marquez = {"type": "http", "url": backend.url, "retry": RETRY}
+        children = {"datahub": {**DATAHUB, "server": datahub.url}, "marquez": marquez}
+        transport(type="composite", transports=children)
+        spark_submit.does("staging_chain")
+        task = operator()
+        execute(task)
+        assert is_marked()
+        deliver(task, context)
+    assert len(backend.events) == 1
+    assert bool(datahub.stored) == datahub_is_up
+    assert is_marked() == stays
 
 
 def test_a_client_that_cannot_be_made_sends_nothing(

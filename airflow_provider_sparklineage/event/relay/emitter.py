@@ -7,9 +7,9 @@ the header, and then one event a line; on its standard output it says one line a
 ========  ==========================================================================================
 header    ``configuration`` of the client (none: as the environment says), ``path`` (``sys.path``),
           ``parent`` (process id that it must not outlive), ``seconds`` that it may take
-result    ``{"sent": 3}`` (events that the transport took), ``{"refused": "why"}`` (of one event),
-          ``{"stopped": "why"}`` (of this and all further ones), ``{"lost": 2}`` (taken and not
-          delivered, as far as the transport says)
+result    ``{"sent": 3}`` (events that the transport took), ``{"refused": "why"}`` (of one event, by
+          one of several transports at least), ``{"stopped": "why"}`` (of this and all further
+          ones), ``{"lost": 2}`` (taken and not delivered, as far as the transport says)
 ========  ==========================================================================================
 """
 
@@ -104,6 +104,8 @@ def send_all(
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
     """Send events in order; ends at the first failure that is not about the event itself."""
+    from airflow_provider_sparklineage.event.watching import failures
+
     sent = 0
     for line in lines:
         if not going_on():
@@ -114,25 +116,31 @@ def send_all(
             say("refused", _reason(error))
             continue
         try:
-            client.emit(event)
+            with failures(client.transport) as missed:
+                client.emit(event)
         except Exception as error:
-            if _status(error) in _REFUSALS:
+            if _is_refusal(error):
                 say("refused", _reason(error))
                 continue
             say("stopped", _reason(error))
             return
+        if missed:  # the others go on
+            say("refused", _reason(missed[0]))
+            continue
         sent += 1
         say("sent", sent)
 
 
-def _status(error: BaseException | None) -> int | None:
-    """Give the HTTP status that an error is of, be it under the error of a composite transport."""
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether an error is about the event, be it under the error of a composite transport."""
     while error is not None:
         status = getattr(getattr(error, "response", None), "status_code", None)
         if status is not None:
-            return int(status)
+            return int(status) in _REFUSALS
+        if getattr(error, "is_refusal", False):  # of DataHub's
+            return True
         error = error.__cause__
-    return None
+    return False
 
 
 def _reason(error: BaseException) -> str:

@@ -48,16 +48,20 @@ def check_sent(document: dict[str, Any]) -> None:
     require_sdk()
     from airflow_provider_sparklineage.datahub.proposals import Proposal
 
-    is_patch = document["changeType"] == "PATCH"
     aspect = document["aspect"]
     assert aspect["value"].isascii(), "GMS takes a character for a byte"
     one = Proposal(
-        document["entityUrn"], document["aspectName"], json.loads(aspect["value"]), is_patch
+        document["entityUrn"],
+        document["aspectName"],
+        json.loads(aspect["value"]),
+        is_patch=document["changeType"] == "PATCH",
+        only_if_absent=document["changeType"] == "CREATE",
     )
     assert (one.entity_type, one.change_type) == (document["entityType"], document["changeType"])
+    assert one.headers == document.get("headers", {})
     assert one.content_type == aspect["contentType"]
     _check_urn(one.urn)
-    (_check_patch if is_patch else _check_aspect)(one)
+    (_check_patch if one.is_patch else _check_aspect)(one)
 
 
 def aspect_class(name: str) -> Any:

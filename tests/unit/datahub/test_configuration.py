@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.datahub import configuration
+from airflow_provider_sparklineage.datahub.namespaces import ENVS, Namespace
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 
@@ -36,6 +37,8 @@ def test_all_can_be_configured():
             "platform_instance": "eu",
             "field_paths": "v1",
             "indirect": False,
+            "symlinks": False,
+            "namespaces": {"oss://*": {"platform": "oss"}},
             "timeout": 20,
             "async": False,
             "verify": "/etc/ca.pem",
@@ -44,7 +47,15 @@ def test_all_can_be_configured():
         }
     )
 
-    assert found.conversion == Conversion("DEV", "test", "eu", FieldPaths.V1, indirect=False)
+    assert found.conversion == Conversion(
+        "DEV",
+        "test",
+        "eu",
+        FieldPaths.V1,
+        indirect=False,
+        symlinks=False,
+        namespaces=(Namespace("oss://*", "oss"),),
+    )
     server = found.server
     assert (server.url, server.bearer()) == ("https://datahub.example.com/api/gms", "Bearer t0k")
     assert (server.timeout, server.is_async, server.verify) == (20, False, "/etc/ca.pem")
@@ -114,6 +125,7 @@ def test_a_folder_takes_the_place_of_a_server():
         ({**SERVER, "timeout": "soon"}, "impossible timeout"),
         ({**SERVER, "cert": 1}, "impossible cert"),
         ({**SERVER, "headers": "X: s3cr3t"}, "headers that are no object"),
+        ({**SERVER, "namespaces": {"x": {"platfrom": 1}}}, "Did you mean platform"),
         ({**SERVER, "cluster": 1}, "no text as cluster"),
     ],
 )
@@ -137,4 +149,4 @@ def test_the_environments_are_those_of_datahub():
 
     names = {name for name in vars(FabricTypeClass) if name.isupper()}
 
-    assert names == configuration.ENVS
+    assert names == set(ENVS)

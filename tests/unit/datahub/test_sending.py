@@ -63,6 +63,7 @@ def test_requests_are_those_of_datahubs_own_emitter():
     given = [
         *statuses(2),
         Proposal(table("ü"), "datasetProperties", {"name": "ü␟", "customProperties": {}}),
+        Proposal(table(8), "status", {"removed": False}, only_if_absent=True),
         Proposal(table(7), "globalTags", [{"op": "add", "path": "/tags/a", "value": {}}], True),
     ]
     theirs = [
@@ -72,6 +73,7 @@ def test_requests_are_those_of_datahubs_own_emitter():
             changeType=one.change_type,
             aspectName=one.aspect_name,
             aspect=GenericAspectClass(one.text().encode(), one.content_type),
+            headers=one.headers or None,
         )
         for one in given
     ]
@@ -227,6 +229,20 @@ def test_entities_that_are_not_allowed_cost_one_more_request():
 
     assert len(server.stored) == 148
     assert len(server.requests) == 2
+
+
+def test_what_is_only_for_its_absence_may_be_refused():
+    """By a GMS that takes no notice of the header, and has the aspect."""
+
+    def creating(handler):
+        if b'"CREATE"' in handler.server.requests[-1][1]:
+            handler._error(400, "Cannot perform CREATE if not exists since the aspect exists")
+        else:
+            handler._ingest(handler.server.requests[-1][1])
+
+    known = Proposal(table(9), "status", {"removed": False}, only_if_absent=True)
+    with serving_gms(always=creating) as server:
+        assert send(server, [*statuses(3), known]) == 3
 
 
 def test_a_batch_that_is_too_large_for_a_proxy_is_halved():

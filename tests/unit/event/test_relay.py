@@ -6,11 +6,13 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from openlineage.client import OpenLineageClient
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event import relay
 from airflow_provider_sparklineage.event.relay import emitter, sending
 from airflow_provider_sparklineage.event.relay.privacy import fit_to_pass_on
+from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from tests.conftest import golden
 
 CASES = ("staging_chain", "failing_action", "iceberg_merge", "catalog_tables")
@@ -231,6 +233,25 @@ def test_one_event_that_is_refused_does_not_stop_the_others(failure):
     assert len(client.seen) == len(lines)
     assert [kind for kind, _ in reported].count("refused") == 1
     assert reported[-1] == ("sent", len(lines) - 1)
+
+
+def test_an_event_that_one_of_several_transports_did_not_take_is_no_reason_to_stop(tmp_path):
+    """Nor was it sent: what is kept of it is kept."""
+    nowhere = {"type": "http", "url": "http://127.0.0.1:9", "retry": {"total": 0}}
+    file = {"type": "file", "log_file_path": str(tmp_path / "events"), "append": True}
+    transport = {"type": "composite", "transports": {"away": nowhere, "file": file}}
+    lines = lines_of("staging_chain")
+    reported = reported_by(OpenLineageClient(config={"transport": transport}), lines)
+    assert len((tmp_path / "events").read_text().splitlines()) == len(lines)
+    assert {kind for kind, _ in reported} == {"refused"}
+    assert "ConnectionError" in reported[0][1]
+
+
+def test_what_datahub_refuses_of_an_event_does_not_stop_the_others():
+    refusal = DeliveryError("DataHub stored 3 aspects; 1 were refused.", is_refusal=True)
+    client, lines = Client({2: refusal}), lines_of("staging_chain")
+    assert [kind for kind, _ in reported_by(client, lines)].count("refused") == 1
+    assert len(client.seen) == len(lines)
 
 
 def test_an_event_that_the_client_cannot_make_is_refused():
