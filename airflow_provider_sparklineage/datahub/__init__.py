@@ -8,6 +8,8 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.conversion`      event → proposals: the parts below, in their order
 :mod:`.subject`         the event's entities, and their URNs
 :mod:`.lenient`         reading what other producers may have written in another shape
+:mod:`.jobs`            DAGs and tasks, named as :mod:`.job_names` cuts the name of a job
+:mod:`.runs`            tries and DAG runs, with :mod:`.run_properties` and what is :mod:`.missing`
 :mod:`.accesses`        what the run did to each dataset: which part, how much, as expected or not
 :mod:`.operations`      each partition that was written
 :mod:`.conditions`      the facet ``subset`` as a condition
@@ -20,6 +22,7 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.schemas`         the schemas of datasets, by :mod:`.schema_fields`, each with a path by
                         :mod:`.field_paths` and a type by :mod:`.column_types`, :mod:`.data_types`
 :mod:`.urns`            URNs that DataHub's server takes, whatever a name is
+:mod:`.patches`         what is added to an aspect, and leaves the rest of it alone
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
 :mod:`.configuration`   what the transport's configuration says, key by key
 :mod:`.transport`       what OpenLineage's client hands events to; converts them, and sends them by

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.datahub import jobs, runs
 from airflow_provider_sparklineage.datahub.datasets import datasets
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.operations import operations
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
 
 _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
+    jobs.flow,
+    jobs.job,
+    runs.run,
     datasets,
     schemas,
     lineage,

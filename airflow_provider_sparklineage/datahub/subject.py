@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import field_paths, lenient, urns
+from airflow_provider_sparklineage.datahub.dependencies import jobs_before
 from airflow_provider_sparklineage.datahub.identities import (
     Identity,
     Table,
@@ -17,12 +18,14 @@ from airflow_provider_sparklineage.datahub.identities import (
     is_named,
     tables,
 )
+from airflow_provider_sparklineage.datahub.job_names import job_name
 from airflow_provider_sparklineage.datahub.schemas import by_urn
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.model.datasets import canonical
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.field_paths import Naming
+    from airflow_provider_sparklineage.datahub.job_names import JobName
     from airflow_provider_sparklineage.datahub.options import Conversion
     from airflow_provider_sparklineage.datahub.schema_fields import Schema
     from airflow_provider_sparklineage.event.document import Event, Facets
@@ -65,12 +68,12 @@ class Subject:
     @property
     def run_facets(self) -> Facets:
         """Give the facets of the run."""
-        return self.event["run"].get("facets") or {}
+        return lenient.mapping(lenient.at(self.event, "run", "facets"))
 
     @property
     def job_facets(self) -> Facets:
         """Give the facets of the job."""
-        return self.event["job"].get("facets") or {}
+        return lenient.mapping(lenient.at(self.event, "job", "facets"))
 
     @property
     def state(self) -> str:
@@ -88,24 +91,61 @@ class Subject:
         return lenient.millis(self.event.get("eventTime"))
 
     @cached_property
+    def airflow(self) -> Facets:
+        """Give what Airflow writes of a try, or of a DAG's run: dag, dagRun, task, taskInstance."""
+        facets = self.run_facets
+        return lenient.mapping(facets.get("airflow") or facets.get("airflowDagRun"))
+
+    @cached_property
+    def names(self) -> JobName:
+        """Name the flow and the job: the DAG and the task."""
+        return job_name(self.event)
+
+    @cached_property
+    def is_of_flow(self) -> bool:
+        """Whether it is an event of a DAG's run, or of an application."""
+        has_datasets = bool(self.event.get("inputs") or self.event.get("outputs"))
+        return not self.names.job and not has_datasets
+
+    @property
+    def has_job(self) -> bool:
+        """Whether there is a DataJob; one of a flow has none, nor has one that is of no job."""
+        return bool(self.names.flow) and not self.is_of_flow
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is a DataProcessInstance: OpenLineage has events of jobs and datasets."""
+        return bool(self.names.flow and self._run_id) and self.time is not None
+
+    @cached_property
     def flow(self) -> str:
         """Give the URN of the DataFlow: the DAG."""
-        return urns.data_flow(self._ids[0], self.how.cluster)
+        return self.names.flow_urn(self.how)
 
     @cached_property
     def job(self) -> str:
         """Give the URN of the DataJob: the task."""
-        return urns.data_job(self.flow, self._ids[1])
+        return self.names.job_urn(self.how)
+
+    @cached_property
+    def jobs_before(self) -> tuple[str, ...]:
+        """Give the URNs of the jobs that have to end before this one starts."""
+        return tuple(one.job_urn(self.how) for one in jobs_before(self.event, self.names))
 
     @cached_property
     def run(self) -> str:
         """Give the URN of the DataProcessInstance: the try."""
-        return urns.process_instance(self.event["run"]["runId"])
+        return urns.process_instance(self._run_id)
+
+    @property
+    def _run_id(self) -> str:
+        return lenient.text(lenient.at(self.event, "run", "runId")).strip()
 
     @cached_property
-    def _ids(self) -> tuple[str, str]:
-        dag_id, _, task_id = self.event["job"]["name"].partition(".")
-        return dag_id, task_id or dag_id
+    def parent_run(self) -> str:
+        """Give the URN of the run that this one is a part of; empty if there is none."""
+        run_id = lenient.text(lenient.at(self.run_facets, "parent", "run", "runId")).strip()
+        return urns.process_instance(run_id) if run_id else ""
 
     # --- datasets ---------------------------------------------------------------------------------
 

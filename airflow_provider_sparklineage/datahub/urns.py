@@ -74,19 +74,25 @@ def schema_field(dataset_urn: str, path: str) -> str:
     return f"urn:li:schemaField:({dataset_urn},{encoded(path)})"
 
 
+_FLOW_BYTES = 200  # so that there is as much room for the ids of its jobs
+
+
 def data_flow(flow_id: str, cluster: str, orchestrator: str = "airflow") -> str:
     """Give the URN of a DAG."""
-    return f"urn:li:dataFlow:({orchestrator},{encoded(flow_id)},{cluster})"
+    parts = _within(orchestrator, 32), _within(flow_id, _FLOW_BYTES), _within(cluster, 32)
+    return f"urn:li:dataFlow:({','.join(parts)})"
 
 
 def data_job(flow: str, job_id: str) -> str:
     """Give the URN of a task."""
-    return f"urn:li:dataJob:({flow},{encoded(job_id)})"
+    before = f"urn:li:dataJob:({flow},"
+    return f"{before}{fitted(job_id, before, ')')})"
 
 
 def process_instance(run_id: str) -> str:
     """Give the URN of a run."""
-    return f"urn:li:dataProcessInstance:{run_id}"
+    before = "urn:li:dataProcessInstance:"
+    return before + fitted(run_id.strip(), before, "")
 
 
 def _within(text: str, room: int) -> str:

@@ -1,0 +1,212 @@
+"""DataFlow and DataJob, of events that Airflow's provider has sent."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_sparklineage.datahub import people
+from airflow_provider_sparklineage.datahub.options import Conversion
+from tests.unit.datahub.airflow_events import (
+    DAG,
+    FLAKY,
+    added,
+    aspect,
+    converted,
+    event_of,
+    recorded,
+    with_job_facet,
+    with_run_facet,
+)
+from tests.unit.datahub.sdk import require_sdk
+
+FLOW = f"urn:li:dataFlow:(airflow,{DAG},prod)"
+JOB = f"urn:li:dataJob:({FLOW},load.flaky)"
+ADA = "urn:li:corpuser:ada"
+
+
+def owners_of(event, entity="dataJob"):
+    found = aspect(event, "ownership", entity)
+    return found and [(o["value"]["owner"], o["value"]["type"]) for o in found["patch"]]
+
+
+def tags_of(event):
+    found = aspect(event, "globalTags", "dataJob")
+    return found and [operation["value"]["tag"] for operation in found["patch"]]
+
+
+def test_a_dag_is_described_by_each_event_of_its_tasks():
+    info = added(aspect(event_of(FLAKY, "START"), "dataFlowInfo"))
+
+    assert info == {
+        "/name": DAG,
+        "/env": "PROD",
+        "/externalUrl": f"http://airflow:8080/dags/{DAG}",
+        "/customProperties/fileloc": "/dags/all.py",
+        "/customProperties/timetable_summary": "@once",
+        "/customProperties/start_date": "2024-05-07T00:00:00+00:00",
+        "/customProperties/description": "Revenue of a day",
+    }
+
+
+def test_the_documentation_of_a_dag_comes_with_its_own_runs():
+    info = added(aspect(event_of(DAG, "START"), "dataFlowInfo"))
+
+    assert info["/description"] == "# Revenue\nof a day, by *country*."
+    assert aspect(event_of(DAG, "START"), "dataJobInfo") is None
+
+
+def test_a_task_has_what_airflow_has_of_it():
+    info = added(aspect(event_of(FLAKY, "COMPLETE", attempt=2), "dataJobInfo"))
+
+    assert info["/name"] == "load.flaky"
+    assert info["/type"] == {"string": "COMMAND"}
+    assert info["/flowUrn"] == FLOW
+    assert info["/externalUrl"] == f"http://airflow:8080/dags/{DAG}/tasks/load.flaky"
+    assert info["/customProperties/task_group"] == "load"
+    assert info["/customProperties/downstream_task_ids"] == "['skipped']"
+    assert info["/customProperties/depends_on_past"] == "false"
+    assert info["/customProperties/retries"] == "1"
+    assert "/customProperties/inlets" not in info  # an empty list
+    assert (
+        added(aspect(event_of(f"{DAG}.load.read", "START"), "dataJobInfo"))["/description"]
+        == "Reads the orders."
+    )
+
+
+def test_owners_and_tags_are_those_of_the_job_facets():
+    for entity in ("dataFlow", "dataJob"):
+        assert owners_of(event_of(FLAKY, "START"), entity) == [
+            (ADA, "TECHNICAL_OWNER"),
+            ("urn:li:corpGroup:data", "TECHNICAL_OWNER"),
+        ]
+    assert tags_of(event_of(FLAKY, "START")) == ["urn:li:tag:finance", "urn:li:tag:tier:1"]
+
+
+def test_airflows_default_owner_is_nobody():
+    assert event_of("bad.fails", "START")["job"]["facets"]["ownership"]["owners"] == [
+        {"name": "airflow"}
+    ]
+    assert owners_of(event_of("bad.fails", "START")) is None
+    assert owners_of(event_of("bad.fails", "START"), "dataFlow") is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        ({"name": "user:ada"}, (ADA, "TECHNICAL_OWNER")),
+        ({"name": "group:data", "type": "DATA_STEWARD"}, ("urn:li:corpGroup:data", "DATA_STEWARD")),
+        ({"name": "a,b (c)"}, ("urn:li:corpuser:a%2Cb %28c%29", "TECHNICAL_OWNER")),
+        ({"name": "team:", "type": "CUSTOM"}, ("urn:li:corpuser:team:", "TECHNICAL_OWNER")),
+        (
+            {"name": "application:etl", "type": 7},
+            ("urn:li:corpuser:application:etl", "TECHNICAL_OWNER"),
+        ),
+    ],
+)
+def test_an_owner_is_a_user_or_a_group(owner, expected):
+    event = with_job_facet(event_of(FLAKY, "START"), ownership={"owners": [owner]})
+
+    assert owners_of(event) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ({"key": "finance", "value": "finance"}, "finance"),
+        ({"key": "finance", "value": "true"}, "finance"),
+        ({"key": "team", "value": "data"}, "team:data"),
+        ({"key": "a,b"}, "a%2Cb"),
+    ],
+)
+def test_a_tag_keeps_its_value(tag, expected):
+    event = with_job_facet(event_of(FLAKY, "START"), tags={"tags": [tag, tag, {"key": ""}, 7]})
+
+    assert tags_of(event) == [f"urn:li:tag:{expected}"]
+
+
+def test_patches_are_those_that_the_sdk_makes():
+    require_sdk()
+    from datahub.metadata.schema_classes import (
+        OwnerClass,
+        OwnershipSourceClass,
+        TagAssociationClass,
+    )
+    from datahub.specific.datajob import DataJobPatchBuilder
+
+    builder = DataJobPatchBuilder(JOB)
+    source = OwnershipSourceClass("SERVICE")
+    builder.add_owner(OwnerClass(ADA, "TECHNICAL_OWNER", source=source))
+    builder.add_tag(TagAssociationClass("urn:li:tag:a~b/c"))
+    builder.add_custom_property("a~b/c", "d")
+    ownership, tags, properties = (json.loads(mcp.aspect.value) for mcp in builder.build())
+
+    facets = {"owners": [{"name": "ada"}]}
+    assert people.owners({"ownership": facets}) == ownership
+    assert people.tags({"tags": {"tags": [{"key": "a~b/c"}]}}) == tags
+    event = event_of(FLAKY, "START")
+    event["run"]["facets"]["airflow"]["task"] = {"inlets": "d"}
+    [made] = [o for o in aspect(event, "dataJobInfo") if o["path"].endswith("/inlets")]
+    assert made == {**properties[0], "path": "/customProperties/inlets"}
+
+
+def test_nothing_that_others_write_is_replaced():
+    whole = {p.aspect_name for p in converted(event_of(FLAKY, "START")) if not p.is_patch}
+
+    assert whole == {
+        "status",
+        "dataProcessInstanceProperties",
+        "dataProcessInstanceRelationships",
+        "dataProcessInstanceRunEvent",
+    }
+
+
+def test_one_of_several_airflows_is_named():
+    how = Conversion(platform_instance="west", cluster="staging")
+    found = converted(event_of(FLAKY, "START"), how)
+    instances = {
+        p.urn.split(":")[2]: p.aspect for p in found if p.aspect_name == "dataPlatformInstance"
+    }
+
+    assert found[0].urn == f"urn:li:dataFlow:(airflow,west.{DAG},staging)"
+    assert "/env" not in added(found[0].aspect)  # it is no environment that DataHub knows
+    assert set(instances) == {"dataFlow", "dataJob", "dataProcessInstance"}
+    assert instances["dataJob"] == {
+        "platform": "urn:li:dataPlatform:airflow",
+        "instance": "urn:li:dataPlatformInstance:(urn:li:dataPlatform:airflow,west)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("log_url", "page"),
+    [
+        ("https://me:s3cret@air.example/af/dags/x/runs/y", f"https://air.example/af/dags/{DAG}"),
+        ("https://air.example/log?execution_date=1", None),
+        ("javascript:alert(1)/dags/", None),
+        (["http://a/dags/x"], None),
+    ],
+)
+def test_a_page_is_where_the_log_of_the_try_is(log_url, page):
+    event = event_of(FLAKY, "START")
+    event["run"]["facets"]["airflow"]["taskInstance"]["log_url"] = log_url
+
+    assert added(aspect(event, "dataFlowInfo")).get("/externalUrl") == page
+
+
+def test_an_event_without_a_job_is_of_no_flow():
+    assert converted({"eventTime": "2026-01-01T00:00:00Z", "dataset": {"name": "x"}}) == []
+
+
+def test_every_recorded_event_is_converted():
+    for event in recorded():
+        assert converted(event)
+
+
+def test_a_job_of_another_orchestrator_leads_to_its_source():
+    location = {"url": "https://git.example/etl/job.sql"}
+    event = with_job_facet(
+        with_run_facet(event_of(FLAKY, "START"), airflow={}), sourceCodeLocation=location
+    )
+
+    assert added(aspect(event, "dataJobInfo"))["/externalUrl"] == "https://git.example/etl/job.sql"
