@@ -36,6 +36,8 @@ _LEFT_OUT = {"columnLineage": "On the dataset only: that of all outputs is too m
 
 def job_lineage(subject: Subject, outputs: list[Fed], fields: Fields) -> Iterator[Proposal]:
     """Give what a job that has ended read and wrote; nothing if that is not known."""
+    if not subject.has_job:
+        return
     edges = _edges(subject)
     if subject.state == "COMPLETE" and (subject.inputs or subject.outputs):
         yield Proposal(subject.job, _ASPECT, _aspect(edges, outputs, fields))

@@ -54,12 +54,13 @@ class JobName(NamedTuple):
 
     def flow_urn(self, how: Conversion) -> str:
         """Give the URN of the DataFlow; with the platform instance, if there are several."""
-        flow = f"{how.platform_instance}.{self.flow}" if how.platform_instance else self.flow
+        name = self.flow or "unknown"
+        flow = f"{how.platform_instance}.{name}" if how.platform_instance else name
         return urns.data_flow(flow, how.cluster, self.orchestrator)
 
     def job_urn(self, how: Conversion) -> str:
         """Give the URN of the DataJob."""
-        return urns.data_job(self.flow_urn(how), self.job or self.flow)
+        return urns.data_job(self.flow_urn(how), self.job or self.flow or "unknown")
 
 
 def job_name(event: Event) -> JobName:

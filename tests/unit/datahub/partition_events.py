@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.event.producer import producer
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,6 +45,7 @@ def event(
     return {
         "eventType": state,
         "eventTime": TIME,
+        "producer": producer(),
         "run": {"runId": RUN, "facets": run or {}},
         "job": {"namespace": "airflow", "name": "shop.revenue", "facets": job or {}},
         "inputs": list(inputs),
