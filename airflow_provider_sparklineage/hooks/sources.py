@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
 from airflow_provider_sparklineage.settings.connection import (
     CONN_TYPE,
-    DATAHUB_TRANSPORT,
     DEFAULT_CONN_ID,
     LineageConnection,
     read,
@@ -22,6 +21,7 @@ from airflow_provider_sparklineage.settings.connection import (
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,6 @@ from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.connection import CONN_TYPE, DEFAULT_CONN_ID
-from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.connection import LineageConnection
@@ -61,14 +60,14 @@ class SparkLineageHook(BaseHook):
         :raise SparkLineageError: if the connection or a setting is impossible
         """
         from airflow_provider_sparklineage.event.backends import checks
+        from airflow_provider_sparklineage.hooks.datahub import backend_checks, with_key
 
         given = sources.of(self.connection)
         resolved = resolution.resolve(*given)
         web_place = resolution.place("web_url", *given)
         endpoint = checks.endpoint_of(self.connection, resolved.web_url, web_place)
-        if endpoint is None:
-            return []
-        return checks.check(endpoint, is_marquez=resolved.backend is BackendName.MARQUEZ)
+        transport = with_key(self.connection.transport or {}, self.connection.api_key)
+        return backend_checks(endpoint, resolved.backend, transport, "the connection's extra")
 
     def test_connection(self) -> tuple[bool, str]:
         """
@@ -84,7 +83,7 @@ class SparkLineageHook(BaseHook):
         if not checks:
             return (
                 False,
-                "Nothing can be tested: give the URL of the API, or an http transport.",
+                "Nothing can be tested: give the URL of the API, or a transport to one.",
             )
         failed = any(check.status is Status.FAILED for check in checks)
         wrong = [f"{c.message} {c.fix}" for c in checks if c.status is not Status.OK]

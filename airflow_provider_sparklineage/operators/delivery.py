@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
 from airflow_provider_sparklineage.operators.masking import redacted
-from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -12,22 +12,30 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Origin, Source
+from airflow_provider_sparklineage.settings.transports import (
+    DATAHUB_TRANSPORT,
+    api_key_of,
+    api_url,
+    datahub_transports,
+    is_to_datahub,
+    located_transports,
+)
 from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Mapping
 
 CONN_TYPE = "sparklineage"
 DEFAULT_CONN_ID = "sparklineage_default"
-DATAHUB_TRANSPORT = "airflow_provider_sparklineage.datahub.DataHubTransport"
-"""The ``type`` of this package's transport to DataHub."""
 
 _CLIENT = ("transport", "facets", "filters", "tags", "dataset")
 """What OpenLineage's Python client reads of its configuration; it ignores all else."""
@@ -57,6 +65,9 @@ class LineageConnection:
     def wanted_transport(self) -> str:
         """Give the transport to the API, as JSON: what Airflow needs in the extra to send there."""
         auth = {"auth": {"type": "airflow_connection_api_key"}} if self.api_key else {}
+        if self.values.get("backend") == BackendName.DATAHUB:
+            url = self.backend_url or "http://gms:8080"
+            return json.dumps({"type": DATAHUB_TRANSPORT, "server": url, **auth})
         url = self.backend_url or "http://marquez:5000"
         return json.dumps({"type": "http", "url": url, **auth})
 
@@ -97,21 +108,22 @@ def read(
     values = {key: value for key, value in found.items() if key not in _CLIENT}
     for key in values:
         _check_key(conn_id, key)
-    path, http = next(located_transports(transport or {}), ("transport", {}))
-    sent_to = api_url(str(http.get("url") or "")) or None
+    path, sent = _looked_at(transport or {}, str(values.get("backend") or ""))
+    url_key, key = ("server", "token") if is_to_datahub(sent) else ("url", "auth")
+    sent_to = api_url(str(sent.get(url_key) or "")) or None
     backend = _url(conn_id, host, port, schema) if host else sent_to
     # Another host is not given the transport's key.
-    api_key = password or (api_key_of(http) if backend == sent_to else None)
+    api_key = password or (api_key_of(sent) if backend == sent_to else None)
     url = ""
     if host and "://" in host:
         url = "the connection's host (API URL in its form)"
         if port and not urlsplit(host.strip()).port:  # left by the form, which hides it
             url = f"{url} and its port, which the form does not show"
     if not host:
-        url = f"{path}.url in the connection's extra"
+        url = f"{path}.{url_key} in the connection's extra"
     place = UrlPlace(url)
     if api_key and not password:
-        place = UrlPlace(url, f"{path}.auth in the connection's extra")
+        place = UrlPlace(url, f"{path}.{key} in the connection's extra")
     return LineageConnection(conn_id, backend, api_key, transport, values, place)
 
 
@@ -168,6 +180,13 @@ def _check_key(conn_id: str, key: str) -> None:
     raise _error(conn_id, f"has an unknown key {key!r} in its extra", selected)
 
 
+def _looked_at(transport: Mapping[str, Any], backend: str) -> tuple[str, Mapping[str, Any]]:
+    """Find of several transports that to the backend; else the first one with a URL."""
+    ways = (located_transports(transport), datahub_transports(transport))
+    ordered = reversed(ways) if backend == BackendName.DATAHUB else ways
+    return next(chain.from_iterable(ordered), ("transport", {}))
+
+
 def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
     text = host.strip() if "://" in host else f"{schema or 'http'}://{host.strip()}"
     try:
@@ -183,58 +202,6 @@ def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
             "Give the URL of the API, e.g. http://marquez:5000; the key goes into the password.",
         )
     return api_url(f"{split.scheme}://{netloc}{split.path}")
-
-
-def api_url(url: str) -> str:
-    """Cut what people add to the URL of a backend's API: slashes, and the path of the API."""
-    return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
-
-
-def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the HTTP transports of a transport: itself, or those in a composite one."""
-    return (found for _, found in located_transports(transport))
-
-
-def located_transports(
-    transport: Mapping[str, Any], path: str = "transport"
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the HTTP transports of a transport, each with where it stands.
-
-    :param path: of the transport itself, e.g. ``transport``; one below has a longer one
-    """
-    return _located(transport, ("http", "async_http"), path)
-
-
-def datahub_transports(
-    transport: Mapping[str, Any], path: str = "transport"
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the transports to DataHub of a transport, each with where it stands."""
-    return _located(transport, (DATAHUB_TRANSPORT,), path)
-
-
-def _located(
-    transport: Mapping[str, Any], kinds: Collection[str], path: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    kind = transport.get("type")
-    if kind in kinds:
-        yield path, transport
-    inner = transport.get("transports")
-    if kind == "composite" and inner:
-        named = inner.items() if isinstance(inner, dict) else enumerate(inner)
-        for name, below in named:
-            if isinstance(below, dict):
-                yield from _located(below, kinds, f"{path}.transports.{name}")
-    if kind == "transform" and isinstance(below := transport.get("transport"), dict):
-        yield from _located(below, kinds, f"{path}.transport")
-
-
-def api_key_of(transport: Mapping[str, Any]) -> str | None:
-    """Give the API key that an HTTP transport authenticates with, if it has one."""
-    auth = transport.get("auth")
-    if not isinstance(auth, dict) or auth.get("type") != "api_key":
-        return None
-    key = auth.get("apiKey") or auth.get("api_key")
-    return str(key) if key else None
 
 
 def _error(conn_id: str, problem: str, fix: str) -> ConnectionFieldsError:

@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_provider_sparklineage.settings.connection import CONN_TYPE
 from airflow_provider_sparklineage.settings.options import OPTIONS, Option
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 
 _FIRST = ("web_url",)
 """Options at the top of the form's extra fields: what most people set."""
@@ -25,7 +26,7 @@ def connection_type() -> dict[str, Any]:
             "relabeling": {"host": "API URL", "password": "API key"},
             # That they are examples has to be in them: they look like values.
             "placeholders": {
-                "host": "e.g. http://marquez:5000",
+                "host": "e.g. http://marquez:5000, or http://gms:8080",
                 "password": "only if the API wants one",
             },
         },
@@ -38,6 +39,7 @@ _TRANSPORT = {
     "description": (
         "How Airflow sends lineage. It is needed if [openlineage] config_conn_id names this "
         'connection, because Airflow looks for the URL nowhere else: {"type": "http", "url": "…"}, '
+        f'for DataHub {{"type": "{DATAHUB_TRANSPORT}", "server": "…"}}, '
         'and with an API key also "auth": {"type": "airflow_connection_api_key"}.'
     ),
     "schema": {"type": ["object", "null"]},

@@ -56,6 +56,7 @@ class BackendName(StrEnum):
     """The lineage backends whose ways are known; :mod:`.backends` has one of each."""
 
     MARQUEZ = "marquez"
+    DATAHUB = "datahub"
     GENERIC = "generic"
 
 

@@ -97,8 +97,8 @@ OPTIONS = (
         "marquez",
         "generic",
         "The lineage backend that events are made for. `marquez`: what Marquez would refuse, or "
-        "break on, is repaired before it is sent, and the event says so. `generic`: events stay "
-        "as OpenLineage defines them.",
+        "break on, is repaired before it is sent, and the event says so. `datahub` and `generic`: "
+        "events stay as OpenLineage defines them; links lead to DataHub's pages, or nowhere.",
     ),
     Option(
         "web_url",

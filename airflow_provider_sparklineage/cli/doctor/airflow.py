@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.hooks.datahub import backend_checks
 from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
     SparkLineageError,
@@ -32,13 +33,15 @@ from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.connection import (
     DEFAULT_CONN_ID,
+    source_of,
+)
+from airflow_provider_sparklineage.settings.options import SECTION
+from airflow_provider_sparklineage.settings.transports import (
     api_key_of,
     api_url,
     located_transports,
-    source_of,
+    title_of,
 )
-from airflow_provider_sparklineage.settings.option_kinds import BackendName
-from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.settings.url_place import UrlPlace
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
@@ -171,8 +174,7 @@ def _transport(
         endpoint = backend.endpoint_of(connection, resolved.web_url, web_place)
     if endpoint is None:
         endpoint = _endpoint_of(transport, place, resolved.web_url, web_place)
-    if endpoint is not None:
-        checks += backend.check(endpoint, is_marquez=resolved.backend is BackendName.MARQUEZ)
+    checks += backend_checks(endpoint, resolved.backend, transport, place)
     return [*checks, compared]
 
 
@@ -231,7 +233,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
             fix,
         )
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
-    text = f"It is active, and sends by its {kind or 'unnamed'} transport{where}."
+    text = f"It is active, and sends by its {title_of(transport)}{where}."
     return Check(PROVIDER, Status.OK, text)
 
 

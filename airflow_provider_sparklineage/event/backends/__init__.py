@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.event.backends.datahub import DataHub
 from airflow_provider_sparklineage.event.backends.generic import Generic
 from airflow_provider_sparklineage.event.backends.marquez import Marquez
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.backends.base import Backend
 
 _GENERIC = Generic()
-BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Marquez(), _GENERIC)}
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend for backend in (Marquez(), DataHub(), _GENERIC)
+}
 """By the name that ``[sparklineage] backend`` has for them."""
 
 

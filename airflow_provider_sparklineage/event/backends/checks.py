@@ -9,11 +9,21 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from airflow_provider_sparklineage.event.backends.answers import (
+    document_of,
+    failed,
+    is_html,
+    unusable,
+)
 from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
 from airflow_provider_sparklineage.settings.checks import Check, Status
-from airflow_provider_sparklineage.settings.connection import api_url, http_transports
+from airflow_provider_sparklineage.settings.transports import (
+    api_url,
+    datahub_transports,
+    http_transports,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,15 +49,15 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
     if is_marquez and read.status is Status.OK:
         checks.append(_checked_write(endpoint))
     if endpoint.web_url:
-        checks.append(_checked_web(endpoint))
+        checks.append(checked_web(endpoint))
     return checks
 
 
 def _checked_answer(endpoint: Endpoint) -> Check:
     answer = ask(endpoint, "GET", "")
-    problem = answer if isinstance(answer, Problem) else _unusable(endpoint, answer, endpoint.url)
+    problem = answer if isinstance(answer, Problem) else unusable(endpoint, answer, endpoint.url)
     if problem:
-        return _failed(problem, READ)
+        return failed(problem, READ)
     message = f"There is a server at {endpoint.url}; whether it takes events is not tried."
     return Check(READ, Status.OK, message)
 
@@ -57,13 +67,13 @@ def _checked_read(endpoint: Endpoint) -> Check:
         url = endpoint.url + path
         answer = ask(endpoint, "GET", path)
         if isinstance(answer, Problem):
-            return _failed(answer, READ)
-        if problem := _unusable(endpoint, answer, url):
-            return _failed(problem, READ)
+            return failed(answer, READ)
+        if problem := unusable(endpoint, answer, url):
+            return failed(problem, READ)
         if answer.status == 500:
-            return _failed(_POISONED, READ)
-        if answer.status != 200 or not isinstance(_json(answer).get(key), list):
-            return _failed(_not_marquez(endpoint, answer, url), READ)
+            return failed(_POISONED, READ)
+        if answer.status != 200 or not isinstance(document_of(answer).get(key), list):
+            return failed(_not_marquez(endpoint, answer, url), READ)
     return Check(READ, Status.OK, f"Marquez answers at {endpoint.url}.")
 
 
@@ -71,9 +81,9 @@ def _checked_write(endpoint: Endpoint) -> Check:
     url = f"{endpoint.url}/api/v1/lineage"
     answer = ask(endpoint, "POST", "/api/v1/lineage")
     if isinstance(answer, Problem):
-        return _failed(answer, WRITE)
-    if problem := _unusable(endpoint, answer, url):
-        return _failed(problem, WRITE)
+        return failed(answer, WRITE)
+    if problem := unusable(endpoint, answer, url):
+        return failed(problem, WRITE)
     if answer.status == 422 and b"run must not be null" in answer.body:
         return Check(
             WRITE, Status.OK, "It reads events; an empty one was refused, as it should be."
@@ -82,30 +92,27 @@ def _checked_write(endpoint: Endpoint) -> Check:
         f"{url} answers {answer.status} to an empty event, where Marquez answers 422.",
         "Look at what stands between this machine and Marquez: a proxy may let no POST through.",
     )
-    return _failed(unlike, WRITE)
+    return failed(unlike, WRITE)
 
 
-def _checked_web(endpoint: Endpoint) -> Check:
+def checked_web(endpoint: Endpoint) -> Check:
+    """Check the web pages of a backend, whichever it is."""
     url = str(endpoint.web_url).rstrip("/")
     # Another host than the API's, so it is not given the API's key.
-    answer = ask(replace(endpoint, url=url, api_key=None), "GET", "/")
+    answer = ask(replace(endpoint, url=url, api_key=None, headers=(), cert=None), "GET", "/")
     fix = (
         f"Correct {endpoint.web_place}: it is the URL at which you open the backend's pages in a "
         "browser."
     )
     if isinstance(answer, Problem):
         return Check(WEB, Status.WARNING, answer.message, fix)
-    if answer.status >= 400 or not _is_html(answer):
+    if answer.status >= 400 or not is_html(answer):
         message = f"{url} gives no web page (it answers {answer.status})."
         return Check(WEB, Status.WARNING, message, fix)
     return Check(WEB, Status.OK, f"There are web pages at {url}.")
 
 
 # --- problems -------------------------------------------------------------------------------------
-
-
-def _failed(problem: Problem, name: str) -> Check:
-    return Check(name, Status.FAILED, problem.message, problem.fix)
 
 
 _POISONED = Problem(
@@ -116,59 +123,15 @@ _POISONED = Problem(
 )
 
 
-def _unusable(endpoint: Endpoint, answer: Answer, url: str) -> Problem | None:
-    """Recognise answers that do not come from the backend itself."""
-    code, place = answer.status, endpoint.place
-    if 300 <= code < 400:
-        return Problem(
-            f"{url} sends elsewhere, to {_host_of(answer.location)}.",
-            f"Give the URL without a detour in {place.of('host', 'port', 'schema')}; if that is a "
-            f"page for logging in, the API key in {place.key} is missing or wrong.",
-        )
-    if code in (401, 403, 407):
-        return Problem(
-            f"{url} lets nobody in without a valid key (it answers {code}).",
-            f"Put the API key into {place.key}.",
-        )
-    if code in (502, 503, 504):
-        return Problem(
-            f"What stands before the backend at {url} does not reach it (it answers {code}).",
-            "Start the backend, or look at the configuration of that proxy.",
-        )
-    return None
-
-
 def _not_marquez(endpoint: Endpoint, answer: Answer, url: str) -> Problem:
     place = endpoint.place.of("host", "port")
-    what = "with a web page" if _is_html(answer) else f"{answer.status}, and not as Marquez"
+    what = "with a web page" if is_html(answer) else f"{answer.status}, and not as Marquez"
     return Problem(
         f"{url} answers {what}: there is no API of Marquez.",
         f"Give the URL of the API without /api/v1 in {place} (Marquez has it at port 5000 and its "
         "pages at 3000, which go into web_url). Another backend may take lineage all the same; it "
         "cannot be checked, and with backend = generic any answer is enough.",
     )
-
-
-def _is_html(answer: Answer) -> bool:
-    return "html" in answer.content_type
-
-
-def _json(answer: Answer) -> dict[str, Any]:
-    try:
-        found = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _host_of(location: str) -> str:
-    """Name where an answer sends to; a path and a query may hold a session."""
-    try:
-        parts = urlsplit(location)
-        host = parts.hostname or ""
-    except ValueError:
-        host = ""
-    return f"{parts.scheme}://{host[:100]}" if host else "another path"
 
 
 # --- Airflow's transport --------------------------------------------------------------------------
@@ -186,9 +149,9 @@ def compare(
     """
     if transport is None:
         return Check(TRANSPORT, Status.FAILED, _NO_TRANSPORT, _transport_fix(connection))
-    kind = transport.get("type")
+    title = title_of(transport)
     if connection is None:
-        return Check(TRANSPORT, Status.OK, f"Airflow sends lineage by its {kind} transport.")
+        return Check(TRANSPORT, Status.OK, f"Airflow sends lineage by its {title}.")
     if connection.transport and config_conn_id != connection.conn_id:
         return Check(
             TRANSPORT,
@@ -197,15 +160,15 @@ def compare(
             _transport_fix(connection),
         )
     sent_to = [(api_url(str(t.get("url") or "")), t) for t in http_transports(transport)]
+    to_datahub = [t for _, t in datahub_transports(transport) if t.get("server")]
+    sent_to += [(api_url(str(t["server"])), t) for t in to_datahub]
     urls = sorted({url for url, _ in sent_to})
     if not urls or connection.backend_url is None:
-        message = (
-            f"Airflow sends lineage by its {kind} transport, which is not compared with a URL."
-        )
+        message = f"Airflow sends lineage by its {title}, which is not compared with a URL."
         return Check(TRANSPORT, Status.OK, message)
     if connection.backend_url in urls:
         ways = [t for url, t in sent_to if url == connection.backend_url]
-        if connection.api_key and not any(t.get("auth") or t.get("custom_headers") for t in ways):
+        if connection.api_key and not any(any(map(t.get, _KEYS)) for t in ways):
             return _keyless(connection)
         message = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
         return Check(TRANSPORT, Status.OK, message)
@@ -218,6 +181,10 @@ def compare(
         f"it at {connection.backend_url}.",
         f"If these are not two URLs of one backend, correct {looked_at}, or the transport {sent}.",
     )
+
+
+_KEYS = ("auth", "token", "custom_headers", "headers")
+"""What a transport may authenticate by: those of HTTP, and that to DataHub."""
 
 
 def _keyless(connection: LineageConnection) -> Check:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from requests import PreparedRequest
 
@@ -23,6 +23,7 @@ TIMEOUT_S = 5.0
 """As long as OpenLineage's own client waits; here for all of an answer."""
 MAX_BYTES = 16 * 1024 * 1024
 """Of an answer: ten jobs with all facets of their latest runs."""
+_EMPTY: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,25 @@ class Endpoint:
     """How a backend is reached.
 
     :param url: of the API, as
-        :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
+        :func:`~airflow_provider_sparklineage.settings.transports.api_url` gives it
     :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
     :param place: where ``url`` and ``api_key`` stand
     :param web_place: where ``web_url`` stands
+    :param port: where such a backend listens, in words
+    :param headers: to be sent as well; one of them may authenticate, instead of ``api_key``
+    :param cert: path to a certificate of one's own with its key, or paths to both
     """
 
     url: str
     api_key: str | None = field(default=None, repr=False)
     web_url: str | None = None
-    verify: bool = True
+    verify: bool | str = True
     timeout: float = TIMEOUT_S
     place: UrlPlace = FIELDS
     web_place: str = "web_url"
+    port: str = "Marquez has its API at port 5000"
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    cert: str | tuple[str, str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,13 @@ class Problem:
     fix: str
 
 
-def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
+def ask(
+    endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY
+) -> Answer | Problem:
     """Send a request, and give the answer whatever its status; redirects are not followed.
 
     :param path: below the endpoint's URL, from its first slash on
+    :param document: what a POST sends
     """
     import requests
     import urllib3
@@ -77,7 +87,9 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
     url = endpoint.url + path
     try:
         return within(
-            endpoint.timeout, lambda: _answer(endpoint, method, url), "sparklineage-backend"
+            endpoint.timeout,
+            lambda: _answer(endpoint, method, url, document),
+            "sparklineage-backend",
         )
     except requests.exceptions.SSLError as error:
         return _tls_problem(endpoint, url, str(error))
@@ -101,18 +113,21 @@ def ask(endpoint: Endpoint, method: str, path: str) -> Answer | Problem:
         )
 
 
-def _answer(endpoint: Endpoint, method: str, url: str) -> Answer | Problem:
+def _answer(
+    endpoint: Endpoint, method: str, url: str, document: Mapping[str, Any]
+) -> Answer | Problem:
     import requests
 
     with requests.request(
         method,
         url,
         auth=_authentication(endpoint),
-        headers={"Accept-Encoding": "identity"},  # a small body stays one
-        json={} if method == "POST" else None,
+        headers={**dict(endpoint.headers), "Accept-Encoding": "identity"},  # a small body stays one
+        json=document if method == "POST" else None,
         allow_redirects=False,
         timeout=endpoint.timeout,
         verify=endpoint.verify,
+        cert=endpoint.cert,
         stream=True,
     ) as response:
         body = bytearray()
@@ -170,8 +185,7 @@ def _connection_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
     if "refused" in error:
         return Problem(
             f"Nothing listens at {url}.",
-            f"Start the backend, or correct {place.of('host', 'port')} (Marquez has its API at "
-            "port 5000).",
+            f"Start the backend, or correct {place.of('host', 'port')} ({endpoint.port}).",
         )
     return Problem(
         f"What answers at {url} breaks the connection off.",

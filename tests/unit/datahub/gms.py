@@ -37,8 +37,10 @@ class _Gms(Handler):
 
     def get(self):
         self.server.asked.append(self.path)
+        if self.server.config:
+            return self._scripted(self.server.config)
         config = {"noCode": "true", "versions": {"acryldata/datahub": {"version": "v1.3.0"}}}
-        self._answer_json(200 if self.path == "/config" else 404, config)
+        return self._answer_json(200 if self.path == "/config" else 404, config)
 
     def post(self):
         body = self.body()
@@ -86,6 +88,8 @@ class _Gms(Handler):
 
 def _problem(proposal: dict[str, Any]) -> str:
     """Say what is wrong with a proposal as GMS gets it; empty if nothing is."""
+    if not sdk.is_aspect(name := proposal["aspectName"]):
+        return f"Unknown aspect {name} for entity {proposal['entityType']}"
     try:
         sdk.check_sent(proposal)
     except Exception as error:
@@ -94,7 +98,7 @@ def _problem(proposal: dict[str, Any]) -> str:
 
 
 @contextmanager
-def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozenset()):
+def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozenset(), config=None):
     """Serve one, which first gives the answers of a script.
 
     ``stored`` are the proposals that it took, ``requests`` headers and body of each POST, ``modes``
@@ -103,6 +107,7 @@ def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozens
     :param script: each a :class:`Scripted`, or a function of the handler
     :param forbids: URNs of entities that the user may not change
     :param always: what is answered when the script is over, instead of what GMS would answer
+    :param config: what a GET is answered, instead of what ``/config`` gives
     """
     with serving(
         _Gms,
@@ -111,6 +116,7 @@ def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozens
         token=token,
         max_bytes=max_bytes,
         forbids=forbids,
+        config=config,
         stored=[],
         requests=[],
         modes=[],

@@ -64,6 +64,13 @@ def check_sent(document: dict[str, Any]) -> None:
     (_check_patch if one.is_patch else _check_aspect)(one)
 
 
+def is_aspect(name: str) -> bool:
+    require_sdk()
+    from datahub.metadata.schema_classes import ASPECT_NAME_MAP
+
+    return name in ASPECT_NAME_MAP
+
+
 def aspect_class(name: str) -> Any:
     from datahub.metadata.schema_classes import ASPECT_NAME_MAP
 

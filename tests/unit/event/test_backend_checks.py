@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.event.backends.checks import check, compare, 
 from airflow_provider_sparklineage.event.backends.client import Endpoint
 from airflow_provider_sparklineage.settings.checks import Status
 from airflow_provider_sparklineage.settings.connection import read
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 from tests.loopback import Handler, serving
 
@@ -397,6 +398,39 @@ def test_a_key_that_airflow_does_not_send_is_reported(password, added, status):
     assert found.status is status
     wanted = '"auth": {"type": "airflow_connection_api_key", "conn_id": "lineage"}'
     assert (wanted in found.fix) is (status is Status.WARNING)
+
+
+DATAHUB = {"type": DATAHUB_TRANSPORT, "server": "http://gms:8080/"}
+
+
+@pytest.mark.parametrize(
+    ("transport", "status", "message"),
+    [
+        (DATAHUB, Status.WARNING, "to http://gms:8080, and connection lineage looks at it at"),
+        (
+            {"type": "composite", "transports": [HTTP, DATAHUB]},
+            Status.OK,
+            "Airflow sends lineage to http://marquez:5000, where it is looked at.",
+        ),
+        (
+            {"type": DATAHUB_TRANSPORT, "folder": "/lineage"},
+            Status.OK,
+            "by its transport to DataHub, which is not compared with a URL",
+        ),
+    ],
+    ids=["elsewhere", "to both", "to a folder"],
+)
+def test_a_transport_to_datahub_is_compared_by_its_server(transport, status, message):
+    found = compare(connection(host="http://marquez:5000"), transport)
+    assert found.status is status
+    assert message in found.message
+
+
+@pytest.mark.parametrize("added", [{"token": "k3y"}, {"headers": {"Authorization": "Bearer k3y"}}])
+def test_a_token_that_airflow_sends_to_datahub_is_one(added):
+    given = connection({"backend": "datahub"}, host="http://gms:8080", password="k3y")
+    assert compare(given, DATAHUB).status is Status.WARNING
+    assert compare(given, DATAHUB | added).status is Status.OK
 
 
 def test_a_transport_that_airflow_does_not_use_is_reported():

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
-from airflow_provider_sparklineage.settings.connection import (
-    DATAHUB_TRANSPORT,
-    DEFAULT_CONN_ID,
-    api_url,
-    datahub_transports,
-    read,
-)
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, read
 from airflow_provider_sparklineage.settings.connection_form import connection_type
 from airflow_provider_sparklineage.settings.options import OPTIONS
 from airflow_provider_sparklineage.settings.resolution import resolve
+from airflow_provider_sparklineage.settings.transports import (
+    DATAHUB_TRANSPORT,
+    api_url,
+    datahub_transports,
+)
 
 HTTP = {"type": "http", "url": "http://marquez:5000/", "auth": {"type": "api_key", "apiKey": "k1"}}
 
@@ -283,3 +282,52 @@ def test_transports_to_datahub_are_found_wherever_they_stand():
     assert list(datahub_transports(composite)) == [("transport.transports.dh", datahub)]
     assert list(datahub_transports(listed)) == [("transport.transports.1.transport", dev)]
     assert list(datahub_transports(marquez)) == []
+
+
+DATAHUB = {"type": DATAHUB_TRANSPORT, "server": "http://gms:8080/", "token": "t1"}
+BOTH = {"type": "composite", "transports": {"marquez": HTTP, "datahub": DATAHUB}}
+
+
+@pytest.mark.parametrize(
+    ("extra", "url", "key", "place"),
+    [
+        ({"transport": DATAHUB}, "http://gms:8080", "t1", "transport.{}"),
+        (
+            {"transport": {**DATAHUB, "token": None, "auth": HTTP["auth"]}},
+            "http://gms:8080",
+            "k1",
+            "transport.{}",
+        ),
+        ({"transport": BOTH}, "http://marquez:5000", "k1", "transport.transports.marquez.{}"),
+        (
+            {"transport": BOTH, "backend": "datahub"},
+            "http://gms:8080",
+            "t1",
+            "transport.transports.datahub.{}",
+        ),
+    ],
+    ids=["to DataHub", "with a provider of tokens", "to both", "to both, and at DataHub"],
+)
+def test_without_a_url_lineage_is_looked_at_where_it_is_sent(extra, url, key, place):
+    found = connection(extra)
+    assert (found.backend_url, found.api_key) == (url, key)
+    keys = ("server", "token") if "gms" in url else ("url", "auth")
+    assert found.place.url == f"{place.format(keys[0])} in the connection's extra"
+    assert found.place.key == f"{place.format(keys[1])} in the connection's extra"
+
+
+def test_a_datahub_elsewhere_is_not_given_the_token_of_the_transport():
+    assert connection({"transport": DATAHUB}, host="http://other:8080").api_key is None
+
+
+def test_the_transport_to_datahub_that_the_fields_stand_for():
+    found = connection({"backend": "datahub"}, host="http://gms:8080", password="t1")
+    assert json.loads(found.wanted_transport) == {
+        "type": DATAHUB_TRANSPORT,
+        "server": "http://gms:8080",
+        "auth": {"type": "airflow_connection_api_key"},
+    }
+    assert json.loads(connection({"backend": "datahub"}).wanted_transport) == {
+        "type": DATAHUB_TRANSPORT,
+        "server": "http://gms:8080",
+    }

@@ -1,0 +1,164 @@
+"""Ask DataHub's server whether proposals can be sent to it, without storing anything.
+
+Its ``/config`` shows that it is one, and which; nobody needs a token for that. Then it is sent a
+proposal of an aspect that does not exist: GMS asks first who sends it (401), then whether he may
+change a dataset (403, ``AspectResource.ingestProposals``), and only then what it is, and refuses it
+in its own words before it stores anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.datahub import configuration
+from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.event.backends.answers import (
+    document_of,
+    failed,
+    is_html,
+    unusable,
+)
+from airflow_provider_sparklineage.event.backends.checks import checked_web
+from airflow_provider_sparklineage.event.backends.client import TIMEOUT_S, Endpoint, Problem, ask
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.url_place import UrlPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.event.backends.client import Answer
+
+TRANSPORT, SERVER, WRITE = "DataHub, transport", "DataHub, server", "DataHub, write"
+
+PORT = "DataHub's server, GMS, listens at port 8080"
+_PATH = "/aspects?action=ingestProposalBatch"
+_DATASET = "urn:li:dataset:(urn:li:dataPlatform:spark,sparklineage.doctor,PROD)"
+_ASPECT = "sparkLineageDoctor"
+_PROTOCOL = ("X-RestLi-Protocol-Version", "2.0.0")
+
+
+def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Check]:
+    """Check a transport to DataHub: its configuration, and what it sends to.
+
+    :param given: its configuration
+    :param path: where it stands in ``place``, e.g. ``transport``
+    :param place: e.g. ``Airflow's [openlineage]``
+    """
+    try:
+        found = configuration.read(given)
+        bearer = found.server and found.server.bearer()
+    except SparkLineageError as error:
+        return [Check(TRANSPORT, Status.FAILED, error.problem, error.fix)]
+    except Exception as error:  # of whatever provides a token
+        problem = f"{path}.auth in {place} gives no token ({type(error).__name__})."
+        return [
+            Check(
+                TRANSPORT,
+                Status.FAILED,
+                problem,
+                "Look for what that provider of tokens asks of it.",
+            )
+        ]
+    if found.server is None:
+        text = f"What DataHub is to store is written to {found.folder}, and not sent."
+        return [Check(TRANSPORT, Status.OK, text)]
+    headers = found.server.headers
+    if bearer:
+        headers = (*headers, ("Authorization", bearer))
+    key = "auth" if given.get("auth") else "token"
+    endpoint = Endpoint(
+        found.server.url,
+        verify=found.server.verify,
+        timeout=min(found.server.timeout, TIMEOUT_S),
+        place=UrlPlace(f"{path}.server in {place}", f"{path}.{key} in {place}"),
+        port=PORT,
+        headers=headers,
+        cert=found.server.cert,
+    )
+    return check(endpoint)
+
+
+def check(endpoint: Endpoint) -> list[Check]:
+    """Check the server, the way of proposals, and the web pages if there is a URL of them.
+
+    Nothing is tried to be written where it is no DataHub: others might store it.
+    """
+    server = _checked_server(endpoint)
+    checks = [server]
+    if server.status is Status.OK:
+        checks.append(_checked_write(endpoint))
+    if endpoint.web_url:
+        checks.append(checked_web(endpoint))
+    return checks
+
+
+def _checked_server(endpoint: Endpoint) -> Check:
+    url = f"{endpoint.url}/config"
+    answer = ask(endpoint, "GET", "/config")
+    if isinstance(answer, Problem):
+        return failed(answer, SERVER)
+    if problem := unusable(endpoint, answer, url):
+        return failed(problem, SERVER)
+    document = document_of(answer)
+    # What the SDK takes it for GMS by; the server of the pages answers as well, without it.
+    if answer.status != 200 or document.get("noCode") != "true":
+        return failed(_not_gms(endpoint, answer, url), SERVER)
+    return Check(SERVER, Status.OK, f"DataHub{_version(document)} answers at {endpoint.url}.")
+
+
+def _version(document: Mapping[str, Any]) -> str:
+    found: Any = document
+    for key in ("versions", "acryldata/datahub", "version"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return f" {found[:40]}" if isinstance(found, str) and found else ""
+
+
+def _not_gms(endpoint: Endpoint, answer: Answer, url: str) -> Problem:
+    what = "with a web page" if is_html(answer) else f"{answer.status}, and not as DataHub's GMS"
+    return Problem(
+        f"{url} answers {what}: nothing can be stored there.",
+        f"Give the URL of GMS in {endpoint.place.of('host', 'port')}: {PORT}, and the server of "
+        "the pages (9002) has it below /api/gms.",
+    )
+
+
+def _checked_write(endpoint: Endpoint) -> Check:
+    url = endpoint.url + _PATH
+    with_protocol = Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
+    answer = ask(with_protocol, "POST", _PATH, {"proposals": [_unknown()], "async": "false"})
+    if isinstance(answer, Problem):
+        return failed(answer, WRITE)
+    if answer.status == 403 and _DATASET.encode() in answer.body:
+        return failed(_without_privilege(endpoint), WRITE)
+    if problem := unusable(endpoint, answer, url):
+        return failed(problem, WRITE)
+    # Of several versions: 422, 400 and 500 with its name, or 200 for what was left out.
+    if answer.status == 200 or _ASPECT.encode() in answer.body:
+        text = "It takes proposals; one of an unknown aspect was refused, as it should be."
+        return Check(WRITE, Status.OK, text)
+    unlike = Problem(
+        f"{url} answers {answer.status} to a proposal, and not as DataHub's GMS.",
+        "Look at what stands between this machine and GMS: a proxy may let no POST through.",
+    )
+    return failed(unlike, WRITE)
+
+
+def _unknown() -> dict[str, Any]:
+    """Make a proposal that no DataHub takes, in the form in which one is sent."""
+    proposal = Proposal(_DATASET, _ASPECT, {})
+    return {
+        "entityType": proposal.entity_type,
+        "entityUrn": proposal.urn,
+        "changeType": proposal.change_type,
+        "aspectName": proposal.aspect_name,
+        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
+    }
+
+
+def _without_privilege(endpoint: Endpoint) -> Problem:
+    return Problem(
+        f"The token in {endpoint.place.key} is of somebody who may not change datasets (403).",
+        "Give that user of DataHub the privilege Edit Entity for datasets, tasks, pipelines and "
+        "their runs, e.g. by a policy, or the role Editor.",
+    )

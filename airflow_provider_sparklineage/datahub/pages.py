@@ -1,0 +1,77 @@
+"""The URLs of DataHub's pages: of a task, of a dataset, and of an output's columns.
+
+They are those of its web application (datahub-web-react): a route for each kind of entity, its URN,
+the name of a tab (``PageRoutes``, ``getPathName`` of ``DataJobEntity`` and ``DatasetEntity``). The
+SDK makes them so as well (``datahub.ingestion.graph.links``), but for a ``%`` in a URN.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow_provider_sparklineage.datahub.subject import Subject
+from airflow_provider_sparklineage.event.backends.datahub import DataHub
+from airflow_provider_sparklineage.event.producer import producer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+_TASK, _DATASET = "tasks", "dataset"
+_JOB = quote("urn:li:dataJob:(", safe="")
+
+
+class Pages(DataHub):
+    """The pages of a task and of its datasets.
+
+    Their URLs need more than names: what a dataset is called in DataHub depends on its facets, too,
+    and where the name of a DAG ends and that of its task begins on the DAG.
+
+    :param how: as the transport converts events
+    :param dag_id: of the task
+    :param datasets: that pages are asked of, as events have them
+    """
+
+    def __init__(
+        self, how: Conversion, dag_id: str, datasets: Iterable[Mapping[str, Any]] = ()
+    ) -> None:
+        self._how = how
+        self._dag_id = dag_id
+        self._datasets = Subject({"run": {}, "job": {}, "outputs": list(datasets)}, how)
+
+    def job_page(self, web_url: str, namespace: str, name: str) -> str:
+        """Link to the lineage of a task."""
+        event = {
+            "producer": producer(),
+            "run": {"facets": {"parent": {"job": {"namespace": namespace, "name": self._dag_id}}}},
+            "job": {"namespace": namespace, "name": name},
+        }
+        return _page(web_url, _TASK, Subject(event, self._how).job)
+
+    def dataset_page(self, web_url: str, dataset: DatasetName) -> str:
+        """Link to the lineage of a dataset."""
+        return _page(web_url, _DATASET, self._datasets.dataset(dataset))
+
+    def columns_page(
+        self,
+        web_url: str,
+        dataset: DatasetName,
+        column: str | None = None,  # noqa: ARG002
+    ) -> str:
+        """Link to the graph around a dataset, with its columns; none of them can be highlighted."""
+        return f"{self.dataset_page(web_url, dataset)}?is_lineage_mode=true&show_columns=true"
+
+
+def web_url_of(link: str) -> str:
+    """Give where DataHub's pages are, of the link to a task; empty if it is none."""
+    web_url, route, _ = link.partition(f"/{_TASK}/{_JOB}")
+    return web_url if route else ""
+
+
+def _page(web_url: str, route: str, urn: str) -> str:
+    # The web application decodes the path of a page twice, and keeps its % so.
+    held = urn.replace("%", "{{encoded_percent}}")
+    return f"{web_url.rstrip('/')}/{route}/{quote(held, safe='')}/Lineage"

@@ -1,0 +1,88 @@
+"""DataHub as Airflow is configured for it: how events are converted, and whether they arrive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
+from airflow_provider_sparklineage.settings.transports import api_url, datahub_transports
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.event.backends.client import Endpoint
+    from airflow_provider_sparklineage.settings.checks import Check
+
+log = logger(__name__)
+
+_KEY_OF_CONNECTION = "airflow_connection_api_key"
+
+
+def conversion() -> Conversion:
+    """Give how the transport of Airflow's OpenLineage provider converts events for DataHub.
+
+    :return: of the first transport to DataHub, of several; what is the default if there is none, or
+        if it cannot be read, which is for the doctor to say
+    """
+    from airflow_provider_sparklineage.datahub import configuration
+    from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
+
+    try:
+        transport, _ = sources.transport()
+        given = next((found for _, found in datahub_transports(transport or {})), {})
+        return configuration.conversion_of(given)
+    except SparkLineageError as error:
+        log.debug("The transport to DataHub cannot be read: %s", error)
+        return DEFAULT_CONVERSION
+
+
+def backend_checks(
+    endpoint: Endpoint | None, backend: BackendName, transport: Mapping[str, Any], place: str
+) -> list[Check]:
+    """Check what lineage is looked at in, and each DataHub that it is sent to.
+
+    :param endpoint: what it is looked at in; None if that is not known
+    :param transport: that may have others in it
+    :param place: where the transport stands, in words
+    """
+    from airflow_provider_sparklineage.datahub import checks as datahub
+    from airflow_provider_sparklineage.event.backends import checks
+
+    found = list(datahub_transports(transport))
+    servers = {api_url(str(given.get("server") or "")) for _, given in found}
+    is_datahub = backend is BackendName.DATAHUB
+    done: list[Check] = []
+    if endpoint is not None and not is_datahub:
+        done += checks.check(endpoint, is_marquez=backend is BackendName.MARQUEZ)
+    elif endpoint is not None and endpoint.url not in servers:
+        done += datahub.check(replace(endpoint, port=datahub.PORT))
+    elif endpoint is not None and endpoint.web_url:
+        done.append(checks.checked_web(endpoint))
+    for path, given in found:
+        done += datahub.check_transport(given, path, place)
+    return done
+
+
+def with_key(transport: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """Put a connection's key where its transport has Airflow take it from the connection.
+
+    Airflow does so itself where it sends by the connection, which has an id then; one that is
+    tested is in a form.
+    """
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, list):
+            return list(map(resolved, value))
+        if not isinstance(value, dict):
+            return value
+        if key and value.get("type") == _KEY_OF_CONNECTION and not value.get("conn_id"):
+            return {"type": "api_key", "apiKey": key}
+        return {name: resolved(below) for name, below in value.items()}
+
+    found: dict[str, Any] = resolved(dict(transport))
+    return found

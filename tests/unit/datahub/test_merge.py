@@ -1,0 +1,67 @@
+"""``sparklineage merge --format datahub``: what it prints is what DataHub's own commands read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import golden
+from tests.unit.datahub.sdk import require_sdk
+
+STAGING = str(golden("staging_chain"))
+JOB = ("--job-namespace", "airflow", "--job-name", "shop.revenue")
+
+
+def merged(run, *arguments):
+    """Give what is printed, as text, with the documents in it."""
+    done = run("merge", STAGING, *JOB, "--format", "datahub", *arguments)
+    documents = json.loads(done.out)
+    assert documents
+    return done, documents
+
+
+def test_datahub_ingest_reads_all_of_it(run, tmp_path):
+    require_sdk()
+    from datahub.ingestion.api.common import PipelineContext
+    from datahub.ingestion.source.file import FileSourceConfig, GenericFileSource
+
+    done, documents = merged(run)
+    file = tmp_path / "lineage.json"
+    file.write_text(done.out)
+    source = GenericFileSource(PipelineContext("test"), FileSourceConfig(path=str(file)))
+    read = [unit.metadata for unit in source.get_workunits_internal()]
+    assert not source.get_report().failures
+    assert [(mcp.entityUrn, mcp.aspectName, mcp.changeType) for mcp in read] == [
+        (one["entityUrn"], one["aspectName"], one["changeType"]) for one in documents
+    ]
+
+
+def test_a_proposal_is_a_line(run):
+    done, documents = merged(run)
+    lines = done.out.splitlines()[1:-1]
+    assert [json.loads(line.rstrip(",")) for line in lines] == documents
+
+
+def test_the_same_bundle_gives_the_same_bytes(run):
+    assert merged(run)[0].out == merged(run)[0].out
+
+
+def test_notes_and_exit_code_are_those_of_the_event(run):
+    done, _ = merged(run, "--strict")
+    event = run("merge", STAGING, *JOB, "--strict")
+    assert (done.err, done.code) == (event.err, event.code)
+    assert done.code == 1
+
+
+def test_the_named_job_is_the_task_in_datahub(run):
+    _, documents = merged(run)
+    assert "urn:li:dataJob:(urn:li:dataFlow:(airflow,shop,prod),revenue)" in {
+        one["entityUrn"] for one in documents
+    }
+
+
+def test_an_unknown_format_is_refused(capsys, run):
+    with pytest.raises(SystemExit):
+        run("merge", STAGING, "--format", "atlas")
+    assert "datahub" in capsys.readouterr().err
