@@ -102,9 +102,7 @@ class Access(NamedTuple):
             return lenient.text(lenient.at(self.dataset.facets, _PARTITIONS, "summary"))
         if lenient.at(self.check, "observed", "count"):
             return lenient.text(lenient.at(self.check, "observed", "summary"))
-        return (
-            _listed(self.named) or self.condition or _WORDS.get(str(self.seen.get("accessed")), "")
-        )
+        return _listed(self.named) or self.condition or self._words
 
     @property
     def is_counted(self) -> bool:
@@ -121,6 +119,13 @@ class Access(NamedTuple):
             return [Part(name, "PARTITION") for name in names]
         is_part = names or self.condition or self.is_counted or self.seen.get("accessed") == "part"
         return [Part(self.summary, "QUERY") if is_part and self.summary else WHOLE]
+
+    @property
+    def _words(self) -> str:
+        accessed = lenient.text(self.seen.get("accessed"))
+        if accessed == "all" and self.side is Side.WRITE:
+            return "unpartitioned"  # there may have been rows before
+        return _WORDS.get(accessed, "")
 
     @property
     def _condition(self) -> Any:
@@ -146,20 +151,17 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
-    """Give what the run read or wrote, each dataset once."""
+    """Give what the run read or wrote; twice what the event has by its path and as a table."""
     capture = lenient.mapping(subject.run_facets.get("sparkLineage_capture"))
     check = lenient.mapping(subject.run_facets.get("sparkLineage_partitionCheck"))
     seen = _by_name(e for e in lenient.items(capture.get("datasets")) if e.get("side") == side)
     checked = _by_name(lenient.items(check.get(f"{side}s")))
     is_listed = bool(capture) and "datasetCounts" not in capture
-    done: set[str] = set()
     for dataset in subject.inputs if side is Side.READ else subject.outputs:
-        if dataset.urn not in done:
-            done.add(dataset.urn)
-            entry = seen.get(dataset.name, {})
-            is_known = bool(entry) or is_listed
-            was = _is_witnessed(entry) if is_known else subject.state == "COMPLETE"
-            yield Access(dataset, side, entry, checked.get(dataset.name, {}), was)
+        entry = seen.get(dataset.name, {})
+        is_known = bool(entry) or is_listed
+        was = _is_witnessed(entry) if is_known else subject.state == "COMPLETE"
+        yield Access(dataset, side, entry, checked.get(dataset.name, {}), was)
 
 
 def _is_witnessed(entry: Mapping[str, Any]) -> bool:

@@ -13,6 +13,8 @@ from airflow_provider_sparklineage.datahub.datasets import datasets
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.operations import operations
 from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
+from airflow_provider_sparklineage.datahub.partition_checks import partition_checks
+from airflow_provider_sparklineage.datahub.run_datasets import run_datasets
 from airflow_provider_sparklineage.datahub.schemas import schemas
 from airflow_provider_sparklineage.datahub.subject import Subject
 
@@ -29,7 +31,9 @@ _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     datasets,
     schemas,
     lineage,
+    run_datasets,
     operations,
+    partition_checks,
 )
 """Each gives its proposals; what is pointed at comes before what points there."""
 

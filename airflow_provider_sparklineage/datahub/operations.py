@@ -61,15 +61,22 @@ def operations(subject: Subject) -> Iterator[Proposal]:
 
     Spark's own events of the jobs below a task come before the task's, which has all of them.
     """
-    if not subject.has_ended or subject.time is None or is_below_a_task(subject):
+    if not can_be_stamped(subject) or is_below_a_task(subject):
         return
     statement = _statement(subject)
+    done: set[tuple[str, Part]] = set()
     for access in accesses(subject, Side.WRITE):
-        if access.is_of_this_run:
-            parts = access.parts()
-            for part in parts:
+        parts = access.parts() if access.is_of_this_run else []
+        for part in parts:
+            if (access.dataset.urn, part) not in done:
+                done.add((access.dataset.urn, part))
                 aspect = _operation(subject, access, part, statement, is_all=len(parts) == 1)
                 yield Proposal(access.dataset.urn, "operation", aspect)
+
+
+def can_be_stamped(subject: Subject) -> bool:
+    """Whether the event is the end of a run of a job, and has a time."""
+    return subject.has_ended and subject.has_run and subject.has_job
 
 
 def is_below_a_task(subject: Subject) -> bool:
@@ -83,7 +90,7 @@ def stamped(subject: Subject, part: Part) -> Json:
     return {
         "timestampMillis": subject.time,
         "partitionSpec": part.spec(),
-        "messageId": lenient.text(subject.event["run"].get("runId")),
+        "messageId": lenient.text(lenient.at(subject.event, "run", "runId")),
     }
 
 

@@ -238,3 +238,16 @@ def test_a_dataset_that_is_there_twice_is_written_once():
 
 def test_an_event_without_a_time_has_no_operation():
     assert _operations({**event(output()), "eventTime": "yesterday"}) == []
+
+
+def test_partitions_of_files_and_of_the_table_that_they_are_of_are_all_operations_of_it():
+    symlink = {"namespace": "hive://metastore:9083", "name": "shop.orders", "type": "TABLE"}
+    path = output(partitions("2026-01-01"), symlinks={"identifiers": [symlink]})
+    table = {**output(partitions("2026-01-01", "2026-01-02")), **symlink}
+
+    found = _operations(event(path, table))
+    assert len({one.urn for one in found}) == 1
+    assert [one.aspect["partitionSpec"]["partition"] for one in found] == [
+        "dt=2026-01-01",
+        "dt=2026-01-02",
+    ]
