@@ -26,14 +26,14 @@ class Fed(NamedTuple):
 
     :param columns: without filters, joins and groupings, if those are not to be part of lineage
     :param conditions: what influences all of it, in any case
-    :param sources: the datasets that feed it, without itself
+    :param sources: URNs of the datasets that feed it, without itself
     :param is_copy: whether it is another dataset as it is
     """
 
     dataset: Dataset
     columns: Columns
     conditions: Sources
-    sources: tuple[DatasetName, ...]
+    sources: tuple[str, ...]
     is_copy: bool
 
 
@@ -48,7 +48,8 @@ def fed(subject: Subject) -> list[Fed]:
 def _fed(subject: Subject, output: Dataset, entry: Json) -> Fed:
     entry = entry or lenient.mapping(output.facets.get(LINEAGE_KEY))
     known = columns(lenient.mapping(output.facets.get(COLUMNS_KEY)), entry)
-    sources = tuple(name for name in _sources(subject, known, entry) if name != output.name)
+    urns = dict.fromkeys(map(subject.dataset, _sources(subject, known, entry)))
+    sources = tuple(urn for urn in urns if urn != output.urn)
     return Fed(
         dataset=output,
         columns=known if subject.how.indirect else known.direct(),

@@ -19,7 +19,6 @@ from airflow_provider_sparklineage.datahub.upstreams import escaped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.datahub.columns import Source
     from airflow_provider_sparklineage.datahub.feeding import Fed
     from airflow_provider_sparklineage.datahub.fields import Fields
     from airflow_provider_sparklineage.datahub.proposals import Json
@@ -81,13 +80,12 @@ def _aspect(edges: Edges, outputs: list[Fed], fields: Fields) -> Json:
     kept: list[Json] = []
     room = _LARGEST
     for output in outputs:
-        found = list(_fine_grained(output, fields))
-        room -= (size := sum(map(_size, found)))
-        if room >= 0:
-            kept += found
-        else:
-            room += size
+        found, room_left = _within(room, _fine_grained(output, fields))
+        if room_left < 0:
             edges["outputDatasetEdges"][output.dataset.urn]["properties"] = _LEFT_OUT
+        else:
+            kept += found
+            room = room_left
     return {
         "inputDatasets": [],
         "outputDatasets": [],
@@ -101,14 +99,15 @@ def _aspect(edges: Edges, outputs: list[Fed], fields: Fields) -> Json:
 def _fine_grained(output: Fed, fields: Fields) -> Iterator[Json]:
     own = output.dataset.name
     for column, sources in output.columns.fields.items():
-        downstream = [fields[(*own, column)]]
-        others = {source: every for source, every in sources.items() if source != (*own, column)}
-        for operation, group in grouped(others).items():
-            yield _lineage(operation, group, "FIELD", downstream, fields)
+        downstream = fields[(*own, column)]
+        for operation, group in grouped(sources).items():
+            upstreams = [urn for urn in map(fields.__getitem__, group) if urn != downstream]
+            if upstreams:
+                yield _lineage(operation, upstreams, "FIELD", [downstream])
     every = [fields[(*own, column)] for column in _columns_of(output)]
     if every:
         for kind, group in by_kind(output.columns.conditions).items():
-            yield _lineage(kind, group, "FIELD_SET", every, fields)
+            yield _lineage(kind, [fields[source] for source in group], "FIELD_SET", every)
 
 
 def _columns_of(output: Fed) -> Iterable[str]:
@@ -117,17 +116,26 @@ def _columns_of(output: Fed) -> Iterable[str]:
     return dict.fromkeys((*names, *output.columns.fields))
 
 
-def _lineage(
-    operation: str, sources: list[Source], of: str, downstreams: list[str], fields: Fields
-) -> Json:
+def _lineage(operation: str, upstreams: list[str], of: str, downstreams: list[str]) -> Json:
     made: Json = {
         "upstreamType": "FIELD_SET",
-        "upstreams": [fields[source] for source in sources],
+        "upstreams": upstreams,
         "downstreamType": of,
         "downstreams": downstreams,
         "confidenceScore": 1.0,
     }
     return made | ({} if operation == UNKNOWN else {"transformOperation": operation})
+
+
+def _within(room: int, lineages: Iterator[Json]) -> tuple[list[Json], int]:
+    """Take lineages while there is room; give how much is left, below 0 if not all of them fit."""
+    taken = []
+    for one in lineages:
+        room -= _size(one)
+        if room < 0:
+            break
+        taken.append(one)
+    return taken, room
 
 
 def _size(one: Json) -> int:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Any
 
 IDENTITY = "DIRECT:IDENTITY"
 """The column is taken as it is."""
@@ -49,9 +46,9 @@ def old_kinds(transformation_type: Any) -> tuple[str, ...]:
     return (known,) if known else ()
 
 
-def operation(every: Iterable[str]) -> str:
+def operation(every: tuple[str, ...]) -> str:
     """Join kinds to what DataHub has as ``transformOperation``; :data:`UNKNOWN` for none."""
-    return ",".join(sorted(every)) or UNKNOWN
+    return every[0] if len(every) == 1 else ",".join(sorted(every)) or UNKNOWN
 
 
 def is_indirect(kind: str) -> bool:

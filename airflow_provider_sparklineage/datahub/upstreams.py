@@ -21,6 +21,7 @@ from airflow_provider_sparklineage.datahub.audit import stamp
 from airflow_provider_sparklineage.datahub.columns import by_kind, grouped
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.datahub.transformations import UNKNOWN
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,10 @@ def upstreams(
     urn = output.dataset.urn
     edges = _edges(subject, output, query)
     if edges:
-        added = [_added(f"/upstreams/{escaped(one['dataset'])}", one) for one in edges]
+        added = [
+            {"op": "add", "path": f"/upstreams/{escaped(one['dataset'])}", "value": one}
+            for one in edges
+        ]
         yield Proposal(urn, _ASPECT, {"arrayPrimaryKeys": _BY_DATASET, "patch": added}, True)
     operations = list(_column_edges(output, fields, query or UNKNOWN))
     for start in range(0, len(operations), _MOST_OPERATIONS):
@@ -59,46 +63,41 @@ def upstreams(
 _BY_DATASET = {"upstreams": ["dataset"]}
 
 
-def _added(path: str, value: Json) -> Json:
-    return {"op": "add", "path": path, "value": value}
-
-
 def escaped(key: str) -> str:
     """Escape a key of a path, as RFC 6901 has it."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def _edges(subject: Subject, output: Fed, query: str | None) -> list[Json]:
-    given = _properties(output)
     kind = {"type": "COPY" if output.is_copy else "TRANSFORMED", "auditStamp": stamp(subject)}
-    edges = {}
-    for source in output.sources:
-        urn = subject.dataset(source)
-        edge = {"dataset": urn, **kind} | ({"query": query} if query else {})
-        edges[urn] = edge | ({"properties": given[source]} if source in given else {})
-    edges.pop(output.dataset.urn, None)
-    return list(edges.values())
+    kind |= {"query": query} if query else {}
+    given = _properties(subject, output)
+    return [
+        {"dataset": urn, **kind} | ({"properties": given[urn]} if urn in given else {})
+        for urn in output.sources
+    ]
 
 
-def _properties(output: Fed) -> dict[tuple[str, str], dict[str, str]]:
+def _properties(subject: Subject, output: Fed) -> dict[str, dict[str, str]]:
     """Give the conditions on each source: ``{"INDIRECT:FILTER": "amount, region"}``."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for kind, sources in by_kind(output.conditions).items():
         for namespace, name, field in sources:
-            found.setdefault((namespace, name), {}).setdefault(kind, []).append(field)
+            of = found.setdefault(subject.dataset(DatasetName(namespace, name)), {})
+            of.setdefault(kind, []).append(field)
     return {
-        source: {kind: lenient.text(", ".join(columns)) for kind, columns in kinds.items()}
-        for source, kinds in found.items()
+        urn: {kind: lenient.text(", ".join(columns)) for kind, columns in kinds.items()}
+        for urn, kinds in found.items()
     }
 
 
 def _column_edges(output: Fed, fields: Fields, query: str) -> Iterator[Json]:
-    own = output.dataset.name
+    own = f"urn:li:schemaField:({output.dataset.urn},"
     end = f"/{escaped(query)}/"
     for column, sources in output.columns.fields.items():
-        downstream = escaped(fields[(*own, column)])
+        downstream = escaped(fields[(*output.dataset.name, column)])
         for operation, group in grouped(sources).items():
             path = f"/fineGrainedLineages/{operation}/{downstream}{end}"
-            for source in group:
-                if source[:2] != own:
-                    yield _added(path + escaped(fields[source]), _CERTAIN)
+            for upstream in map(fields.__getitem__, group):
+                if not upstream.startswith(own):
+                    yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
