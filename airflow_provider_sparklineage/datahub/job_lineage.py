@@ -30,7 +30,7 @@ _LARGEST = 2_000_000
 """Characters of the columns' lineage. Kafka takes 5 MB as DataHub configures it, and a message
 about a change has the aspect twice: before and after it."""
 
-_LEFT_OUT = {"columnLineage": "On the dataset only: that of all outputs is too much for one job."}
+_LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much for one job."}
 
 
 def job_lineage(subject: Subject, outputs: list[Fed], fields: Fields) -> Iterator[Proposal]:
@@ -77,26 +77,45 @@ def _patch(edges: Edges) -> Json:
 
 
 def _aspect(edges: Edges, outputs: list[Fed], fields: Fields) -> Json:
-    kept: list[Json] = []
-    room = _LARGEST
-    for output in outputs:
-        found, room_left = _within(room, _fine_grained(output, fields))
-        if room_left < 0:
-            edges["outputDatasetEdges"][output.dataset.urn]["properties"] = _LEFT_OUT
-        else:
-            kept += found
-            room = room_left
+    lineages = _lineages(edges["outputDatasetEdges"], outputs, fields)
     return {
         "inputDatasets": [],
         "outputDatasets": [],
         **{of: list(given.values()) for of, given in edges.items()},
-        "inputDatasetFields": _all(one["upstreams"] for one in kept),
-        "outputDatasetFields": _all(one["downstreams"] for one in kept),
-        "fineGrainedLineages": kept,
+        "inputDatasetFields": _all(one["upstreams"] for one in lineages),
+        "outputDatasetFields": _all(one["downstreams"] for one in lineages),
+        "fineGrainedLineages": lineages,
     }
 
 
-def _fine_grained(output: Fed, fields: Fields) -> Iterator[Json]:
+def _lineages(edges: dict[str, Json], outputs: list[Fed], fields: Fields) -> list[Json]:
+    """Give as much as there is room for; conditions first, because datasets do not have them.
+
+    :param edges: to the outputs; one that there is no room for is marked
+    """
+    made = [(output, _of_conditions(output, fields)) for output in outputs]
+    made += [(output, _of_columns(output, fields)) for output in outputs]
+    kept: dict[tuple[str, ...], Json] = {}
+    room = _LARGEST
+    for output, lineages in made:
+        found, left = _within(room, lineages)
+        if left < 0:
+            edges[output.dataset.urn]["properties"] = _LEFT_OUT
+        else:
+            kept |= {_key(one): one for one in found}  # two outputs can be one dataset of DataHub
+            room = left
+    return list(kept.values())
+
+
+def _of_conditions(output: Fed, fields: Fields) -> Iterator[Json]:
+    own = output.dataset.name
+    groups = by_kind(output.columns.conditions)
+    every = [fields[(*own, column)] for column in _columns_of(output)] if groups else []
+    for kind, group in groups.items() if every else ():
+        yield _lineage(kind, [fields[source] for source in group], "FIELD_SET", every)
+
+
+def _of_columns(output: Fed, fields: Fields) -> Iterator[Json]:
     own = output.dataset.name
     for column, sources in output.columns.fields.items():
         downstream = fields[(*own, column)]
@@ -104,10 +123,6 @@ def _fine_grained(output: Fed, fields: Fields) -> Iterator[Json]:
             upstreams = [urn for urn in map(fields.__getitem__, group) if urn != downstream]
             if upstreams:
                 yield _lineage(operation, upstreams, "FIELD", [downstream])
-    every = [fields[(*own, column)] for column in _columns_of(output)]
-    if every:
-        for kind, group in by_kind(output.columns.conditions).items():
-            yield _lineage(kind, [fields[source] for source in group], "FIELD_SET", every)
 
 
 def _columns_of(output: Fed) -> Iterable[str]:
@@ -136,6 +151,10 @@ def _within(room: int, lineages: Iterator[Json]) -> tuple[list[Json], int]:
             break
         taken.append(one)
     return taken, room
+
+
+def _key(one: Json) -> tuple[str, ...]:
+    return (one.get("transformOperation", ""), *one["upstreams"], *one["downstreams"])
 
 
 def _size(one: Json) -> int:
