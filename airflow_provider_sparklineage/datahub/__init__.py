@@ -17,7 +17,8 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.conditions`      the facet ``subset`` as a condition
 :mod:`.lineage`         what is made of what: the job's SQL (:mod:`.queries`), outputs
                         (:mod:`.upstreams`), the job itself (:mod:`.job_lineage`), from
-                        :mod:`.feeding`, who feeds whom, and :mod:`.columns`
+                        :mod:`.feeding`, who feeds whom, and :mod:`.columns` with their
+                        :mod:`.transformations`
 :mod:`.identities`      a dataset of the event → one of DataHub, by :mod:`.platforms`' names,
                         symlinks, and :mod:`.namespaces`, which the configuration knows
 :mod:`.datasets`        that datasets are there, and what else they are called
@@ -25,6 +26,7 @@ those of this package are converted in full, before anything is done to them for
                         :mod:`.field_paths` and a type by :mod:`.column_types`, :mod:`.data_types`
 :mod:`.urns`            URNs that DataHub's server takes, whatever a name is
 :mod:`.patches`         what is added to an aspect, and leaves the rest of it alone
+:mod:`.audit`           who changed something, and when
 :mod:`.proposals`       one aspect of one entity, as JSON: what DataHub is asked to store
 :mod:`.configuration`   what the transport's configuration says, key by key
 :mod:`.transport`       what OpenLineage's client hands events to; converts them, and sends them by

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.audit import stamp
 from airflow_provider_sparklineage.datahub.columns import by_kind, grouped
+from airflow_provider_sparklineage.datahub.patches import add
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.datahub.transformations import UNKNOWN
-from airflow_provider_sparklineage.datahub.upstreams import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.feeding import Fed
     from airflow_provider_sparklineage.datahub.fields import Fields
     from airflow_provider_sparklineage.datahub.proposals import Json
-    from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
+    from airflow_provider_sparklineage.datahub.subject import Subject
 
 _ASPECT = "dataJobInputOutput"
 
@@ -37,11 +37,11 @@ def job_lineage(subject: Subject, outputs: list[Fed], fields: Fields) -> Iterato
     """Give what a job that has ended read and wrote; nothing if that is not known."""
     if not subject.has_job:
         return
-    edges = _edges(subject)
+    edges, before = _edges(subject), _jobs_before(subject)
     if subject.state == "COMPLETE" and (subject.inputs or subject.outputs):
-        yield Proposal(subject.job, _ASPECT, _aspect(edges, outputs, fields))
-    elif any(edges.values()):
-        yield Proposal(subject.job, _ASPECT, _patch(edges), True)
+        yield Proposal(subject.job, _ASPECT, _aspect(edges, outputs, fields) | before)
+    elif before or any(edges.values()):
+        yield Proposal(subject.job, _ASPECT, _patch(edges, before), is_patch=True)
 
 
 Edges = dict[str, dict[str, "Json"]]
@@ -49,31 +49,30 @@ Edges = dict[str, dict[str, "Json"]]
 
 
 def _edges(subject: Subject) -> Edges:
-    seen = {"lastModified": stamp(subject)}
-    return {
-        "inputDatasetEdges": {one.urn: _edge(one, seen) for one in subject.inputs},
-        "outputDatasetEdges": {one.urn: _edge(one, seen) for one in subject.outputs},
-    }
+    sides = {"inputDatasetEdges": subject.inputs, "outputDatasetEdges": subject.outputs}
+    return {of: {one.urn: _edge(subject, one.urn) for one in side} for of, side in sides.items()}
 
 
-def _edge(dataset: Dataset, seen: Json) -> Json:
-    return {"destinationUrn": dataset.urn, **seen}
+def _jobs_before(subject: Subject) -> Json:
+    edges = [_edge(subject, urn) for urn in subject.jobs_before]
+    return {"inputDatajobEdges": edges} if edges else {}
 
 
-def _patch(edges: Edges) -> Json:
-    """Add edges, and leave all others, and the columns, as they are.
+def _edge(subject: Subject, urn: str) -> Json:
+    return {"destinationUrn": urn, "lastModified": stamp(subject)}
 
-    DataHub fills the lists that it names, of URNs, with nothing where there is no aspect yet: it
+
+def _patch(edges: Edges, before: Json) -> Json:
+    """Add datasets, and leave others, and the columns, as they are; the jobs before are all known.
+
+    DataHub fills the lists of URNs, which are named, with nothing where there is no aspect yet: it
     does not store one without them.
     """
     keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
     keys |= {of: ["destinationUrn"] for of in edges}
-    added = [
-        {"op": "add", "path": f"/{of}/{escaped(urn)}", "value": edge}
-        for of, given in edges.items()
-        for urn, edge in given.items()
-    ]
-    return {"arrayPrimaryKeys": keys, "patch": added}
+    added = [add(of, urn, value=edge) for of, given in edges.items() for urn, edge in given.items()]
+    replaced = [add(of, value=value) for of, value in before.items()]
+    return {"arrayPrimaryKeys": keys, "patch": [*added, *replaced]}
 
 
 def _aspect(edges: Edges, outputs: list[Fed], fields: Fields) -> Json:

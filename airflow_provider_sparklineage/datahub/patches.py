@@ -19,8 +19,12 @@ def add(*path: str, value: Any) -> Json:
 
     :param path: keys from the aspect down, as they are; RFC 6901 writes ``~`` and ``/`` otherwise
     """
-    escaped = (key.replace("~", "~0").replace("/", "~1") for key in path)
-    return {"op": "add", "path": f"/{'/'.join(escaped)}", "value": value}
+    return {"op": "add", "path": f"/{'/'.join(map(escaped, path))}", "value": value}
+
+
+def escaped(key: str) -> str:
+    """Give a key as a path has it."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:

@@ -26,8 +26,8 @@ _MOST_SUBJECTS = 500
 
 
 def query_of(subject: Subject) -> str | None:
-    """Give the URN of the job's Query; None if the event has no SQL."""
-    if not _statement(subject):
+    """Give the URN of the job's Query; None if the event has no job, or no SQL."""
+    if not subject.has_job or not _statement(subject):
         return None
     return f"urn:li:query:{sha256(subject.job.encode()).hexdigest()}"
 
@@ -48,7 +48,7 @@ def _properties(subject: Subject) -> dict[str, object]:
     return {
         "statement": {"value": _statement(subject), "language": "SQL"},
         "source": "SYSTEM",
-        "name": lenient.text(subject.event["job"]["name"]),
+        "name": lenient.text(lenient.at(subject.event, "job", "name")),
         "origin": subject.job,
         "created": stamp(subject),
         "lastModified": stamp(subject),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub import airflow_pages, jobs, urns
+from airflow_provider_sparklineage.datahub.audit import ACTOR
 from airflow_provider_sparklineage.datahub.dependencies import runs_before
 from airflow_provider_sparklineage.datahub.lenient import at, mapping, millis, number, text
 from airflow_provider_sparklineage.datahub.proposals import Proposal
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Subject
 
-_ACTOR = "urn:li:corpuser:datahub"  # who, for DataHub's own emitters, has made a run
 
 _RESULTS = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "FAILURE"}
 """``RunResultType``; that Airflow skipped a task is in no event of that task: it completes."""
@@ -54,7 +54,7 @@ def _properties(subject: Subject) -> Json:
     kind = _kind(subject)
     return {
         "name": name(subject),
-        "created": {"time": started(subject) or subject.time, "actor": _ACTOR},
+        "created": {"time": started(subject) or subject.time, "actor": ACTOR},
         "customProperties": properties(subject),
         **({"externalUrl": url} if url else {}),
         **({"type": kind} if kind else {}),

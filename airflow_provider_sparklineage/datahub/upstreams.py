@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.audit import stamp
 from airflow_provider_sparklineage.datahub.columns import by_kind, grouped
+from airflow_provider_sparklineage.datahub.patches import add, escaped, keyed
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.datahub.transformations import UNKNOWN
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -50,22 +51,11 @@ def upstreams(
     urn = output.dataset.urn
     edges = _edges(subject, output, query)
     if edges:
-        added = [
-            {"op": "add", "path": f"/upstreams/{escaped(one['dataset'])}", "value": one}
-            for one in edges
-        ]
-        yield Proposal(urn, _ASPECT, {"arrayPrimaryKeys": _BY_DATASET, "patch": added}, True)
+        added = [add("upstreams", one["dataset"], value=one) for one in edges]
+        yield Proposal(urn, _ASPECT, keyed("upstreams", ["dataset"], added), is_patch=True)
     operations = list(_column_edges(output, fields, query or UNKNOWN))
     for start in range(0, len(operations), _MOST_OPERATIONS):
-        yield Proposal(urn, _ASPECT, operations[start : start + _MOST_OPERATIONS], True)
-
-
-_BY_DATASET = {"upstreams": ["dataset"]}
-
-
-def escaped(key: str) -> str:
-    """Escape a key of a path, as RFC 6901 has it."""
-    return key.replace("~", "~0").replace("/", "~1")
+        yield Proposal(urn, _ASPECT, operations[start : start + _MOST_OPERATIONS], is_patch=True)
 
 
 def _edges(subject: Subject, output: Fed, query: str | None) -> list[Json]:

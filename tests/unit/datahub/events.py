@@ -21,19 +21,27 @@ def event(
     outputs: tuple[Json, ...] = (),
     state: str = "COMPLETE",
     job: str = "shop.revenue",
+    after: tuple[str, ...] = (),
     **job_facets: Any,
 ) -> Json:
-    """Make an event of a task."""
+    """Make an event of a task.
+
+    :param after: the tasks before it in its DAG
+    """
     return {
         "eventTime": "2026-01-01T00:00:00+00:00",
         "eventType": state,
         "producer": "urn:tests",
         "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-        "run": {"runId": "00000000-0000-7000-8000-000000000000", "facets": {}},
+        "run": {"runId": "00000000-0000-7000-8000-000000000000", "facets": _airflow(after)},
         "job": {"namespace": "airflow", "name": job, "facets": job_facets},
         "inputs": list(inputs),
         "outputs": list(outputs),
     }
+
+
+def _airflow(after: tuple[str, ...]) -> Json:
+    return {"airflow": {"task": {"upstream_task_ids": str(list(after))}}} if after else {}
 
 
 def dataset(name: str, **facets: Any) -> Json:

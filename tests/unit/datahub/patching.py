@@ -60,7 +60,9 @@ def _to_map(items: list[Any], by: list[str]) -> Json:
     return mapped
 
 
-def _to_list(mapped: Json, depth: int) -> list[Any]:
+def _to_list(mapped: Json | list[Any], depth: int) -> list[Any]:
+    if isinstance(mapped, list):  # put there by the patch as a whole
+        return mapped
     if depth <= 1:
         return list(mapped.values())
     return [item for below in mapped.values() for item in _to_list(below, depth - 1)]

@@ -127,6 +127,33 @@ def test_a_run_that_failed_can_be_the_first_one():
     checked([failed._replace(aspect=stored[(failed.urn, ASPECT)], is_patch=False)])
 
 
+def test_a_job_comes_after_others_whether_it_has_datasets_or_not():
+    first = subject(inputs=(ORDERS,), outputs=(REVENUE,), after=("extract", "old"))
+    without = subject(after=("extract", "new"))
+
+    assert tasks(proposal(first).aspect) == ["extract", "old"]
+
+    [aspect] = Stored().take([proposal(first), proposal(without)]).values()
+    assert tasks(aspect) == ["extract", "new"]
+    assert aspect["fineGrainedLineages"] == proposal(first).aspect["fineGrainedLineages"]
+
+    alone = proposal(without)
+    [aspect] = Stored().take([alone]).values()
+    checked([alone._replace(aspect=aspect, is_patch=False)])
+
+
+def tasks(aspect):
+    urns = [one["destinationUrn"] for one in aspect["inputDatajobEdges"]]
+    return [urn.rpartition(",")[2].rstrip(")") for urn in urns]
+
+
+def test_an_event_of_no_job_has_the_lineage_of_its_datasets_alone():
+    of = subject(inputs=(ORDERS,), outputs=(REVENUE,), sql=SQL)
+    del of.event["job"]
+
+    assert {one.entity_type for one in checked(lineage(of))} == {"dataset"}
+
+
 @pytest.mark.parametrize("state", ["COMPLETE", "FAIL"])
 def test_a_run_of_which_nothing_is_known_leaves_what_is(state):
     assert checked(lineage(subject(state=state))) == []
