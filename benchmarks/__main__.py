@@ -29,6 +29,7 @@ MODULES = {
     "observer": "In the driver",
     "draining": "At the end of the driver",
     "delivery": "From a driver in a cluster",
+    "datahub": "To DataHub",
     "page": "The page",
 }
 """Titles of what the modules of this package measure."""

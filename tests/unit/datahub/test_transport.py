@@ -18,13 +18,17 @@ from openlineage.client.event_v2 import (
     RunState,
     StaticDataset,
 )
+from openlineage.client.facet_v2 import schema_dataset
+from openlineage.client.serde import Serde
 from openlineage.client.uuid import generate_new_uuid
 
 from airflow_provider_sparklineage.datahub import conversion
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.event.openlineage import with_neutral
 from airflow_provider_sparklineage.model.exceptions import DeliveryError, SettingsError
 from tests.unit.datahub.gms import TOKEN, Scripted, gms
 
+TABLE = "urn:li:dataset:(urn:li:dataPlatform:hive,db.a,PROD)"
 CLASS_PATH = "airflow_provider_sparklineage.datahub.DataHubTransport"
 
 
@@ -97,6 +101,43 @@ def test_it_writes_to_a_folder(tmp_path):
 
     (file,) = (tmp_path / "datahub").iterdir()
     assert [proposal["aspectName"] for proposal in json.loads(file.read_text())] == ["status"]
+
+
+def test_facets_are_read_as_objects_and_as_json():
+    """As Airflow's are, and those of events that were kept."""
+    from airflow_provider_sparklineage.datahub.transport import _as_json
+
+    given = event("db.a")
+    fields = [schema_dataset.SchemaDatasetFacetFields("a", "array", None, [])]
+    given.outputs[0].facets["schema"] = schema_dataset.SchemaDatasetFacet(fields)
+    given.job.facets = {"jobType": {"jobType": "TASK", "since": datetime(2024, 5, 6, tzinfo=UTC)}}
+    given.run.facets = {"x": {"y": [1, None]}, "deleted": None}
+    found, theirs = _as_json(given), Serde.to_dict(given)
+
+    assert found["run"]["facets"] == {"x": {"y": [1, None]}}
+    assert found["job"]["facets"]["jobType"]["since"] == "2024-05-06T00:00:00Z"
+    assert {key: found[key] for key in found.keys() - {"run", "job"}} == {
+        key: theirs.get(key) for key in found.keys() - {"run", "job"}
+    }
+
+
+def test_it_sends_what_no_other_backend_has_had_changed(monkeypatch):
+    def names(subject):
+        yield Proposal(TABLE, "datasetProperties", {"name": subject.event["outputs"][0]["name"]})
+
+    monkeypatch.setattr(conversion, "_PARTS", (names,))
+    kept = {
+        "run": {"facets": {"sparkLineage_capture": {}}},
+        "job": {"facets": {}},
+        "inputs": [],
+        "outputs": [{"namespace": "hive://host", "name": "as it is"}],
+    }
+    given = event("as Marquez shows it")
+    given.run.facets = with_neutral({"sparkLineage_capture": {"_producer": "p"}}, kept)
+    with gms() as server:
+        client(to(server)).emit(given)
+
+    assert json.loads(server.stored[0]["aspect"]["value"])["name"] == "as it is"
 
 
 def test_what_is_of_no_run_is_not_for_it(tmp_path):
