@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 from airflow_provider_sparklineage.settings.transports import api_url, datahub_transports
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datahub.options import Conversion
     from airflow_provider_sparklineage.event.backends.client import Endpoint
-    from airflow_provider_sparklineage.settings.checks import Check
 
 log = logger(__name__)
 
@@ -55,17 +55,29 @@ def backend_checks(
 
     found = list(datahub_transports(transport))
     servers = {api_url(str(given.get("server") or "")) for _, given in found}
-    is_datahub = backend is BackendName.DATAHUB
     done: list[Check] = []
-    if endpoint is not None and not is_datahub:
-        done += checks.check(endpoint, is_marquez=backend is BackendName.MARQUEZ)
-    elif endpoint is not None and endpoint.url not in servers:
+    if endpoint is not None and endpoint.url in servers:
+        done += _checked_pages(endpoint, backend)
+    elif endpoint is not None and backend is BackendName.DATAHUB:
         done += datahub.check(replace(endpoint, port=datahub.PORT))
-    elif endpoint is not None and endpoint.web_url:
-        done.append(checks.checked_web(endpoint))
+    elif endpoint is not None:
+        done += checks.check(endpoint, is_marquez=backend is BackendName.MARQUEZ)
     for path, given in found:
         done += datahub.check_transport(given, path, place)
     return done
+
+
+def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
+    """Check the pages of a DataHub that is checked by its transport."""
+    from airflow_provider_sparklineage.event.backends.checks import WEB, checked_web
+
+    if not endpoint.web_url:
+        return []
+    if backend is BackendName.DATAHUB:
+        return [checked_web(endpoint)]
+    message = f"Lineage is sent to DataHub, and links at {endpoint.web_url} are those of {backend}."
+    fix = "Set [sparklineage] backend to datahub; what is sent to DataHub is the same."
+    return [Check(WEB, Status.WARNING, message, fix)]
 
 
 def with_key(transport: Mapping[str, Any], key: str | None) -> dict[str, Any]:

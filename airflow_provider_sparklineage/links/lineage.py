@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperatorLink
 
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
+from airflow_provider_sparklineage.settings.options import SECTION
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -19,7 +21,17 @@ log = logger(__name__)
 class LineageJobLink(BaseOperatorLink):
     """The task's job in the lineage backend."""
 
-    name = "Lineage job"
+    @property
+    def name(self) -> str:
+        """Name the button by the backend in Airflow's configuration: a DAG's file knows no more."""
+        try:
+            from airflow.providers.common.compat.sdk import conf
+
+            is_datahub = conf.get(SECTION, "backend", fallback="") == BackendName.DATAHUB
+        except Exception:
+            log.debug("The backend is not known.", exc_info=True)
+            is_datahub = False
+        return "Lineage in DataHub" if is_datahub else "Lineage job"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Give the URL, or an empty text: then there is no button."""

@@ -9,14 +9,16 @@ from airflow.models.taskinstance import TaskInstance
 from airflow.utils.state import State, TaskInstanceState
 from sqlalchemy import select
 
+from airflow_provider_sparklineage.datahub import pages as datahub_pages
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
-from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.hooks import datahub, sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.plugins import awaited, partition_history, stored
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -196,13 +198,23 @@ def _pages(
     The task may have a connection of its own, which only the worker knows. The link to its job that
     it left in Airflow begins with the URL.
     """
-    link = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
+    found = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
+    link = found if isinstance(found, str) else ""
+    if web_url := datahub_pages.web_url_of(link):
+        return web_url, _datahub(wanted, event)
     job = event["job"]
     for backend in BACKENDS.values():
         page = backend.job_page("", str(job.get("namespace")), job["name"])
-        if page and isinstance(link, str) and link.endswith(page):
+        if page and link.endswith(page):
             return link.removesuffix(page), backend
+    if resolved.backend is BackendName.DATAHUB:
+        return resolved.web_url or "", _datahub(wanted, event)
     return resolved.web_url or "", backend_of(str(resolved.backend))
+
+
+def _datahub(wanted: TaskIdentity, event: dict[str, Any]) -> Backend:
+    datasets = (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
+    return datahub_pages.Pages(datahub.conversion(), wanted.dag_id, datasets)
 
 
 def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from tests.unit.datahub.gms import TOKEN, gms
 
 pytestmark = pytest.mark.airflow
 
@@ -172,6 +174,39 @@ def test_a_connection_without_a_backend_has_nothing_to_test(connection):
     ok, message_of_test = SparkLineageHook().test_connection()
     assert not ok
     assert "give the URL" in message_of_test
+
+
+DATAHUB = {"type": DATAHUB_TRANSPORT, "auth": {"type": "airflow_connection_api_key"}}
+
+
+def test_a_datahub_is_tested_with_the_key_of_the_form(connection):
+    with gms() as server:
+        connection({"transport": {**DATAHUB, "server": server.url}}, password=TOKEN)
+        ok, message = SparkLineageHook().test_connection()
+    assert (ok, server.stored) == (True, [])
+    assert message.startswith(f"DataHub v1.3.0 answers at {server.url}. It takes proposals;")
+
+
+@pytest.mark.parametrize(("password", "is_ok"), [(TOKEN, True), ("wr0ng", False)])
+def test_a_datahub_that_only_the_url_of_the_form_names_is_tested(connection, password, is_ok):
+    with gms() as server:
+        connection({"backend": "datahub"}, host=server.url, password=password)
+        ok, message = SparkLineageHook().test_connection()
+    assert ok is is_ok
+    assert (DATAHUB_TRANSPORT in message) is is_ok  # what its extra needs to be sent by
+    assert password not in message
+
+
+def test_of_two_backends_both_are_tested(connection):
+    with gms() as server:
+        nobody = {"type": "http", "url": "http://127.0.0.1:9"}
+        datahub = {**DATAHUB, "server": server.url}
+        connection({"transport": {"type": "composite", "transports": [nobody, datahub]}})
+        ok, message = SparkLineageHook().test_connection()
+    assert not ok
+    assert "Nothing listens at http://127.0.0.1:9/api/v1/namespaces" in message
+    # The key of a form without one is nobody's.
+    assert "has auth that cannot be used" in message
 
 
 def test_a_missing_connection_cannot_be_tested():

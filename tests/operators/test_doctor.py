@@ -30,13 +30,16 @@ from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Status
 from airflow_provider_sparklineage.settings.resolution import Origin, Source
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from airflow_provider_sparklineage.storage.objects import Objects
 from tests.loopback import Handler, serving
+from tests.unit.datahub.gms import TOKEN, gms
 
 pytestmark = pytest.mark.airflow
 
-READ, TRANSPORT = "backend, read", "transport"
+READ, TRANSPORT, WEB = "backend, read", "transport", "backend, web pages"
+SERVER, DATAHUB_WRITE = "DataHub, server", "DataHub, write"
 
 
 class _Handler(Handler):
@@ -100,6 +103,47 @@ def test_one_connection_and_one_setting_pass(marquez, connection, found, monkeyp
     assert {name: c.status for name, c in checks.items() if c.status is not Status.OK} == {}
     assert {CONNECTION, SETTINGS, PROVIDER, POLICY, TIME, READ, TRANSPORT} <= checks.keys()
     assert marquez.posted == [b"{}"]  # the empty event that Marquez refuses
+
+
+def test_a_datahub_next_to_marquez_is_checked(marquez, transport, found):
+    with gms() as server:
+        datahub = {"type": DATAHUB_TRANSPORT, "server": server.url, "token": TOKEN}
+        transport(type="composite", transports=[{"type": "http", "url": marquez.url}, datahub])
+        checks = found()
+    assert {checks[name].status for name in (READ, SERVER, DATAHUB_WRITE)} == {Status.OK}
+    assert server.stored == []
+
+
+def test_a_datahub_alone_is_checked_by_its_transport(connection, found, monkeypatch):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    with gms() as server:
+        datahub = {"type": DATAHUB_TRANSPORT, "server": server.url, "token": "wr0ng"}
+        connection(extra={"transport": datahub, "backend": "datahub", "web_url": server.url})
+        checks = found()
+    assert checks[SERVER].status is Status.OK
+    assert checks[DATAHUB_WRITE].status is Status.FAILED
+    place = "transport.token in the extra of connection sparklineage_default"
+    assert checks[DATAHUB_WRITE].fix == f"Put the API key into {place}."
+    assert checks[WEB].status is Status.WARNING  # there are no pages, as it is not DataHub's own
+    assert checks[TRANSPORT].message == (
+        f"Airflow sends lineage to {server.url}, where it is looked at."
+    )
+    assert checks[PROVIDER].message == "It is active, and sends by its transport to DataHub."
+    assert READ not in checks
+
+
+def test_links_to_another_backend_than_datahub_are_a_warning(connection, found, monkeypatch):
+    monkeypatch.delenv("AIRFLOW__OPENLINEAGE__TRANSPORT")
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    with gms() as server:
+        datahub = {"type": DATAHUB_TRANSPORT, "server": server.url, "token": TOKEN}
+        connection(extra={"transport": datahub, "web_url": "http://datahub:9002"})
+        checks = found()
+    assert checks[DATAHUB_WRITE].status is Status.OK
+    assert checks[WEB].status is Status.WARNING
+    assert "are those of marquez" in checks[WEB].message
+    assert "Set [sparklineage] backend to datahub" in checks[WEB].fix
 
 
 def test_without_a_connection_the_transport_shows_where_the_backend_is(marquez, transport, found):

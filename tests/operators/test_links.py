@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from configparser import InterpolationSyntaxError
 from types import SimpleNamespace
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
+from msgspec import Raw
+from msgspec.json import encode
 
 from airflow_provider_sparklineage.links.lineage import LINKS
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
@@ -18,6 +23,7 @@ from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageSubmitOperator,
 )
 from airflow_provider_sparklineage.plugins.macros import lineage_job_url, output_columns_url
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 
 pytestmark = pytest.mark.airflow
 
@@ -83,6 +89,43 @@ def test_while_the_task_runs_they_are_there_of_its_last_run(spark_submit, execut
 def test_names_of_all_kinds_are_linked(namespace, name):
     url = links(known(operator(), (namespace, name)), None)["Output columns"]
     assert list(map(unquote, url.removeprefix(f"{COLUMNS}/").split("/"))) == [namespace, name]
+
+
+def test_they_lead_to_datahub(spark_submit, execute, context, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__BACKEND", "datahub")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", "http://datahub:9002")
+    both = [{"type": "console"}, {"type": DATAHUB_TRANSPORT, "folder": "/x", "cluster": "eu"}]
+    transport = json.dumps({"type": "composite", "transports": both})
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", transport)
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    job = quote("urn:li:dataJob:(urn:li:dataFlow:(airflow,shop,eu),revenue)", safe="")
+    revenue = quote("urn:li:dataset:(urn:li:dataPlatform:file,lake/revenue,PROD)", safe="")
+    graph = "Lineage?is_lineage_mode=true&show_columns=true"
+    assert links(task, context["ti"]) == {
+        "Lineage in DataHub": f"http://datahub:9002/tasks/{job}/Lineage",
+        "Output columns": f"http://datahub:9002/dataset/{revenue}/{graph}",
+    }
+
+
+def test_in_datahub_a_table_that_is_known_by_another_name_is_linked(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__BACKEND", "datahub")
+    task = operator()
+    table = {"namespace": "hive://metastore:9083", "name": "shop.revenue", "type": "TABLE"}
+    facets = {"schema": Raw(b"{}"), "symlinks": Raw(encode({"identifiers": [table]}))}
+    outputs = (LastRunDataset("file", "/lake/revenue", facets),)
+    current = task.lineage_try
+    current.prepared = Prepared(current.settings(), Known(LastRun("run-1", (), outputs)))
+    assert "hive%2Cshop.revenue%2CPROD" in links(task, None)["Output columns"]
+
+
+def test_a_configuration_that_cannot_be_read_breaks_no_dag_file(monkeypatch):
+    def broken(section, option, **_):
+        raise InterpolationSyntaxError(option, section, "'%' must be followed by '%' or '('")
+
+    monkeypatch.setattr(conf, "get", broken)
+    assert LINKS[0].name == "Lineage job"
 
 
 def test_an_output_without_a_page_is_passed_over():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 import pytest
 
@@ -10,6 +11,7 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.plugins import stored, task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.operators.tab.conftest import LATEST, event
 
@@ -126,6 +128,29 @@ def test_links_lead_to_the_task_s_own_backend(ask, push, monkeypatch, link, lead
     links = ask()["links"]
     assert links["job"] == f"{leads_to}{LINK}"
     assert [d["url"].partition("/lineage/")[0] for d in links["datasets"]] == [leads_to]
+
+
+DATAHUB_JOB = quote("urn:li:dataJob:(urn:li:dataFlow:(airflow,shop,prod),revenue)", safe="")
+DATAHUB_ORDERS = quote("urn:li:dataset:(urn:li:dataPlatform:s3,lake/orders,DEV)", safe="")
+
+
+@pytest.mark.parametrize("is_linked", [True, False], ids=["of the task", "of the configuration"])
+def test_links_lead_to_pages_of_datahub_as_the_transport_names_them(
+    ask, push, monkeypatch, is_linked
+):
+    link = f"http://own:9002/tasks/{DATAHUB_JOB}/Lineage"
+    datahub = {"type": DATAHUB_TRANSPORT, "server": "http://gms:8080", "env": "DEV"}
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(datahub))
+    if is_linked:
+        push(json.dumps(link), key=LineageJobLink().xcom_key)
+    else:
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__BACKEND", "datahub")
+        monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", "http://own:9002/")
+    push(event() | {"inputs": [{"namespace": "s3://lake", "name": "orders"}]})
+    links = ask()["links"]
+    assert (links["backend"], links["job"]) == ("DataHub", link)
+    [orders] = links["datasets"]
+    assert orders["url"] == f"http://own:9002/dataset/{DATAHUB_ORDERS}/Lineage"
 
 
 @pytest.mark.parametrize(
