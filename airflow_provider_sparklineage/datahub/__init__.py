@@ -9,6 +9,7 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.subject`         the event's entities, and their URNs
 :mod:`.lenient`         reading what other producers may have written in another shape
 :mod:`.jobs`            DAGs and tasks, named as :mod:`.job_names` cuts the name of a job
+:mod:`.silent_jobs`     tasks that send no event of their own
 :mod:`.runs`            tries and DAG runs, with :mod:`.run_properties` and what is :mod:`.missing`
 :mod:`.accesses`        what the run did to each dataset: which part, how much, as expected or not
 :mod:`.operations`      each partition that was written

@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Co
 from airflow_provider_sparklineage.datahub.partition_checks import partition_checks
 from airflow_provider_sparklineage.datahub.run_datasets import run_datasets
 from airflow_provider_sparklineage.datahub.schemas import schemas
+from airflow_provider_sparklineage.datahub.silent_jobs import silent_jobs
 from airflow_provider_sparklineage.datahub.subject import Subject
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     jobs.flow,
     jobs.job,
+    silent_jobs,
     runs.run,
     datasets,
     schemas,

@@ -5,6 +5,7 @@
 - ``GenericPatchTemplate``: only the lists that ``arrayPrimaryKeys`` names.
 - ``UpstreamLineageTemplate`` with ``FineGrainedLineageTemplateHelper``: column edges are an object
   by transformation, downstream, query and upstream; one of several downstreams is refused.
+- ``DataFlowInfoTemplate`` and ``DataJobInfoTemplate``: what they have not is no properties.
 - ``populateTopLevelKeys`` (TemplateUtil): what is above the last key of a path is made.
 """
 
@@ -41,7 +42,9 @@ def patched(aspect: Json | None, proposal: Proposal) -> Json:
     """Apply a patch to an aspect that is stored; None is none."""
     if isinstance(proposal.aspect, dict):
         return _generic(aspect or {}, proposal.aspect["arrayPrimaryKeys"], proposal.aspect["patch"])
-    assert proposal.aspect_name == "upstreamLineage", "the only template that is modelled"
+    if proposal.aspect_name in ("dataFlowInfo", "dataJobInfo"):
+        return _applied(aspect or {"customProperties": {}}, proposal.aspect)
+    assert proposal.aspect_name == "upstreamLineage", "the only other template that is modelled"
     return _upstream_lineage(aspect or {"upstreams": []}, proposal.aspect)
 
 

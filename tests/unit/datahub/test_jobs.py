@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -19,6 +20,7 @@ from tests.unit.datahub.airflow_events import (
     with_job_facet,
     with_run_facet,
 )
+from tests.unit.datahub.patching import Stored
 from tests.unit.datahub.sdk import require_sdk
 
 FLOW = f"urn:li:dataFlow:(airflow,{DAG},prod)"
@@ -54,7 +56,7 @@ def test_the_documentation_of_a_dag_comes_with_its_own_runs():
     info = added(aspect(event_of(DAG, "START"), "dataFlowInfo"))
 
     assert info["/description"] == "# Revenue\nof a day, by *country*."
-    assert aspect(event_of(DAG, "START"), "dataJobInfo") is None
+    assert aspect(event_of(DAG, "COMPLETE"), "dataJobInfo") is None
 
 
 def test_a_task_has_what_airflow_has_of_it():
@@ -160,6 +162,61 @@ def test_nothing_that_others_write_is_replaced():
         "dataProcessInstanceRelationships",
         "dataProcessInstanceRunEvent",
     }
+
+
+def test_what_others_have_written_survives_and_ours_again_changes_nothing():
+    theirs = {"owner": "urn:li:corpuser:eve", "type": "DATA_STEWARD"}
+    stored = Stored(
+        {
+            (JOB, "dataJobInfo"): {"name": "x", "customProperties": {"_task_type": "'A'"}},
+            (JOB, "ownership"): {"owners": [theirs]},
+            (JOB, "globalTags"): {"tags": [{"tag": "urn:li:tag:pii"}]},
+        }
+    )
+    given = [p for p in converted(event_of(FLAKY, "START")) if p.urn in (JOB, FLOW)]
+    stored.take(given)
+
+    info = stored[JOB, "dataJobInfo"]
+    assert (info["name"], info["type"]) == ("load.flaky", {"string": "COMMAND"})
+    assert info["customProperties"]["_task_type"] == "'A'"
+    assert info["customProperties"]["task_group"] == "load"
+    assert theirs in stored[JOB, "ownership"]["owners"]
+    assert len(stored[JOB, "ownership"]["owners"]) == 3
+    assert [tag["tag"] for tag in stored[JOB, "globalTags"]["tags"]] == [
+        "urn:li:tag:pii",
+        "urn:li:tag:finance",
+        "urn:li:tag:tier:1",
+    ]
+    assert Stored(copy.deepcopy(dict(stored))).take(given) == stored
+
+
+def test_a_task_that_sends_no_events_is_there_between_the_others():
+    joined = JOB.replace("flaky", "joined")
+    found = converted(event_of(DAG, "START"))
+    stored = Stored().take(p for p in found if p.is_patch and p.urn == joined)
+
+    assert [p.urn for p in found if p.aspect_name == "dataJobInfo"] == [joined]
+    assert stored[joined, "dataJobInfo"] == {
+        "name": "load.joined",
+        "type": {"string": "COMMAND"},
+        "flowUrn": FLOW,
+        "customProperties": {
+            "operator_class_path": "airflow.providers.standard.operators.empty.EmptyOperator",
+            "task_group": "load",
+            "downstream_task_ids": "load.flaky",
+        },
+    }
+    assert stored[joined, "dataJobInputOutput"]["inputDatajobEdges"] == [
+        {"destinationUrn": JOB.replace("flaky", "part")}
+    ]
+
+
+def test_tasks_that_send_no_events_are_bounded_and_may_be_malformed():
+    silent = {"emits_ol_events": False, "downstream_task_ids": ["", 7, "b", "\ud800"]}
+    tasks = {f"task{n}": silent for n in range(2000)} | {"": silent, "b": 7, "c": [silent]}
+    event = with_job_facet(event_of(DAG, "START"), airflow={"tasks": tasks})
+
+    assert sum(p.aspect_name == "dataJobInfo" for p in converted(event)) == 500
 
 
 def test_one_of_several_airflows_is_named():
