@@ -68,7 +68,7 @@ def job_name(event: Event) -> JobName:
     facets = at(event, "run", "facets")
     name = text(at(event, "job", "name")).strip()
     orchestrator = orchestrator_of(event)
-    if at(event, "job", "facets", "jobType", "jobType") in _OF_FLOWS:
+    if text(at(event, "job", "facets", "jobType", "jobType")) in _OF_FLOWS:
         return JobName(orchestrator, name)
     parents = (at(facets, "parent", "job", "name"), at(facets, "airflow", "dag", "dag_id"))
     return within(orchestrator, name, *parents)
