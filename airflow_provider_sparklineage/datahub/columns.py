@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.identities import is_named
 from airflow_provider_sparklineage.datahub.transformations import (
     IDENTITY,
     UNKNOWN,
@@ -90,9 +91,11 @@ def columns(facet: Json, entry: Json) -> Columns:
     fields = {
         name: _sources(field, old_kinds(lenient.mapping(field).get("transformationType")))
         for name, field in lenient.mapping(facet.get("fields")).items()
+        if name
     }
     conditions = _read(facet.get("dataset"), ())
-    return _lifted({name: sources for name, sources in fields.items() if sources}, conditions)
+    every = _lifted(fields, conditions)
+    return every._replace(fields={name: given for name, given in every.fields.items() if given})
 
 
 def _sources(field: Any, otherwise: tuple[str, ...]) -> Sources:
@@ -104,9 +107,9 @@ def _sources(field: Any, otherwise: tuple[str, ...]) -> Sources:
 def _read(inputs: Any, otherwise: tuple[str, ...]) -> Sources:
     found: Sources = {}
     for one in lenient.items(inputs):
-        namespace, name, column = one.get("namespace"), one.get("name"), one.get("field")
-        if isinstance(namespace, str) and isinstance(name, str) and isinstance(column, str):
-            source = namespace, name, column
+        column = one.get("field")
+        if is_named(one) and isinstance(column, str) and column:
+            source = one["namespace"], one["name"], column
             given = kinds(one.get("transformations")) or otherwise
             before = found.get(source)
             found[source] = tuple(dict.fromkeys((*before, *given))) if before else given
@@ -122,7 +125,7 @@ def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
     for source, kind in sorted(everywhere):
         lifted[source] = tuple(dict.fromkeys((*lifted.get(source, ()), kind)))
     left = {name: _without(sources, everywhere) for name, sources in fields.items()}
-    return Columns({name: sources for name, sources in left.items() if sources}, lifted)
+    return Columns(left, lifted)
 
 
 def _of_all(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:

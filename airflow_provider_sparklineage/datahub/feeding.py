@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.columns import columns
-from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.datahub.identities import is_named
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.columns import Columns, Sources
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 class Fed(NamedTuple):
@@ -80,11 +81,7 @@ def _sources(subject: Subject, known: Columns, entry: Json) -> dict[DatasetName,
 
 
 def _name(entry: Json) -> DatasetName | None:
-    namespace, name = entry.get("namespace"), entry.get("name")
-    is_dataset = entry.get("type") == "DATASET"
-    if is_dataset and isinstance(namespace, str) and isinstance(name, str):
-        return DatasetName(namespace, name)
-    return None
+    return name_of(entry) if entry.get("type") == "DATASET" and is_named(entry) else None
 
 
 def _is_whole(output: Dataset, known: Columns) -> bool:

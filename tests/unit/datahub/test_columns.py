@@ -113,6 +113,18 @@ def test_what_influences_some_columns_only_stays_theirs():
     assert grouped(read.fields["total"]) == {IDENTITY: [AMOUNT], "INDIRECT:CONDITION": [REGION]}
 
 
+def test_a_column_that_nothing_influences_keeps_others_conditions_theirs():
+    facet = column_lineage(
+        literal=[],
+        total=[source("orders", "region", FILTER)],
+        other=[source("orders", "region", FILTER)],
+    )
+
+    read = columns(facet, {})
+
+    assert read == Columns({"total": {REGION: (FILTER,)}, "other": {REGION: (FILTER,)}}, {})
+
+
 def test_a_column_that_is_named_twice_has_all_that_is_done_with_it():
     facet = column_lineage(
         total=[source("orders", "amount", IDENTITY), source("orders", "amount", FILTER, IDENTITY)]
@@ -157,6 +169,8 @@ def test_direct_lineage_has_the_values_alone():
         {"fields": []},
         {"fields": {"a": None, "b": [], "c": {"inputFields": {}}, "d": {"inputFields": [1, None]}}},
         {"fields": {"a": {"inputFields": [{"namespace": 1, "name": "n", "field": "f"}]}}},
+        {"fields": {"": {"inputFields": [source("orders", "amount")]}}},
+        {"fields": {"a": {"inputFields": [source("orders", ""), source("", "amount")]}}},
         {"fields": {}, "dataset": {"namespace": "n"}},
         {
             "dataset": [
