@@ -13,6 +13,7 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.runs`            tries and DAG runs, with :mod:`.run_properties` and what is :mod:`.missing`
 :mod:`.accesses`        what the run did to each dataset: which part, how much, as expected or not
 :mod:`.operations`      each partition that was written
+:mod:`.profiles`        how many rows a partition has, and what a task measured
 :mod:`.run_datasets`    what the run read and wrote, on the run
 :mod:`.assertions`      checks with their results: :mod:`.partition_checks`
 :mod:`.conditions`      the facet ``subset`` as a condition

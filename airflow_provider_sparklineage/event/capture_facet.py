@@ -74,6 +74,8 @@ def _accessed(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     }
     if dataset.failed:
         entry["failed"] = True
+    if dataset.writes > 1:
+        entry["writes"] = dataset.writes
     if dataset.planned:
         entry["planned"] = len(dataset.planned)
     return entry

@@ -78,6 +78,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     :param witness: whose word it is that this side of it was accessed; None where it is nobody's of
         this try, but that of the last run's lineage
     :param failed: whether only writes that failed or never ended were of it: nothing is claimed
+    :param writes: of an output, how many actions wrote it: its statistics are their sum
     :param is_empty: whether all of its accesses were observed, and none read or wrote anything
     :param is_of_chosen_files: whether all of its accesses were observed, each one of chosen files:
         those new to a stream, or named by an option
@@ -98,6 +99,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     sources: frozenset[DatasetName] | None = None
     witness: Witness | None = None
     failed: bool = False
+    writes: int = 1
     is_empty: bool = False
     is_of_chosen_files: bool = False
 

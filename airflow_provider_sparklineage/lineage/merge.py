@@ -271,7 +271,8 @@ def _composed(
     # Its own columns are no sources unless it is an input too.
     without = dropped if name in done.inputs else dropped | {name}
     lineage = columns.without_sources_in(contents.columns, without)
-    return replace(output, columns=lineage, sources=contents.sources - without)
+    sources, writes = contents.sources - without, len(done.writes[name])
+    return replace(output, columns=lineage, sources=sources, writes=writes)
 
 
 # --- report ---------------------------------------------------------------------------------------

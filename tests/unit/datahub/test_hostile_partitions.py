@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.datahub.operations import operations
 from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
 from airflow_provider_sparklineage.datahub.partition_checks import partition_checks
+from airflow_provider_sparklineage.datahub.profiles import profiles
 from airflow_provider_sparklineage.datahub.run_datasets import run_datasets
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.conftest import GOLDEN
 from tests.unit.datahub.partition_events import event, output, stored_below
 from tests.unit.datahub.sdk import checked
 
-_PARTS = (run_datasets, operations, partition_checks)
+_PARTS = (run_datasets, operations, profiles, partition_checks)
 _COMPLETE = json.loads((GOLDEN / "airflow" / "complete.json").read_text())
 _COMPLETE["eventTime"] = "2026-01-02T03:04:05+00:00"
 _JSON = st.recursive(
@@ -52,6 +53,7 @@ def test_the_recorded_event_of_airflow_has_all_kinds():
         "dataProcessInstanceInput",
         "dataProcessInstanceOutput",
         "operation",
+        "datasetProfile",
         "assertionInfo",
         "assertionRunEvent",
         "dataPlatformInstance",

@@ -21,7 +21,9 @@ from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from tests.conftest import GOLDEN, golden
 from tests.openlineage_spec import validate_event
 
-CASES = sorted((p.parent.name.removeprefix("spark-"), p.stem) for p in GOLDEN.glob("*/*.ndjson"))
+CASES = sorted(
+    (p.parent.name.removeprefix("spark-"), p.stem) for p in GOLDEN.glob("spark-*/*.ndjson")
+)
 # The listener says no columns of RDDs.
 WITHOUT_COLUMNS = {"rdd_jobs", "writes_nothing"}
 
