@@ -1,4 +1,7 @@
-"""The example with stock operators, and one environment variable, next to the one with ours."""
+"""The example with stock operators, and one environment variable, next to the one with ours.
+
+That one has two backends: what is written for DataHub is what DataHub would show.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from tests.adoption.adopting import STOCK_CLASS
 from tests.adoption.comparing import without_run
+from tests.unit.datahub.sdk import require_sdk
 
 EXAMPLES = Path(__file__).parents[2] / "dags_examples"
 OURS, STOCK = "example_report_flight_delays", "example_adopt_operators"
@@ -22,8 +28,8 @@ TIMEOUT_S = 600  # of three Sparks on a machine that has other work
 
 
 @pytest.fixture(scope="module")
-def events(airflow_home, listener):
-    """Run both, each in an Airflow of its own; gives the events of the tasks of each."""
+def homes(airflow_home, listener):
+    """Run both, each in an Airflow of its own; gives its home."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     homes = {dag_id: airflow_home(dag_id) for dag_id in (OURS, STOCK)}
 
@@ -40,7 +46,10 @@ def events(airflow_home, listener):
         with home.log.open("w") as log:
             return subprocess.Popen(command, env=environment | more, stdout=log, stderr=log)
 
-    running = [start(OURS), start(STOCK, AIRFLOW__SPARKLINEAGE__ADOPT="all")]
+    running = [
+        start(OURS, AIRFLOW__OPENLINEAGE__TRANSPORT=json.dumps(to_datahub_too(homes[OURS]))),
+        start(STOCK, AIRFLOW__SPARKLINEAGE__ADOPT="all"),
+    ]
     try:
         ended = [process.wait(TIMEOUT_S) for process in running]
     finally:
@@ -48,6 +57,18 @@ def events(airflow_home, listener):
             process.kill()
             process.wait()
     assert ended == [0, 0], [home.log.read_text()[-3000:] for home in homes.values()]
+    return homes
+
+
+def to_datahub_too(home):
+    file = json.loads(home.environment["AIRFLOW__OPENLINEAGE__TRANSPORT"])
+    datahub = {"type": DATAHUB_TRANSPORT, "folder": str(home.folder / "datahub")}
+    return {"type": "composite", "transports": {"events": file, "datahub": datahub}}
+
+
+@pytest.fixture(scope="module")
+def events(homes):
+    """Give the events of the tasks of each."""
     return {dag_id: of_tasks(home, dag_id) for dag_id, home in homes.items()}
 
 
@@ -84,3 +105,161 @@ def test_the_events_of_a_task_are_the_same(events, task, kind):
 def of_airflow(event):
     """Give the facet of what Airflow knows of the task."""
     return event["run"]["facets"]["airflow"]
+
+
+# --- DataHub --------------------------------------------------------------------------------------
+
+
+class Shown(NamedTuple):
+    """What DataHub would have of the run.
+
+    :param folder: of files as `datahub ingest` reads them
+    :param lake: as the names of datasets begin in DataHub
+    :param documents: of all files, in their order
+    """
+
+    folder: Path
+    lake: str
+    documents: list
+
+    def aspects(self, name, urn_part=""):
+        """Give aspects of entities with that in their URN; patches as their operations."""
+        found = (d for d in self.documents if d["aspectName"] == name)
+        return [aspect_of(d) for d in found if urn_part in d["entityUrn"]]
+
+    def table(self, name):
+        return f"urn:li:dataset:(urn:li:dataPlatform:file,{self.lake}/{name},PROD)"
+
+    def name_of(self, urn):
+        """Give the table of a dataset's URN, and with a dot the column of a field's."""
+        dataset = urn.removeprefix("urn:li:schemaField:(")
+        name, _, field = dataset.partition(",PROD)")
+        column = field.removeprefix(",").removesuffix(")")
+        table = name.removeprefix(f"urn:li:dataset:(urn:li:dataPlatform:file,{self.lake}/")
+        return f"{table}.{column}" if column else table
+
+
+def aspect_of(document):
+    aspect = document["aspect"]
+    if "json" in aspect:
+        return aspect["json"]
+    patch = json.loads(aspect["value"])
+    return patch["patch"] if isinstance(patch, dict) else patch
+
+
+def added(operation):
+    """Give what an operation is on, part by part."""
+    parts = operation["path"].split("/")[1:]
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+
+
+@pytest.fixture(scope="module")
+def shown(homes):
+    home = homes[OURS].folder
+    files = sorted((home / "datahub").glob("*.json"))
+    every = [document for file in files for document in json.loads(file.read_text())]
+    return Shown(home / "datahub", f"{home}/lake".removeprefix("/"), every)
+
+
+def test_datahub_takes_all_that_is_written_for_it(shown):
+    require_sdk()
+    from datahub.ingestion.api.common import PipelineContext
+    from datahub.ingestion.source.file import FileSourceConfig, GenericFileSource
+
+    config = FileSourceConfig(path=str(shown.folder))
+    source = GenericFileSource(PipelineContext("test"), config)
+    units = list(source.get_workunits_internal())
+    assert not source.get_report().failures
+    assert len(units) == len(shown.documents)
+    assert all(unit.metadata.validate() for unit in units)
+
+
+def test_in_datahub_visibility_comes_from_the_weather(shown):
+    edges = columns_in_datahub(shown)
+    of_visibility = {edge for edge in edges if edge[0] == "daily_delays.avg_visibility"}
+    assert of_visibility == {("daily_delays.avg_visibility", "weather.visib", "DIRECT:AGGREGATION")}
+
+
+def test_datahub_has_each_source_of_each_column_that_marquez_has(shown, events):
+    wanted = {
+        edge
+        for (_, kind), event in events[OURS].items()
+        if kind == "COMPLETE"
+        for edge in columns_in_marquez(event)
+    }
+    assert columns_in_datahub(shown) == wanted
+    assert len(wanted) > 50
+
+
+def columns_in_datahub(shown):
+    """Give column, source and transformation of each edge between two columns."""
+    found = set()
+    for operations in shown.aspects("upstreamLineage"):
+        for operation in operations:
+            kind, *rest = added(operation)
+            if kind == "fineGrainedLineages":
+                transformation, *urns = "/".join(rest).split("/urn:li:schemaField:(")
+                column, source = (shown.name_of(urn.removesuffix("/NONE")) for urn in urns)
+                found.add((column, source, transformation))
+    return found
+
+
+def columns_in_marquez(event):
+    for dataset in event["outputs"]:
+        for column, facet in dataset["facets"]["columnLineage"]["fields"].items():
+            for source in facet["inputFields"]:
+                yield (
+                    f"{table_of(dataset)}.{column}",
+                    f"{table_of(source)}.{source['field']}",
+                    ",".join(sorted(map(kind_of, source["transformations"]))),
+                )
+
+
+def table_of(dataset):
+    return dataset["name"].removeprefix("/home/lake/")
+
+
+def kind_of(transformation):
+    masking = ":MASKING" if transformation.get("masking") else ""
+    return f"{transformation['type']}:{transformation['subtype']}{masking}"
+
+
+def test_datahub_has_the_tables_that_each_task_read_and_wrote(shown, events):
+    for task in TASKS:
+        [sides] = shown.aspects("dataJobInputOutput", f",{task})")
+        event = events[OURS][task, "COMPLETE"]
+        for key, side in (("inputDatasetEdges", "inputs"), ("outputDatasetEdges", "outputs")):
+            tables = sorted(shown.name_of(edge["destinationUrn"]) for edge in sides[key])
+            assert tables == sorted(map(table_of, event[side])), (task, side)
+
+
+def test_datahub_has_the_columns_of_each_table_that_was_written(shown, events):
+    partitioned = {}
+    for (_, kind), event in events[OURS].items():
+        for dataset in event["outputs"] if kind == "COMPLETE" else ():
+            table = table_of(dataset)
+            schema, *_ = shown.aspects("schemaMetadata", shown.table(table))
+            named = {field["fieldPath"].rpartition(".")[2]: field for field in schema["fields"]}
+            assert list(named) == [f["name"] for f in dataset["facets"]["schema"]["fields"]]
+            keys = {name for name, field in named.items() if field.get("isPartitioningKey")}
+            partitioned |= {table: keys} if keys else {}
+    # Of the others the job has the partition in the path, and no column of it.
+    assert partitioned == {"flights": {"flight_date"}, "weather": {"observed_date"}}
+
+
+def test_datahub_has_the_day_that_was_written_and_that_it_was_the_expected_one(shown):
+    table = shown.table("daily_delays")
+    [written] = shown.aspects("operation", table)
+    assert written["partitionSpec"] == {"partition": f"flight_date={DAY}", "type": "PARTITION"}
+    assert written["numAffectedRows"] > 0
+    runs = [run for run in shown.aspects("assertionRunEvent") if run["asserteeUrn"] == table]
+    assert {run["result"]["type"] for run in runs} == {"SUCCESS"}
+
+
+def test_datahub_has_the_outcome_of_each_try_and_what_it_read(shown):
+    ended = [run for run in shown.aspects("dataProcessInstanceRunEvent") if "result" in run]
+    assert [run["result"]["type"] for run in ended] == ["SUCCESS"] * (len(TASKS) + 1)
+    properties = [run["customProperties"] for run in shown.aspects("dataProcessInstanceProperties")]
+    [delays] = [p for p in properties if p.get("task_id") == "daily_delays" and "lineage" in p]
+    assert delays["lineage"] == "complete"
+    assert delays["read weather"] == f"observed_date={DAY}"
