@@ -46,8 +46,10 @@ def text(value: Any, limit: int = MAX_TEXT) -> str:
     """
     if not isinstance(value, str):
         return ""
-    # Half of a pair of UTF-16 is no UTF-8, and databases refuse NUL in a text.
-    whole = value.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
+    whole = value
+    if not value.isascii() or "\0" in value:  # nearly none is
+        # Half of a pair of UTF-16 is no UTF-8, and databases refuse NUL in a text.
+        whole = value.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
     if len(whole) <= limit:
         return whole
     checksum = sha256(whole.encode()).hexdigest()[:16]

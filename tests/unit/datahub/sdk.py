@@ -90,6 +90,10 @@ def _check_aspect(one: Proposal) -> None:
 
     aspect = aspect_class(one.aspect_name).from_obj(post_json_transform(one.aspect))
     assert aspect.validate(), f"{one.aspect_name} of {one.urn} is against its schema"
+    if one.aspect_name == "schemaMetadata":
+        paths = [field.fieldPath for field in aspect.fields]
+        assert all(paths), "GMS refuses a field without a path (FieldPathValidator)"
+        assert len(set(paths)) == len(paths), "GMS refuses two fields of one path"
     again = json.loads(json.dumps(pre_json_transform(aspect.to_obj())))
     assert _without_nulls(again) == _without_nulls(_defaulted(one.aspect, again)), one
 
