@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.missing_events import incomplete, left_out
 from airflow_provider_sparklineage.event.observed import observed
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.pipeline import Made, event_of, events_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
 
@@ -172,12 +173,26 @@ def merged_event(
     mask: Callable[[str], str] = str,
     budget: Budget = UNLIMITED,
 ) -> Event:
-    """Make the merged RunEvent.
+    """Make the merged RunEvent, as it is kept.
 
     :param mask: hides the secrets in a text; Airflow knows them
     """
     representation = bundle.manifest.representation
     return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage), budget)
+
+
+@collector.paused()
+def merged_events(
+    bundle: CaptureBundle,
+    lineage: TaskLineage,
+    how: Leaving,
+    mask: Callable[[str], str] = str,
+    budget: Budget = UNLIMITED,
+) -> Made:
+    """Make the merged RunEvent, as it is kept and for a backend; see :func:`merged_event`."""
+    representation = bundle.manifest.representation
+    of = header(bundle, lineage)
+    return events_of(lineage, how, bundle.report, representation, mask, of, budget)
 
 
 def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.event.leaving import Others, leaving
-from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.event.leaving import sent_of
+from airflow_provider_sparklineage.event.neutral import neutral, redacted
 from airflow_provider_sparklineage.model.last_run import KEPT
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 STARTED, RUN_FACETS, JOB_FACETS = "started", "runFacets", "jobFacets"
 """Keys of what Airflow adds: the time of START, and facets of every event."""
+OWN_TEXT = "documentation"
+"""Key of the job facet of the user's own text, which one of Airflow's may begin with another."""
 
 
 class Candidate(NamedTuple):
@@ -104,18 +106,26 @@ def events(
     last: Event | None = None,
     *,
     with_start: bool,
+    with_neutral: bool = False,
 ) -> list[bytes]:
     """Give what is sent of a try, each event as a line of JSON.
+
+    A line is an event, or a list of that and of the one that it carries for a transport which
+    converts events; :mod:`.relay.emitter` sends either.
 
     :param kept: with what Airflow adds
     :param last: of the task's last successful run before it
     :param redact: hides secrets in facets that are not of this package, as Airflow does
     :param with_start: whether its START is sent as well
+    :param with_neutral: whether there is a transport that converts events
     """
     sending = kept.sending or {}
     run_facets, job_facets = sending.get(RUN_FACETS) or {}, sending.get(JOB_FACETS) or {}
-    end = _redacted(leaving(kept.event, how, Others(last)), redact)
-    found = [_with(end, run_facets, job_facets)]
+    end = redacted(sent_of(kept.event, how, last), redact)
+    last_of_try = _with(end, run_facets, job_facets)
+    found: list[Event | list[Event]] = [last_of_try]
+    if with_neutral:
+        found = [[last_of_try, neutral(kept.event, redact, sending.get(OWN_TEXT))]]
     if with_start and sending.get(STARTED):
         start = {
             **end,
@@ -144,28 +154,3 @@ def _as_known(dataset: Mapping[str, Any], own: str) -> dict[str, Any]:
     """Give a dataset as START has it: what identifies it, and nothing of the run."""
     facets = {key: facet for key, facet in dataset["facets"].items() if key in KEPT}
     return {**dataset, "facets": facets, own: {}}
-
-
-def _redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
-    def safe(facets: Facets) -> Facets:
-        others = {
-            key: facet
-            for key, facet in facets.items()
-            if not (isinstance(facet, dict) and facet.get("_producer") == producer())
-        }
-        return {**facets, **redact(others)} if others else facets
-
-    def datasets(side: str, own: str) -> list[Any]:
-        return [
-            {**d, "facets": safe(d.get("facets") or {}), own: safe(d.get(own) or {})}
-            for d in event.get(side) or ()
-        ]
-
-    run, job = event["run"], event["job"]
-    return {
-        **event,
-        "run": {**run, "facets": safe(run.get("facets") or {})},
-        "job": {**job, "facets": safe(job.get("facets") or {})},
-        "inputs": datasets("inputs", "inputFacets"),
-        "outputs": datasets("outputs", "outputFacets"),
-    }

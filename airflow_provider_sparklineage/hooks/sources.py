@@ -164,7 +164,7 @@ def _wanted_transport(conn_id: str) -> str:
     return known.wanted_transport if known else _TRANSPORT
 
 
-def ready_client() -> None:
+def ready_client() -> dict[str, Any] | None:
     """Make the client of Airflow's OpenLineage provider, if a connection has its transport.
 
     The provider makes it in every process that it forks to send an event. In ``airflow dags test``
@@ -172,19 +172,26 @@ def ready_client() -> None:
     transport that has neither threads nor open connections can be made before the fork.
 
     Never raises: what is wrong is the provider's to say, when it sends.
+
+    :return: the transport; None if there is none, or none that can be read
     """
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     try:
-        if conf.is_disabled() or not conf.config_conn_id():
-            return
-        adapter = get_openlineage_listener().adapter
-        config = adapter.get_openlineage_config() or {}
-        if {"http", DATAHUB_TRANSPORT}.issuperset(kinds(config.get("transport", {}))):
-            adapter.get_or_create_openlineage_client()
+        if conf.is_disabled():
+            return None
+        conn_id = conf.config_conn_id()
+        if not conn_id and not conf.config_path(check_legacy_env_var=False):
+            # As it is configured, without asking for a connection that it may authenticate by.
+            return conf.transport() or transport()[0]
+        found, _ = transport()
+        if conn_id and found and {"http", DATAHUB_TRANSPORT}.issuperset(kinds(found)):
+            get_openlineage_listener().adapter.get_or_create_openlineage_client()
     except Exception:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
+        return None
+    return found
 
 
 def is_kept_unsent(settings: Settings) -> bool:

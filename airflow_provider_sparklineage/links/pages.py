@@ -48,10 +48,8 @@ def columns_page(operator: Any, output: str | None = None) -> str:
             return ""
         outputs = [d for d in _outputs(operator) if output is None or d["name"] == output]
         backend = _pages(settings.backend, operator.dag_id, outputs)
-        pages = (
-            backend.columns_page(settings.web_url, DatasetName(d["namespace"], d["name"]))
-            for d in outputs
-        )
+        names = (backend.identity(DatasetName(d["namespace"], d["name"])) for d in outputs)
+        pages = (backend.columns_page(settings.web_url, name) for name in names if name)
         return next((page for page in pages if page), "")
     except Exception:
         log.debug("The page of the output's columns is not known.", exc_info=True)

@@ -7,7 +7,7 @@ distinguishes them: the facets that :data:`KEPT` names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,16 @@ class LastRun(msgspec.Struct, frozen=True):
 
 
 NO_LAST_RUN = LastRun()
+
+
+class BothForms(NamedTuple):
+    """An earlier run in the form in which it was kept, and in that in which a backend was sent it.
+
+    A backend takes a dataset with other facets than it was sent before for another version of it.
+    """
+
+    kept: LastRun = NO_LAST_RUN
+    sent: LastRun = NO_LAST_RUN
 
 
 def of_event(event: Mapping[str, Any]) -> LastRun:

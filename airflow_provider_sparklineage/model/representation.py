@@ -28,14 +28,12 @@ class Representation(Frozen, frozen=True):
     :param explicit_lineage: which inputs feed which output, in the job facet ``lineage``
     :param max_event_bytes: what would make the event larger is dropped, and a degradation says so
     :param redact_literals: hide the literals of filters and descriptions
-    :param backend: what the event is for; ``generic`` is anything that takes OpenLineage
     """
 
     bare_partitions: bool = False
     explicit_lineage: bool = False
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
     redact_literals: bool = False
-    backend: str = "generic"
 
 
 DEFAULT_REPRESENTATION = Representation()
@@ -47,10 +45,13 @@ DEFAULT_MAX_COLUMNS = 3000
 class Leaving(Frozen, frozen=True):
     """What is done for a backend with an event when it leaves; what Airflow keeps is without it.
 
+    :param backend: what the event is for; ``generic`` is anything that takes OpenLineage
     :param describe_datasets: outputs and their columns get descriptions where they have none
     :param max_columns: that one event may have, if the backend pays for each
+    :param max_event_bytes: as :class:`Representation` has it; repairs can add some
     """
 
     backend: str = "generic"
     describe_datasets: bool = True
     max_columns: int = DEFAULT_MAX_COLUMNS
+    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES

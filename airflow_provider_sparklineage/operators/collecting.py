@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
 from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.model.last_run import LastRun
     from airflow_provider_sparklineage.operators.deadline import Deadline
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
     from airflow_provider_sparklineage.settings.resolution import Settings
@@ -44,9 +44,9 @@ def collect(
     deadline: Deadline,
     outcome: Outcome,
     has_failed: Callable[[TaskLineage], bool],
-    last_known: LastRun,
+    last_known: BothForms,
     task: object,
-) -> Event:
+) -> Made:
     """Collect and merge into the event of the try.
 
     :param outcome: of the job
@@ -70,29 +70,29 @@ def collect(
             # Its own time: what has been asked may have taken long.
             deadline.begin(capture.settings.collect_timeout.total_seconds())
             lineage = relayed(lineage, capture.bundle, task, deadline)
-        event = collecting.event(lineage, deadline)
+        made = collecting.event(lineage, deadline)
     except (Exception, AirflowTaskTimeout) as error:
         return given_up(capture, deadline, outcome, last_known, error)
-    _end(capture, deadline, lineage, event)
-    return event
+    _end(capture, deadline, lineage, made.kept)
+    return made
 
 
 def given_up(
     capture: TryCapture,
     deadline: Deadline,
     outcome: Outcome,
-    last_known: LastRun,
+    last_known: BothForms,
     error: BaseException,
-) -> Event:
+) -> Made:
     """Make the event of a try whose lineage cannot be collected.
 
     :param error: why
     """
     log.debug("Collecting lineage failed.", exc_info=error)
     capture.degrade(*_reason(error))
-    lineage, event = _Collecting(capture, last_known).rest(outcome, deadline)
-    _end(capture, deadline, lineage, event)
-    return event
+    lineage, made = _Collecting(capture, last_known).rest(outcome, deadline)
+    _end(capture, deadline, lineage, made.kept)
+    return made
 
 
 def _end(capture: TryCapture, deadline: Deadline, lineage: TaskLineage, event: Event) -> None:
@@ -106,9 +106,11 @@ _FOR_MERGING = 2 / 3
 
 
 class _Collecting:
-    def __init__(self, capture: TryCapture, last_known: LastRun) -> None:
+    def __init__(self, capture: TryCapture, last_known: BothForms) -> None:
         self._capture = capture
         self._last_known = last_known
+        self._as_sent: TaskLineage | None = None
+        """What is completed by what the backend was sent of the last run, if that is another."""
 
     def merged(self, outcome: Outcome, deadline: Deadline) -> TaskLineage:
         from airflow_provider_sparklineage.event.from_bundle import task_lineage
@@ -127,13 +129,17 @@ class _Collecting:
         """Let what the last successful run accessed stand in where this try knows nothing."""
         from airflow_provider_sparklineage.event.from_bundle import completion
 
+        kept, sent = self._last_known
         missing = completion(lineage, self._capture.bundle.manifest)
-        if self._last_known == NO_LAST_RUN or not missing.is_needed:
+        self._as_sent = None
+        if kept == NO_LAST_RUN or not missing.is_needed:
             return lineage
-        self._capture.note(last_known=self._last_known)
-        return missing.by(self._last_known)
+        self._capture.note(last_known=kept)
+        if sent is not kept:
+            self._as_sent = missing.by(sent)
+        return missing.by(kept)
 
-    def rest(self, outcome: Outcome, deadline: Deadline) -> tuple[TaskLineage, Event]:
+    def rest(self, outcome: Outcome, deadline: Deadline) -> tuple[TaskLineage, Made]:
         """Give what is left to report of a try that could not be merged; never raises."""
         try:
             lineage = self.completed(self._without(outcome))
@@ -143,22 +149,31 @@ class _Collecting:
 
             log.debug("What is declared cannot be reported.", exc_info=True)
             lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.degradations)
+            self._as_sent = None
         try:
             return lineage, self.event(lineage, deadline)
         except (Exception, AirflowTaskTimeout):  # a defect in making facets
             from airflow_provider_sparklineage.event.document import empty
             from airflow_provider_sparklineage.event.from_bundle import header
+            from airflow_provider_sparklineage.event.pipeline import Made
 
             log.warning("The lineage of this try cannot be reported.", exc_info=True)
-            return lineage, empty(header(self._capture.bundle, lineage), lineage.outcome)
+            bare = empty(header(self._capture.bundle, lineage), lineage.outcome)
+            return lineage, Made(bare, bare)
 
-    def event(self, lineage: TaskLineage, deadline: Deadline) -> Event:
-        from airflow_provider_sparklineage.event.from_bundle import merged_event
+    def event(self, lineage: TaskLineage, deadline: Deadline) -> Made:
+        from airflow_provider_sparklineage.event.from_bundle import merged_events
 
         # What was kept for it, though a callback or a backend may have taken longer than all.
         timeout = self._capture.settings.collect_timeout.total_seconds()
         deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
-        return merged_event(self._capture.bundle, lineage, masked, deadline.budget)
+        bundle, how = self._capture.bundle, self._capture.settings.leaving
+        made = merged_events(bundle, lineage, how, masked, deadline.budget)
+        if self._as_sent is None:
+            return made
+        as_sent = replace(self._as_sent, degradations=lineage.degradations)
+        sent = merged_events(bundle, as_sent, how, masked, deadline.budget)
+        return made._replace(adapted=sent.adapted)
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""

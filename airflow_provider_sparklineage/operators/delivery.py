@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.event.watching import failures
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
+from airflow_provider_sparklineage.operators import documentation
 from airflow_provider_sparklineage.operators.masking import redacted
 from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 
@@ -49,6 +50,7 @@ def additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
         resending.STARTED: started.isoformat() if started else "",
         resending.RUN_FACETS: _run_facets(manifest.task, dag_run),
         resending.JOB_FACETS: _job_facets(context.get("task")),
+        resending.OWN_TEXT: documentation.own_facet(context.get("task")),
     }
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.event.pipeline import Made
 
 
 class OpenLineageHooks:
@@ -80,18 +80,18 @@ class OpenLineageHooks:
         return self._operator_lineage(self.lineage_try.at_start(self))
 
     def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
-        collected = self.lineage_try.collected
-        if collected is None:  # execute() did not get as far as submitting
-            collected = self.lineage_try.expected(self, has_ended=True)
-        lineage = self._operator_lineage(collected)
+        made = self.lineage_try.made
+        if made is None:  # execute() did not get as far as submitting
+            made = self.lineage_try.expected(self, has_ended=True)
+        lineage = self._operator_lineage(made)
         self.lineage_try.watch_delivery()
         return lineage
 
-    def _operator_lineage(self, event: Event) -> OperatorLineage[Any, Any]:
+    def _operator_lineage(self, made: Made) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting
 
         current = self.lineage_try
-        return reporting.operator_lineage(event, current.leaving, current.prepared)
+        return reporting.operator_lineage(made, current.leaving, current.prepared, self)
 
     def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators import reporting

@@ -50,6 +50,14 @@ class Known(NamedTuple):
     stand_in: LastRun = NO_LAST_RUN
     event: Event | None = None
 
+    def in_form_of(self, event: Event) -> Known:
+        """Give the same, of the event in another form than that in which it was kept."""
+        if event is self.event:
+            return self
+        run = of_event(event)
+        last, stand_in = (run if of.has_datasets else of for of in (self.last, self.stand_in))
+        return Known(last, stand_in, event)
+
 
 NOTHING_KNOWN = Known()
 

@@ -15,29 +15,34 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import openlineage
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.leaving import (
     NO_OTHERS,
     Others,
+    adapted,
     leaving,
     shows_descriptions,
 )
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.neutral import neutral
+from airflow_provider_sparklineage.event.pipeline import Made, events_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.operators import previous_run, upstream
-from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.operators.masking import masked, redacted
 from airflow_provider_sparklineage.operators.previous_run import NOTHING_KNOWN, Known
 from airflow_provider_sparklineage.settings import resolution as settings
+from airflow_provider_sparklineage.settings.transports import is_converted
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.event.archive import Archive
-    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.settings.resolution import Settings
@@ -55,8 +60,17 @@ class Prepared(NamedTuple):
 
     settings: Settings
     known: Known = NOTHING_KNOWN
+    sent: Known = NOTHING_KNOWN
+    """The same in the form in which the backend was sent it."""
     upstream: tuple[Event, ...] = ()
-    """Events of the tasks before this one, for a backend that shows descriptions."""
+    """Events of the tasks before this one, for a backend that shows descriptions; adapted to it."""
+    is_converted: bool = False
+    """Whether one of the transports converts events, and wants them as they are kept."""
+
+    @property
+    def last(self) -> BothForms:
+        """What the last successful run read and wrote."""
+        return BothForms(self.known.last, self.sent.last)
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
@@ -68,7 +82,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         resolved = resolve()
     except SettingsError:  # execute() reports it
         resolved = settings.resolve()
-    sources.ready_client()
+    is_wanted = is_converted(sources.ready_client())
     ti = context.get("ti")
     archive = _archive(resolved)
     is_dated = context.get("logical_date") is not None
@@ -78,7 +92,25 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     written: tuple[Event, ...] = ()
     if ti is not None and shows_descriptions(resolved.leaving):
         written = upstream.events(ti, context.get("task") or getattr(ti, "task", None))
-    return Prepared(resolved, known, written)
+    how = resolved.leaving
+    sent = _adapted(known.event, how)
+    every = (_adapted(event, how) for event in written)
+    return Prepared(
+        resolved,
+        known,
+        known if sent is None else known.in_form_of(sent),
+        tuple(event for event in every if event is not None),
+        is_wanted,
+    )
+
+
+def _adapted(event: Event | None, how: Leaving) -> Event | None:
+    """Adapt the event of another run; None if there is none, or it is damaged."""
+    try:
+        return event and adapted(event, how)
+    except Exception:
+        log.debug("The event of another run is not understood.", exc_info=True)
+        return None
 
 
 def _archive(resolved: Settings) -> Archive | None:
@@ -103,12 +135,22 @@ NOT_SUBMITTED = Degradation(
 )
 
 
-def expected(declared: Declared, prepared: Prepared, ended: Degradation | None = None) -> Event:
+def expected(declared: Declared, prepared: Prepared, ended: Degradation | None = None) -> Made:
     """Describe what a try is going to read and write, as far as that is known.
 
     :param ended: why no more is known of a try that is over
     """
-    resolved, (last, stand_in, _), _ = prepared
+    settings, known, sent, *_ = prepared
+    made = _expected(declared, settings, sent, ended)
+    if ended is None or sent is known:  # nobody keeps a START
+        return made
+    return Made(_expected(declared, settings, known, ended).kept, made.adapted)
+
+
+def _expected(
+    declared: Declared, resolved: Settings, known: Known, ended: Degradation | None
+) -> Made:
+    last, stand_in, _ = known
     if not last.has_datasets:
         last = stand_in.only(inputs=not declared.inputs, outputs=not declared.outputs)
     lineage = declared_lineage(
@@ -119,27 +161,47 @@ def expected(declared: Declared, prepared: Prepared, ended: Degradation | None =
         resolved.limits,
         last,
     )
+    how, representation = resolved.leaving, resolved.representation
     if ended is None:
-        return event_of(lineage, representation=resolved.representation, mask=masked)
+        return events_of(lineage, how, representation=representation, mask=masked)
     lineage = replace(lineage, degradations=(*lineage.degradations, ended))
-    return event_of(lineage, ReadReport(), resolved.representation, masked)
+    return events_of(lineage, how, ReadReport(), representation, masked)
 
 
 def operator_lineage(
-    event: Event, how: Leaving, prepared: Prepared | None = None
+    made: Made, how: Leaving, prepared: Prepared | None = None, operator: Any = None
 ) -> OperatorLineage[Any, Any]:
     """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
 
     :param prepared: what is known of other runs
+    :param operator: whose text for people a transport gets that converts events
     """
-    others = Others(prepared.known.event, prepared.upstream) if prepared else NO_OTHERS
+    event = made.adapted
+    others = Others(prepared.sent.event, prepared.upstream) if prepared else NO_OTHERS
     for known in (others, NO_OTHERS):  # what was kept of another run may be damaged
         try:
             event = leaving(event, how, known)
             break
         except Exception:  # the provider would send the event without datasets
             log.warning("The lineage is sent with less than its backend shows.", exc_info=True)
-    return OperatorLineage(**openlineage.parts(event)._asdict())
+    parts = openlineage.parts(event)
+    if prepared and prepared.is_converted:
+        parts = parts._replace(run_facets=_carrying(parts.run_facets, made.kept, operator))
+    return OperatorLineage(**parts._asdict())
+
+
+def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
+    """Let the event of a try that has ended carry the one that is kept."""
+    if CAPTURE_KEY not in run_facets:
+        return run_facets
+    try:
+        from airflow_provider_sparklineage.operators.documentation import own_facet
+
+        shared = neutral(kept, redacted, own_facet(operator))
+        return openlineage.with_neutral(run_facets, shared)
+    except Exception:  # what is sent has the same, as the backend's names have it
+        log.warning("The lineage is converted as it is sent to another backend.", exc_info=True)
+        return run_facets
 
 
 _ENDED = frozenset({"success", "failed", "skipped", "removed"})

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.operators.cost import Cost
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.outcome import Outcome
@@ -62,13 +63,13 @@ class Try:
         self.cost = Cost()
         self.capture: TryCapture | None = None
         """The bundle and what was injected; None before the submission, and if there is none."""
-        self.collected: Event | None = None
-        """What goes into the event; None until the job has ended."""
+        self.made: Made | None = None
+        """The event, as it is kept and for the backend; None until the job has ended."""
         self._described: str | None = None
         """What the run did, in a text for people, once that has been asked for."""
         self.uncaptured: Degradation | None = None
         """Why a job runs of which nothing is captured, not even that it does."""
-        self._at_start: Event | None = None
+        self._at_start: Made | None = None
         self._is_disabled: bool | None = None
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
@@ -123,6 +124,11 @@ class Try:
         self.prepared = reporting.prepared(self.settings, context)
 
     @property
+    def collected(self) -> Event | None:
+        """The event as it is kept; None until the job has ended."""
+        return self.made and self.made.kept
+
+    @property
     def leaving(self) -> Leaving:
         """What is done for the backend with this try's events when they leave."""
         known = self.capture or self.prepared
@@ -134,13 +140,13 @@ class Try:
         :param own: the operator's
         :return: that, before the job has ended, and for a backend that does not show it
         """
-        if self.collected is None:
+        if self.made is None:
             return own
         try:
             from airflow_provider_sparklineage.operators import documentation
 
             if self._described is None:  # which Airflow asks for several times
-                self._described = documentation.of_run(self.collected, self.leaving)
+                self._described = documentation.of_run(self.made.adapted, self.leaving)
             return documentation.of_job(operator, own, self._described)
         except Exception:
             log.debug("What the job did is not described.", exc_info=True)
@@ -157,7 +163,7 @@ class Try:
         if sources.why_not_sent() is None:
             self._at_start = self.expected(operator)
 
-    def at_start(self, operator: Any) -> Event:
+    def at_start(self, operator: Any) -> Made:
         """Report what the try reads and writes, as far as that was known when it was rendered."""
         return self._at_start or self.expected(operator)
 
@@ -208,7 +214,7 @@ class Try:
             found = Declared(problems=(f"{type(error).__name__}: {error}",))
         return replace(found, problems=(*self.unrendered, *found.problems))
 
-    def expected(self, operator: Any, *, has_ended: bool = False) -> Event:
+    def expected(self, operator: Any, *, has_ended: bool = False) -> Made:
         """Report what the try reads and writes, as far as that is known without its job.
 
         :param has_ended: whether the try is over, without its job having run
@@ -318,21 +324,19 @@ class Try:
             )
         ti = context.get("ti")
         self._finished = (ti, getattr(ti, "try_number", 0))
-        known = self.prepared.known.last if self.prepared else NO_LAST_RUN
+        known = self.prepared.last if self.prepared else BothForms()
         try:
             if self.capture.is_awaited:
-                self.collected = collecting.collect(
+                self.made = collecting.collect(
                     self.capture, self.deadline, outcome, has_failed, known, context.get("task")
                 )
             else:
                 from airflow_provider_sparklineage.operators import afterwards
 
                 error = afterwards.not_awaited(self.capture)
-                self.collected = collecting.given_up(
-                    self.capture, self.deadline, outcome, known, error
-                )
+                self.made = collecting.given_up(self.capture, self.deadline, outcome, known, error)
         except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
-            self.collected = collecting.given_up(self.capture, self.deadline, outcome, known, error)
+            self.made = collecting.given_up(self.capture, self.deadline, outcome, known, error)
         with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
             if self.deadline.is_killed:
                 self.ended_as = reporting.ended_as(context["ti"])
@@ -340,12 +344,12 @@ class Try:
 
             is_for_sending = self.ended_as is None
             publish(
-                self.capture, self.deadline, self.collected, context, is_for_sending=is_for_sending
+                self.capture, self.deadline, self.made.kept, context, is_for_sending=is_for_sending
             )
 
     def watch_delivery(self) -> None:
         """Note it when the event of this try was sent, which Airflow is about to do."""
         from airflow_provider_sparklineage.operators import delivery
 
-        if self.capture is not None and self.collected is not None:
+        if self.capture is not None and self.made is not None:
             delivery.watch(self.capture)

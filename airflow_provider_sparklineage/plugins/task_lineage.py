@@ -225,7 +225,8 @@ def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, A
         DatasetName(d["namespace"], d["name"])
         for d in (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
     }
-    pages = ((name, backend.dataset_page(web_url, name)) for name in sorted(names))
+    held = ((name, backend.identity(name)) for name in sorted(names))
+    pages = ((name, backend.dataset_page(web_url, called)) for name, called in held if called)
     job = event["job"]
     return {
         "backend": backend.title,

@@ -96,9 +96,10 @@ OPTIONS = (
         kinds.BACKEND,
         "marquez",
         "generic",
-        "The lineage backend that events are made for. `marquez`: what Marquez would refuse, or "
+        "The lineage backend that events are sent to. `marquez`: what Marquez would refuse, or "
         "break on, is repaired before it is sent, and the event says so. `datahub` and `generic`: "
-        "events stay as OpenLineage defines them; links lead to DataHub's pages, or nowhere.",
+        "events stay as OpenLineage defines them. What Airflow keeps, and what is converted for "
+        "DataHub, is the same with each.",
     ),
     Option(
         "web_url",

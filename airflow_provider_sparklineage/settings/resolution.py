@@ -158,13 +158,12 @@ class Settings(Frozen, frozen=True):
             self.emit_lineage_facet,
             self.max_event_bytes,
             self.redact_literals,
-            self.backend,
         )
 
     @property
     def leaving(self) -> Leaving:
         """What is done for the backend with an event when it leaves."""
-        return Leaving(self.backend, self.describe_datasets, self.max_columns)
+        return Leaving(self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes)
 
     def described(self) -> dict[str, str]:
         """Every setting that is no secret as text, for the manifest."""

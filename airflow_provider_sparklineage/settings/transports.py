@@ -54,6 +54,14 @@ def is_to_datahub(transport: Mapping[str, Any]) -> bool:
     return transport.get("type") == DATAHUB_TRANSPORT
 
 
+def is_converted(transport: Mapping[str, Any] | None) -> bool:
+    """Whether one of the transports converts events, and wants them as they are kept.
+
+    :param transport: None if there is none
+    """
+    return next(datahub_transports(transport or {}), None) is not None
+
+
 def _located(
     transport: Mapping[str, Any], kinds: Collection[str], path: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -13,8 +13,8 @@ import pytest
 
 from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.leaving import Others, leaving
-from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.event.pipeline import events_of
+from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
@@ -32,7 +32,7 @@ def kept():
         lake = uuid.uuid4()
         header = Header(str(lake), "tests", f"wide-{lake}", "2026-01-01T00:00:00+00:00")
         lineage = wide(inputs=30, outputs=10, columns=columns)
-        event = event_of(lineage, ReadReport(), Representation(backend="marquez"), header=header)
+        event = events_of(lineage, Leaving("marquez"), ReadReport(), header=header).adapted
         return json.loads(json.dumps(event).replace("s3://lake", f"s3://{lake}"))
 
     return made

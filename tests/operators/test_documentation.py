@@ -97,8 +97,9 @@ def test_the_dag_file_has_the_users_text_alone():
 def test_a_damaged_event_of_the_last_run_takes_no_description_from_this_one(executed):
     task = operator()
     executed(task)
-    event = task.lineage_try.collected
+    made = task.lineage_try.made
+    event = made.kept
     damaged = {**event, "outputs": [{**d, "facets": None} for d in event["outputs"]]}
-    prepared = Prepared(resolve(), Known(event=damaged))
-    sent = operator_lineage(event, resolve().leaving, prepared)
+    prepared = Prepared(resolve(), sent=Known(event=damaged))
+    sent = operator_lineage(made, resolve().leaving, prepared)
     assert all("documentation" in dataset.facets for dataset in sent.outputs)

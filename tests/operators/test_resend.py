@@ -250,7 +250,7 @@ def test_a_failed_run_is_sent_with_what_the_last_successful_one_knew(
 ):
     lasts = []
 
-    def events(*given, with_start):
+    def events(*given, with_start, with_neutral):
         lasts.append(given[3] and given[3]["eventTime"])
         return []
 

@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.event.relay.sending import send
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
 from airflow_provider_sparklineage.operators.masking import masked_message, redacted
+from airflow_provider_sparklineage.settings.transports import is_converted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +56,8 @@ class Sender:
     def __init__(self, archive: Archive, how: Leaving) -> None:
         if reason := sources.why_not_sent():
             raise reason
-        sources.transport()  # raises what names the connection that is missing
+        transport, _ = sources.transport()  # raises what names the connection that is missing
+        self._is_converted = is_converted(transport)
         self._configuration = OpenLineageAdapter().get_openlineage_config()
         self._archive = archive
         self._how = how
@@ -94,7 +96,14 @@ class Sender:
         try:
             kept = self._archive.kept(one.name)
             last = None if one.state == "COMPLETE" else self._last_before(one)
-            lines = resending.events(kept, self._how, redacted, last, with_start=is_chosen)
+            lines = resending.events(
+                kept,
+                self._how,
+                redacted,
+                last,
+                with_start=is_chosen,
+                with_neutral=self._is_converted,
+            )
             if is_chosen:  # between START and its end the backend takes the run for running
                 self._archive.mark(one.name)
         except (ArchiveError, DocumentError) as error:

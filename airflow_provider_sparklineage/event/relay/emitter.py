@@ -2,7 +2,8 @@
 
 It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
 the task nothing but the time that it was given. From its standard input it reads one line of JSON,
-the header, and then one event a line; on its standard output it says one line a result.
+the header, and then one event a line, or a list of an event and of the one that it carries for a
+transport which converts events; on its standard output it says one line a result.
 
 ========  ==========================================================================================
 header    ``configuration`` of the client (none: as the environment says), ``path`` (``sys.path``),
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 _REFUSALS = frozenset({400, 409, 413, 422})
 
 
-def run_event(event: dict[str, Any]) -> RunEvent:
+def run_event(event: dict[str, Any], neutral: dict[str, Any] | None = None) -> RunEvent:
     """Make the client's event of one as the listener wrote it; facets stay as they are.
 
+    :param neutral: what it carries for a transport that converts events
     :raise Exception: if the client would not have made such an event (its run id is no UUID, …)
     """
     from openlineage.client import event_v2
@@ -49,6 +51,10 @@ def run_event(event: dict[str, Any]) -> RunEvent:
 
     # Three facets are looked into: Kafka's keys are of the topmost run, and tags may be added.
     facets, job_facets = (dict(event[of].get("facets") or {}) for of in ("run", "job"))
+    if neutral is not None:
+        from airflow_provider_sparklineage.event.openlineage import with_neutral
+
+        facets = with_neutral(facets, neutral)
     if parent := facets.get("parent"):
         facets["parent"] = _parent(parent, parent_run)
     if tags := facets.get("tags"):
@@ -111,7 +117,8 @@ def send_all(
         if not going_on():
             return
         try:
-            event = run_event(json.loads(line))
+            given = json.loads(line)
+            event = run_event(*given) if isinstance(given, list) else run_event(given)
         except Exception as error:
             say("refused", _reason(error))
             continue

@@ -27,9 +27,12 @@ MORE_KEY = "and more"
 
 
 def with_lines(event: Event) -> Event:
-    """Give the partition check, which the event has, a line for each dataset."""
+    """Give the partition check, which the event has, a line for each dataset.
+
+    Lines that it has already are replaced, for datasets may have got other names.
+    """
     facets = event["run"]["facets"]
-    check = facets[CHECK_KEY]
+    check = {key: value for key, value in facets[CHECK_KEY].items() if " " not in key}
     return replaced(event, run_facets={**facets, CHECK_KEY: {**check, **_lines(check)}})
 
 

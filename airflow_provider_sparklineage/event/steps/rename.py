@@ -135,16 +135,19 @@ class _Renaming:
         fields: Json = {}
         for column, field in facet["fields"].items():
             name = self._text(column)
-            known = fields.get(name)
-            sources = [*(known["inputFields"] if known else ()), *field["inputFields"]]
+            known = fields.get(name, field)
+            sources = [*(known["inputFields"] if name in fields else ()), *field["inputFields"]]
             left = self._sources(sources)
+            # Of an event that was kept in part, the type may say what its sources no longer do.
+            is_full = all("transformations" in source for source in left)
+            kind = summary(left) if is_full else known["transformationType"]
             fields[name] = {
+                **known,
                 "inputFields": left,
-                "transformationDescription": self._text(
-                    (known or field)["transformationDescription"]
-                ),
-                "transformationType": summary(left),
+                "transformationType": kind,
             }
+            if text := known.get("transformationDescription"):
+                fields[name]["transformationDescription"] = self._text(text)
         facet = {
             **facet,
             "fields": {name: fields[name] for name in sorted(fields)},
@@ -167,7 +170,7 @@ class _Renaming:
             # Datasets come before columns that influence all of an output.
             key = ("field" in source, *name, new.get("field", ""))
             if (known := kept.get(key)) is not None and "transformations" in known:
-                every = [*known["transformations"], *new["transformations"]]
+                every = [*known["transformations"], *new.get("transformations", ())]
                 new["transformations"] = [t for n, t in enumerate(every) if t not in every[:n]]
             kept[key] = new
         return [kept[key] for key in sorted(kept)]

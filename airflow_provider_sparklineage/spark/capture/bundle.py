@@ -159,7 +159,6 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
             self.lineage_facet,
             self.max_event_bytes,
             self.redact_literals,
-            self.backend,
         )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.leaving import Others, leaving
+from airflow_provider_sparklineage.event.leaving import Others, adapted, leaving
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.columns import with_few_columns
 from airflow_provider_sparklineage.lineage.declared import declared_lineage
@@ -16,7 +16,6 @@ from airflow_provider_sparklineage.model.last_run import of_event
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_LIMITS,
     Leaving,
-    Representation,
 )
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
@@ -34,11 +33,11 @@ from tests.unit.event.test_size import (
     wide,
 )
 
-MARQUEZ = Representation(backend="marquez")
+MARQUEZ = Leaving(backend="marquez")
 
 
 def kept(lineage):
-    return event_of(lineage, ReadReport(), MARQUEZ, header=HEADER)
+    return adapted(event_of(lineage, ReadReport(), header=HEADER), MARQUEZ)
 
 
 def counted(event):
@@ -129,7 +128,7 @@ def test_an_event_never_has_more_columns_than_it_may_and_edges_keep_theirs(linea
 
 def start(last):
     known = declared_lineage((), (), (), NO_RULES, DEFAULT_LIMITS, of_event(last))
-    return event_of(known, representation=MARQUEZ)
+    return adapted(event_of(known), MARQUEZ)
 
 
 @pytest.mark.parametrize("describe", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.event import openlineage
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.pipeline import events_of
 from airflow_provider_sparklineage.event.steps.glance import MAX_LINES, MORE_KEY
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.observed import Subset
@@ -14,14 +14,13 @@ from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Representation
+from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Leaving
 from airflow_provider_sparklineage.model.witness import Witness
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
-MARQUEZ = Representation(backend="marquez")
-
+MARQUEZ = Leaving(backend="marquez")
 
 DT = (Dimension.of("dt"),)
 
@@ -41,7 +40,7 @@ def task(inputs, outputs):
 
 def lines(inputs=(), outputs=(), how=MARQUEZ):
     lineage = task(inputs, outputs)
-    event = event_of(lineage, ReadReport(), how, header=HEADER)
+    event = events_of(lineage, how, ReadReport(), header=HEADER).adapted
     validate_event(event)
     check = event["run"]["facets"]["sparkLineage_partitionCheck"]
     return {key: text for key, text in check.items() if " " in key}
@@ -95,8 +94,8 @@ def test_names_are_those_that_the_backend_holds():
 
 
 def test_airflow_is_handed_the_lines_as_they_are():
-    event = event_of(task((), [dataset("/out", "1")]), ReadReport(), MARQUEZ, header=HEADER)
-    parts = openlineage.parts(event)
+    made = events_of(task((), [dataset("/out", "1")]), MARQUEZ, ReadReport(), header=HEADER)
+    parts = openlineage.parts(made.adapted)
     facet = parts.run_facets["sparkLineage_partitionCheck"]
     assert vars(facet)["wrote out"] == "dt=1"
     assert "wrote out" in facet.skip_redact

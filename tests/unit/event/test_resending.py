@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.event.relay import emitter
 from airflow_provider_sparklineage.event.resending import Candidate, candidate, followers, in_order
 from airflow_provider_sparklineage.model.last_run import KEPT
+from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.settings.resolution import resolve
 from tests.marquez_model import MarquezModel
 from tests.resent_runs import CASES, Runs
@@ -41,8 +42,8 @@ def unchanged(facets):
     return facets
 
 
-def sent(event, sending=SENDING, *, with_start=True, redact=unchanged):
-    lines = resending.events(Kept(event, sending), HOW, redact, with_start=with_start)
+def sent(event, sending=SENDING, *, with_start=True, redact=unchanged, how=HOW):
+    lines = resending.events(Kept(event, sending), how, redact, with_start=with_start)
     return [json.loads(line) for line in lines]
 
 
@@ -64,10 +65,12 @@ def test_a_try_is_sent_with_its_start_and_the_ids_and_times_that_it_had(event):
         assert one["job"]["facets"]["jobType"]["integration"] == "AIRFLOW"
 
 
-def test_half_of_a_surrogate_pair_is_sent_as_it_is_kept(event):
-    facets = {**event["run"]["facets"], "odd": {"text": "\ud800"}}
-    [*_, end] = sent({**event, "run": {**event["run"], "facets": facets}})
-    assert end["run"]["facets"]["odd"] == {"text": "\ud800"}
+def test_half_of_a_surrogate_pair_is_sent_to_who_can_hold_it(event):
+    facets = {**event["run"]["facets"], "odd": {"text": "a\ud800"}}
+    event = {**event, "run": {**event["run"], "facets": facets}}
+    for how, text in ((Leaving("generic"), "a\ud800"), (Leaving("marquez"), "a")):
+        [*_, end] = sent(event, how=how)
+        assert end["run"]["facets"]["odd"] == {"text": text}
 
 
 def test_the_end_is_the_event_that_leaves_and_what_airflow_adds(event):

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.column_lineage_facet import column_lineage_facet
 from airflow_provider_sparklineage.event.from_bundle import in_legacy_form
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.event.steps.size import foreseen
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import Representation
+from airflow_provider_sparklineage.model.representation import Leaving, Representation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 
@@ -63,10 +63,11 @@ def of(lineage):
 @given(shared(), st.integers(1500, 6000), st.booleans(), st.sampled_from(["generic", "marquez"]))
 def test_an_event_is_the_same(lineage, max_bytes, redacts, backend):
     representation = Representation(
-        explicit_lineage=True, max_event_bytes=max_bytes, redact_literals=redacts, backend=backend
+        explicit_lineage=True, max_event_bytes=max_bytes, redact_literals=redacts
     )
+    how = Leaving(backend, max_event_bytes=max_bytes)
     one, own = (
-        event_of(of(given_lineage), ReadReport(), representation, header=HEADER)
+        events_of(of(given_lineage), how, ReadReport(), representation, header=HEADER)
         for given_lineage in (lineage, with_edges_of_its_own(lineage))
     )
     assert one == own

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.representation import Representation
+from airflow_provider_sparklineage.model.representation import Leaving, Representation
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
@@ -135,7 +135,8 @@ def test_a_spoiled_event_fits_where_it_must(case, chance, limit):
 @settings(max_examples=15)
 @given(st.sampled_from(CASES), chances, st.integers(1, 12))
 def test_no_text_that_marquez_cannot_store_is_left(case, chance, count):
-    event = document(*merged(*spoiled(case, chance, count)), backend="marquez")
+    lineage, report = merged(*spoiled(case, chance, count))
+    event = events_of(lineage, Leaving("marquez"), report, header=HEADER).adapted
     assert "\\u0000" not in json.dumps(event)
 
 
