@@ -17,7 +17,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, name_of
 from airflow_provider_sparklineage.event.leaving import sent_of
 from airflow_provider_sparklineage.event.neutral import neutral, redacted
 from airflow_provider_sparklineage.model.last_run import KEPT
@@ -136,6 +136,8 @@ def events(
             "inputs": [_as_known(d, "inputFacets") for d in end["inputs"]],
             "outputs": [_as_known(d, "outputFacets") for d in end["outputs"]],
         }
+        if with_neutral:  # a START carries nothing
+            job_facets = _with_own_text(job_facets, sending.get(OWN_TEXT))
         found.insert(0, _with(start, run_facets, job_facets))
     # Not by msgspec, which refuses halves of surrogate pairs; what is kept may have some.
     return [json.dumps(event).encode() + b"\n" for event in found]
@@ -148,6 +150,11 @@ def _with(event: Event, run_facets: Facets, job_facets: Facets) -> Event:
         "run": {**run, "facets": {**run["facets"], **run_facets}},
         "job": {**job, "facets": {**job["facets"], **job_facets}},
     }
+
+
+def _with_own_text(job_facets: Facets, own: Facets | None) -> Facets:
+    others = {key: facet for key, facet in job_facets.items() if key != DOCUMENTATION_KEY}
+    return others if own is None else {**others, DOCUMENTATION_KEY: own}
 
 
 def _as_known(dataset: Mapping[str, Any], own: str) -> dict[str, Any]:
