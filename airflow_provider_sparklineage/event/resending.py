@@ -7,8 +7,8 @@ again sends after it the latest one of its job, and of each dataset that it wrot
 What is sent of a try is START and its end, with run id and times as they were. Without a START the
 run would have no beginning, if the backend was away then as well; one that comes twice changes
 nothing, because the end follows. Both have what Airflow's OpenLineage provider adds that a backend
-needs to find the run's place and shows first: parent, nominal time, type and text of the job. Its
-other facets (owners, tags, Airflow's own) are not kept.
+needs to find the run's place and shows first: parent, nominal time, Airflow's own facet of the try,
+type and text of the job. Its other facets (owners, tags) are not kept.
 """
 
 from __future__ import annotations

@@ -45,10 +45,9 @@ def additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
         return None
     ti: Any = context["ti"]
     started = getattr(ti, "start_date", None) or manifest.started
-    dag_run: Any = context["dag_run"]
     return {
         resending.STARTED: started.isoformat() if started else "",
-        resending.RUN_FACETS: _run_facets(manifest.task, dag_run),
+        resending.RUN_FACETS: _run_facets(manifest.task.dag_id, manifest.run_id, context),
         resending.JOB_FACETS: _job_facets(context.get("task")),
         resending.OWN_TEXT: documentation.own_facet(context.get("task")),
     }
@@ -63,21 +62,34 @@ def _is_emitted(task: Any, identity: TaskIdentity) -> bool:
     return bool(policy.emit and policy.extract_operator_metadata)
 
 
-def _run_facets(identity: TaskIdentity, dag_run: Any) -> dict[str, Any]:
+def _run_facets(dag_id: str, run_id: str, context: Context) -> dict[str, Any]:
     from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
     from airflow.providers.openlineage.utils.utils import get_task_parent_run_facet
     from openlineage.client.facet_v2 import nominal_time_run
 
-    run_id = OpenLineageAdapter.build_dag_run_id(
-        identity.dag_id, dag_run.logical_date or dag_run.run_after, dag_run.clear_number
+    dag_run: Any = context["dag_run"]
+    above = OpenLineageAdapter.build_dag_run_id(
+        dag_id, dag_run.logical_date or dag_run.run_after, dag_run.clear_number
     )
-    facets = get_task_parent_run_facet(run_id, identity.dag_id, dr_conf=dag_run.conf or {})
+    facets = get_task_parent_run_facet(above, dag_id, dr_conf=dag_run.conf or {})
+    facets |= _airflow_facet(run_id, context)
     start, end = (getattr(dag_run, f"data_interval_{side}", None) for side in ("start", "end"))
     if start is not None:
         facets["nominalTime"] = nominal_time_run.NominalTimeRunFacet(
             start.isoformat(), end and end.isoformat()
         )
     return _as_sent(facets)
+
+
+def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
+    """Give the facet that has run, try and the page of its log; none if it cannot be made."""
+    from airflow.providers.openlineage.utils.utils import get_airflow_run_facet
+
+    dag_run, dag, ti, task = (context.get(key) for key in ("dag_run", "dag", "ti", "task"))
+    with suppress(Exception):  # it only describes, and Airflow may need more than there is
+        made: dict[str, Any] = get_airflow_run_facet(dag_run, dag, ti, task, run_id)  # type: ignore[arg-type]
+        return made
+    return {}
 
 
 def _job_facets(task: Any) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_an_event_that_did_not_arrive_is_sent_later_as_it_was(
     for again, before in ((start_again, start), (end, refused)):
         assert again["eventType"] == before["eventType"]
         assert again["run"]["runId"] == before["run"]["runId"]
-        for facet in ("parent", "nominalTime"):
+        for facet in ("parent", "nominalTime", "airflow"):
             assert named(again["run"]["facets"][facet]) == named(before["run"]["facets"][facet])
         assert again["job"]["name"] == before["job"]["name"]
         assert again["job"]["facets"]["jobType"] == before["job"]["facets"]["jobType"]
