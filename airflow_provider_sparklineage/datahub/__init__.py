@@ -18,9 +18,9 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.assertions`      checks with their results: :mod:`.partition_checks`
 :mod:`.conditions`      the facet ``subset`` as a condition
 :mod:`.lineage`         what is made of what: the job's SQL (:mod:`.queries`), outputs
-                        (:mod:`.upstreams`), the job itself (:mod:`.job_lineage`), from
-                        :mod:`.feeding`, who feeds whom, and :mod:`.columns` with their
-                        :mod:`.transformations`
+                        (:mod:`.upstreams`), the job itself (:mod:`.job_lineage`, with
+                        :mod:`.job_columns`), from :mod:`.feeding`, who feeds whom, and
+                        :mod:`.columns` with their :mod:`.transformations`
 :mod:`.identities`      a dataset of the event → one of DataHub, by :mod:`.platforms`' names,
                         symlinks, and :mod:`.namespaces`, which the configuration knows
 :mod:`.datasets`        that datasets are there, and what else they are called

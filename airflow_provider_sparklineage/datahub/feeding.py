@@ -16,6 +16,8 @@ from airflow_provider_sparklineage.datahub.identities import is_named
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from airflow_provider_sparklineage.datahub.columns import Columns, Sources
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
@@ -38,12 +40,10 @@ class Fed(NamedTuple):
     is_copy: bool
 
 
-def fed(subject: Subject) -> list[Fed]:
-    """Read what each output of an event that has ended is made of."""
-    if not subject.has_ended:
-        return []
+def fed(subject: Subject) -> Iterator[Fed]:
+    """Read what the outputs are made of, one after another: all of them can take much memory."""
     entries = _entries(subject)
-    return [_fed(subject, output, entries.get(output.name, {})) for output in subject.outputs]
+    return (_fed(subject, output, entries.get(output.name, {})) for output in subject.outputs)
 
 
 def _fed(subject: Subject, output: Dataset, entry: Json) -> Fed:

@@ -1,4 +1,4 @@
-"""URNs of columns, each made once for all edges that have it."""
+"""URNs of columns, each made once for all edges of an output."""
 
 from __future__ import annotations
 

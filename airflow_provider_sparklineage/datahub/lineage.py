@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub.feeding import fed
 from airflow_provider_sparklineage.datahub.fields import Fields
+from airflow_provider_sparklineage.datahub.job_columns import JobColumns
 from airflow_provider_sparklineage.datahub.job_lineage import job_lineage
 from airflow_provider_sparklineage.datahub.queries import queries, query_of
 from airflow_provider_sparklineage.datahub.upstreams import upstreams
@@ -22,7 +23,9 @@ def lineage(subject: Subject) -> Iterator[Proposal]:
     if not subject.has_ended:
         return
     yield from queries(subject)
-    outputs, fields, query = fed(subject), Fields(subject), query_of(subject)
-    for output in outputs:
+    query, columns = query_of(subject), JobColumns()
+    for output in fed(subject):
+        fields = Fields(subject)
         yield from upstreams(subject, output, fields, query)
-    yield from job_lineage(subject, outputs, fields)
+        columns.add(output, fields)
+    yield from job_lineage(subject, columns)

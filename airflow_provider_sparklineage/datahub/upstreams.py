@@ -9,7 +9,7 @@ edges are added, by the keys that DataHub's server (GMS) has for them.
   three make one ``FineGrainedLineage``. The server refuses every patch of an aspect that has one
   with several downstreams: no condition of a whole output is stored here, where it would keep all
   jobs from adding theirs. The edge of the tables has it as a property, and the job as
-  ``FIELD_SET → FIELD_SET`` (:mod:`.job_lineage`).
+  ``FIELD_SET → FIELD_SET`` (:mod:`.job_columns`).
 """
 
 from __future__ import annotations
