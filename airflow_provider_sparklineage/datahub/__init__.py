@@ -15,7 +15,8 @@ those of this package are converted in full, before anything is done to them for
 :mod:`.operations`      each partition that was written
 :mod:`.profiles`        how many rows a partition has, and what a task measured
 :mod:`.run_datasets`    what the run read and wrote, on the run
-:mod:`.assertions`      checks with their results: :mod:`.partition_checks`
+:mod:`.assertions`      checks with their results: :mod:`.partition_checks`, and a task's own
+                        tests: :mod:`.quality`
 :mod:`.conditions`      the facet ``subset`` as a condition
 :mod:`.lineage`         what is made of what: the job's SQL (:mod:`.queries`), outputs
                         (:mod:`.upstreams`), the job itself (:mod:`.job_lineage`, with

@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.datahub.operations import operations
 from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
 from airflow_provider_sparklineage.datahub.partition_checks import partition_checks
 from airflow_provider_sparklineage.datahub.profiles import profiles
+from airflow_provider_sparklineage.datahub.quality import quality
 from airflow_provider_sparklineage.datahub.run_datasets import run_datasets
 from airflow_provider_sparklineage.datahub.schemas import schemas
 from airflow_provider_sparklineage.datahub.silent_jobs import silent_jobs
@@ -38,6 +39,7 @@ _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     operations,
     profiles,
     partition_checks,
+    quality,
 )
 """Each gives its proposals; what is pointed at comes before what points there."""
 

@@ -13,13 +13,14 @@ from airflow_provider_sparklineage.datahub.operations import operations
 from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
 from airflow_provider_sparklineage.datahub.partition_checks import partition_checks
 from airflow_provider_sparklineage.datahub.profiles import profiles
+from airflow_provider_sparklineage.datahub.quality import quality
 from airflow_provider_sparklineage.datahub.run_datasets import run_datasets
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.conftest import GOLDEN
-from tests.unit.datahub.partition_events import event, output, stored_below
+from tests.unit.datahub.partition_events import ORDERS, event, output, stored_below
 from tests.unit.datahub.sdk import checked
 
-_PARTS = (run_datasets, operations, profiles, partition_checks)
+_PARTS = (run_datasets, operations, profiles, partition_checks, quality)
 _COMPLETE = json.loads((GOLDEN / "airflow" / "complete.json").read_text())
 _COMPLETE["eventTime"] = "2026-01-02T03:04:05+00:00"
 _JSON = st.recursive(
@@ -73,6 +74,18 @@ def test_whatever_stands_in_a_facet_what_is_made_of_it_is_valid(changes):
             continue  # an earlier change took the place away
 
     _converted(document)
+
+
+@given(_JSON, _JSON)
+def test_whatever_is_measured_or_tested_what_is_made_of_it_is_valid(metrics, assertions):
+    facets = {
+        "dataQualityMetrics": {"rowCount": 3, "columnMetrics": {"a": metrics}},
+        "dataQualityAssertions": {
+            "assertions": [{"assertion": "min", "success": True, "column": assertions}, assertions]
+        },
+    }
+
+    _converted(event(inputs=[{**ORDERS, "inputFacets": facets}]))
 
 
 @given(_JSON)
