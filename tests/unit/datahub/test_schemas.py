@@ -269,6 +269,24 @@ def test_a_column_with_a_point_in_its_name_is_not_a_field_of_another():
     assert subject(dataset(REPORT, columns)).path(REPORT, "a.b") == "a.b"
 
 
+@pytest.mark.parametrize("column", ["items.sku", "items._element.sku", "items.element.sku"])
+def test_a_field_of_the_structs_of_an_array_is_found_with_and_without_its_element(column):
+    columns = [{"name": "items", "type": "array<struct<sku:string>>"}]
+
+    path = subject(dataset(REPORT, columns)).path(REPORT, column)
+
+    assert path == f"{NESTED}.[type=array].[type=struct].items.[type=string].sku"
+
+
+def test_a_column_is_found_in_another_case_only_if_there_is_one_that_it_can_be():
+    columns = [{"name": name, "type": "long"} for name in ("Id", "id", "Amount")]
+    of = subject(dataset(REPORT, columns))
+
+    found = [of.path(REPORT, column) for column in ("Id", "id", "ID", "AMOUNT")]
+
+    assert found == ["Id", "id", "ID", "Amount"]
+
+
 def test_a_column_of_a_dataset_without_schema_is_called_by_its_name():
     assert subject().path(DatasetName("s3://lake", "unknown"), "amount") == "amount"
 
