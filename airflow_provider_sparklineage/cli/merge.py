@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -13,15 +15,17 @@ from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
+    from airflow_provider_sparklineage.datahub.options import Conversion
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 
 _EVENT, _DATAHUB = "openlineage", "datahub"
+_EXAMPLE = """E.g. --transport '{"env": "DEV", "platform_instance": "eu"}'."""
 
 
 def _merge(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.datahub.conversion import proposals
     from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
@@ -29,6 +33,7 @@ def _merge(args: argparse.Namespace) -> int:
         open_bundle,
     )
 
+    how = _conversion(args)
     with downloaded(args.input) as inputs, materialised(inputs) as paths:
         if merged_events(paths).events:
             problem = "The input has merged events already."
@@ -42,16 +47,35 @@ def _merge(args: argparse.Namespace) -> int:
     if args.job_name:
         event["job"]["name"] = args.job_name
     if args.format == _DATAHUB:
-        say_json_array(_proposals(event))
+        say_json_array(proposal.document() for proposal in proposals(event, how))
     else:
         say_json(event, sort_keys=True)
     return _notes(event, strict=args.strict)
 
 
-def _proposals(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    from airflow_provider_sparklineage.datahub.conversion import proposals
+def _conversion(args: argparse.Namespace) -> Conversion:
+    """Read how events are converted for DataHub; where they are sent to is of no interest.
 
-    return (proposal.document() for proposal in proposals(event))
+    :raise UnusableInputError: if it is no JSON object
+    :raise SettingsError: if a key of it is unknown, or a value impossible
+    """
+    from airflow_provider_sparklineage.datahub import configuration
+
+    given: Any = None
+    text: str = args.transport or "{}"
+    try:
+        given = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        problem = f"--transport is neither JSON nor a file of it ({type(error).__name__})."
+        raise UnusableInputError(problem, _EXAMPLE) from None
+    if not isinstance(given, dict):
+        msg = "--transport is no JSON object."
+        raise UnusableInputError(msg, _EXAMPLE)
+    if args.format != _DATAHUB and args.transport:
+        msg = "--transport is for --format datahub."
+        raise UnusableInputError(msg, "Leave it out, or give both.")
+    goes_nowhere = {} if "server" in given or "folder" in given else {"folder": "."}
+    return configuration.read({**given, **goes_nowhere}).conversion
 
 
 def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBundle:
@@ -111,6 +135,16 @@ COMMAND = Command(
                 "help": (
                     "what to print: the event, or what DataHub is asked to store, as `datahub "
                     "ingest` reads it from a file"
+                ),
+            },
+        ),
+        Argument(
+            ("--transport",),
+            {
+                "metavar": "JSON_OR_FILE",
+                "help": (
+                    "with --format datahub: configuration of the DataHubTransport that names are "
+                    'to be those of, e.g. \'{"env": "DEV"}\''
                 ),
             },
         ),

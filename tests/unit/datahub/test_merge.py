@@ -61,6 +61,43 @@ def test_the_named_job_is_the_task_in_datahub(run):
     }
 
 
+def of_transport(run, transport):
+    return json.dumps(merged(run, "--transport", transport)[1])
+
+
+def test_names_are_those_of_the_transport(run, tmp_path):
+    given = {"env": "DEV", "platform_instance": "eu", "cluster": "c", "indirect": False}
+    sent = {"type": "DataHubTransport", "server": "http://gms:8080", "token": "s3cr3t", **given}
+    file = tmp_path / "transport.json"
+    file.write_text(json.dumps(sent))
+    text = of_transport(run, json.dumps(given))
+    assert "(urn:li:dataPlatform:file,eu.lake/revenue,DEV)" in text
+    assert "(airflow,eu.shop,c)" in text
+    conditions = '"transformOperation": "INDIRECT:'
+    assert conditions in of_transport(run, "{}")
+    assert conditions not in text
+    assert of_transport(run, str(file)) == of_transport(run, json.dumps(sent)) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--transport", "[]"), "is neither JSON nor a file of it (FileNotFoundError)"),
+        (("--transport", '{"env": '), "is neither JSON nor a file of it (JSONDecodeError)"),
+        (("--transport", '[{"env": 1}]'), "is no JSON object. E.g. --transport '{"),
+        (("--transport", '{"evn": "DEV"}'), "unknown key 'evn'. Did you mean env?"),
+        (("--transport", '{"env": "LIVE"}'), "unknown env 'LIVE'"),
+        (("--format", "openlineage", "--transport", "{}"), "is for --format datahub"),
+    ],
+    ids=["a file that is not there", "half of it", "a list", "a key", "a value", "an event"],
+)
+def test_a_transport_that_cannot_be_is_refused(run, arguments, message):
+    done = run("merge", STAGING, "--format", "datahub", *arguments)
+    assert done.code in (1, 2)
+    assert done.out == ""
+    assert message in done.err
+
+
 def test_an_unknown_format_is_refused(capsys, run):
     with pytest.raises(SystemExit):
         run("merge", STAGING, "--format", "atlas")
