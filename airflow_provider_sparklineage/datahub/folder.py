@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ def _written(file: IO[str], proposals: Iterable[Proposal]) -> str:
 
 
 def _name(event: Event) -> str:
-    """Give the event's time, type and run as a file's name has them."""
-    parts = (event.get("eventTime"), event.get("eventType"), event["run"].get("runId"))
+    """Give the event's time, type and run as a file's name has them.
+
+    Of a dataset or a job alone it has a time only.
+    """
+    run_id = lenient.at(event, "run", "runId")
+    parts = filter(None, (event.get("eventTime"), event.get("eventType"), run_id))
     return "-".join(_OTHERS.sub("", str(part))[:40] for part in parts)

@@ -68,9 +68,6 @@ class DataHubTransport(Transport):
         """
         begun = time.monotonic()
         document = _document(event)
-        if document is None:
-            log.debug("DataHub is sent events of runs only.")
-            return
         how, server = self._config.conversion, self._config.server
         made = proposals(document, how)
         if server is not None:
@@ -80,14 +77,10 @@ class DataHubTransport(Transport):
             folder.write(self._config.folder, document, made)
 
 
-def _document(event: ClientEvent) -> Event | None:
-    """Give an event as JSON has it, and as no other backend has had it changed.
-
-    :return: None if it is of no run, but of a dataset or a job alone
-    """
-    if not isinstance(event, RunEvent):
-        document: Event = Serde.to_dict(event)
-        return document if {"run", "job"} <= document.keys() else None
+def _document(event: ClientEvent) -> Event:
+    """Give an event as JSON has it, and as no other backend has had it changed."""
+    if not isinstance(event, RunEvent):  # of a dataset or a job alone
+        return Serde.to_dict(event)
     return neutral_of(event) or _as_json(event)
 
 

@@ -8,19 +8,34 @@ one that failed before it is no loss.
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class Failure(NamedTuple):
+    """What a child of a composite transport raised."""
+
+    child: Any
+    error: Exception
+
+    def repeat(self) -> None:
+        """Let the child raise it for each event to come, which the others need not wait for."""
+
+        def failing(_: Any) -> NoReturn:
+            raise self.error
+
+        vars(self.child)["emit"] = failing
+
+
 @contextmanager
-def failures(transport: Any) -> Iterator[list[Exception]]:
+def failures(transport: Any) -> Iterator[list[Failure]]:
     """Give what the children of a transport raise meanwhile, and it does not.
 
     :param transport: of OpenLineage's client; nothing is raised below one that is not composite
     """
-    found: list[Exception] = []
+    found: list[Failure] = []
     with ExitStack() as noted:
         for child in _children(transport):
             noted.enter_context(_noted(child, found))
@@ -36,14 +51,15 @@ def _children(transport: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _noted(child: Any, found: list[Exception]) -> Iterator[None]:
+def _noted(child: Any, found: list[Failure]) -> Iterator[None]:
+    before = dict(vars(child))
     emit = child.emit
 
     def noted(event: Any) -> Any:
         try:
             return emit(event)
         except Exception as error:
-            found.append(error)
+            found.append(Failure(child, error))
             raise
 
     vars(child)["emit"] = noted
@@ -51,3 +67,5 @@ def _noted(child: Any, found: list[Exception]) -> Iterator[None]:
         yield
     finally:
         del vars(child)["emit"]
+        if "emit" in before:
+            vars(child)["emit"] = before["emit"]

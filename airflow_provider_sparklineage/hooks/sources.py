@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
@@ -21,10 +21,7 @@ from airflow_provider_sparklineage.settings.connection import (
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT, types_of
 
 log = logger(__name__)
 
@@ -145,16 +142,6 @@ def transport() -> tuple[dict[str, Any] | None, str]:
     return dict(found) if isinstance(found, dict) else None, conn_id
 
 
-def kinds(transport: dict[str, Any]) -> Iterator[object]:
-    """Yield the types of a transport: its own, or of what a composite one sends by."""
-    below = transport.get("transports")
-    if transport.get("type") != "composite" or not below:
-        yield transport.get("type")
-        return
-    for child in below.values() if isinstance(below, dict) else below:
-        yield from kinds(child)
-
-
 def _wanted_transport(conn_id: str) -> str:
     """Give the transport that the connection's host and password stand for, as JSON."""
     try:
@@ -186,7 +173,7 @@ def ready_client() -> dict[str, Any] | None:
             # As it is configured, without asking for a connection that it may authenticate by.
             return conf.transport() or transport()[0]
         found, _ = transport()
-        if conn_id and found and {"http", DATAHUB_TRANSPORT}.issuperset(kinds(found)):
+        if conn_id and found and {"http", DATAHUB_TRANSPORT}.issuperset(types_of(found)):
             get_openlineage_listener().adapter.get_or_create_openlineage_client()
     except Exception:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
 from airflow_provider_sparklineage.operators import documentation
 from airflow_provider_sparklineage.operators.masking import redacted
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT, types_of
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -121,7 +121,7 @@ def can_be_watched() -> bool:
         transport, _ = sources.transport()
     except SparkLineageError:
         return True  # Airflow's client cannot be made, so the event is not sent
-    return transport is not None and _WATCHED.issuperset(sources.kinds(transport))
+    return transport is not None and _WATCHED.issuperset(types_of(transport))
 
 
 def watch(capture: TryCapture) -> None:

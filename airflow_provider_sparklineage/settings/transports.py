@@ -42,6 +42,16 @@ def datahub_transports(
     return _located(transport, (DATAHUB_TRANSPORT,), path)
 
 
+def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the types of what a transport sends by: its own, or of those in a composite one."""
+    below = transport.get("transports")
+    if transport.get("type") != "composite" or not below:
+        yield transport.get("type")
+        return
+    for child in below.values() if isinstance(below, dict) else below:
+        yield from types_of(child if isinstance(child, dict) else {})
+
+
 def title_of(transport: Mapping[str, Any]) -> str:
     """Name a transport in a sentence."""
     if is_to_datahub(transport):

@@ -8,9 +8,11 @@ import logging
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+from openlineage.client import OpenLineageClient
 
 from airflow_provider_sparklineage.operators import airflow_transport
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from tests.spark_submit_double import argument, degradations, injected
 from tests.unit.listener_jars import listener_jar, other_jar
 
@@ -126,7 +128,6 @@ def test_rendered_fields_are_hidden_before_airflow_shows_them(spark_submit, cont
 @pytest.fixture
 def http_transport(monkeypatch):
     """Let Airflow's own transport be one with a key and a header."""
-    from openlineage.client import OpenLineageClient
     from openlineage.client.transport.http import HttpConfig, HttpTransport
 
     config = HttpConfig.from_dict(
@@ -156,6 +157,24 @@ def test_airflows_own_transport_goes_by_the_file_and_without_its_defects(
     assert f"{user}timeoutInMillis" not in given.conf  # half a second became 0 ms
     assert lies_open(given, tmp_path / "captures", task, caplog) == []
     assert task._openlineage_inject_transport_info is True
+
+
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "next to Marquez"])
+def test_a_transport_to_datahub_is_not_given_to_spark(
+    spark_submit, execute, monkeypatch, tmp_path, caplog, is_alone
+):
+    datahub = {"type": DATAHUB_TRANSPORT, "server": "http://gms:8080", "token": SECRET}
+    marquez = {"type": "http", "url": "http://marquez:5000"}
+    both = {"type": "composite", "transports": {"datahub": datahub, "marquez": marquez}}
+    client = OpenLineageClient(config={"transport": datahub if is_alone else both})
+    monkeypatch.setattr(get_openlineage_listener().adapter, "_client", client)
+    task = operator(openlineage_inject_transport_info=True)
+    execute(task)
+    given = spark_submit.given
+    urls = {value for key, value in given.conf.items() if key.endswith(".url")}
+    assert urls == (set() if is_alone else {"http://marquez:5000"})
+    assert SECRET not in str(given.files)
+    assert lies_open(given, tmp_path / "captures", task, caplog) == []
 
 
 def test_the_stock_operator_still_has_those_defects(spark_submit, execute, http_transport):

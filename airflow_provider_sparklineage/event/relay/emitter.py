@@ -132,7 +132,10 @@ def send_all(
             say("stopped", _reason(error))
             return
         if missed:  # the others go on
-            say("refused", _reason(missed[0]))
+            say("refused", _reason(missed[0].error))
+            for failure in missed:
+                if not _is_refusal(failure.error):
+                    failure.repeat()
             continue
         sent += 1
         say("sent", sent)

@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.model.exceptions import DeliveryError, Settin
 from tests.unit.datahub.gms import TOKEN, Scripted, gms
 
 TABLE = "urn:li:dataset:(urn:li:dataPlatform:hive,db.a,PROD)"
+PARTS = conversion._PARTS
 CLASS_PATH = "airflow_provider_sparklineage.datahub.DataHubTransport"
 
 
@@ -140,13 +141,16 @@ def test_it_sends_what_no_other_backend_has_had_changed(monkeypatch):
     assert json.loads(server.stored[0]["aspect"]["value"])["name"] == "as it is"
 
 
-def test_what_is_of_no_run_is_not_for_it(tmp_path):
+def test_an_event_of_a_dataset_alone_is_converted_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversion, "_PARTS", PARTS)
     dataset = StaticDataset("hive://host", "db.a")
     client({"type": CLASS_PATH, "folder": str(tmp_path)}).emit(
-        DatasetEvent(eventTime=datetime.now(UTC).isoformat(), producer="https://e", dataset=dataset)
+        DatasetEvent(eventTime="2024-05-06T00:00:00Z", producer="https://e", dataset=dataset)
     )
 
-    assert list(tmp_path.iterdir()) == []
+    [file] = tmp_path.iterdir()
+    assert file.name.startswith("20240506T000000Z-")
+    assert isinstance(json.loads(file.read_text()), list)
 
 
 def test_a_wrong_configuration_is_named():

@@ -33,7 +33,7 @@ def transport(*children, **config):
 def missed(made):
     with failures(made) as found:
         made.emit("an event")
-    return [str(error) for error in found]
+    return [str(failure.error) for failure in found]
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +79,12 @@ def test_children_are_as_they_were():
     missed(made)
     assert all("emit" not in vars(child) for child in made.transports)
     assert missed(made) == ["an event"], "once for each event"
+
+
+def test_one_that_fails_for_good_is_not_asked_again():
+    made = transport(TAKING, FAILING)
+    with failures(made) as found:
+        made.emit("the first event")
+    [failure] = found
+    failure.repeat()
+    assert missed(made) == missed(made) == ["the first event"]
