@@ -9,6 +9,7 @@ with transports that send later.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +111,9 @@ def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
     """Give facets of Airflow's as JSON, with the secrets hidden that Airflow hides in them."""
     from openlineage.client.serde import Serde
 
-    return redacted({key: Serde.to_dict(facet) for key, facet in facets.items()})
+    hidden = redacted({key: Serde.to_dict(facet) for key, facet in facets.items()})
+    made: dict[str, Any] = json.loads(Serde.to_json(hidden))  # executor_config has any objects
+    return made
 
 
 def can_be_watched() -> bool:

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from airflow.providers.openlineage.plugins.macros import lineage_run_id
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
@@ -286,6 +287,18 @@ def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context
     text = sending["jobFacets"]["documentation"]["description"]
     assert text == task.doc
     assert text.endswith("Revenue by segment.")
+
+
+def test_the_try_is_kept_with_the_event_whatever_an_executor_is_configured_with(
+    spark_submit, execute, context, archive
+):
+    context["task"] = task = operator(doc_md="Revenue.", executor_config={"pod": object()})
+    context["dag"] = DAG("shop", schedule=None)
+    spark_submit.does("staging_chain")
+    execute(task)
+    of_try = archive.kept(NAME).sending["runFacets"]["airflow"]
+    assert of_try["taskInstance"]["try_number"] == context["ti"].try_number
+    assert of_try["task"]["executor_config"] == {"pod": "<<non-serializable: object>>"}
 
 
 def test_no_secret_of_a_text_is_kept(spark_submit, execute, context, archive):
