@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 class FieldPaths(StrEnum):
-    """How the fields of a schema are named in DataHub."""
+    """How the fields of a schema are named in DataHub; see :mod:`.field_paths`."""
 
     V1 = "v1"
     """``address.street``: two fields can have one path."""
     V2 = "v2"
-    """``[version=2.0].[type=struct].[type=struct].address.[type=string].street``."""
+    """``[version=2.0].[type=struct].[type=struct].address.[type=string].street``; a column that is
+    not nested has such a path where the connector of its platform gives it one."""
 
 
 class Conversion(Frozen, frozen=True):
@@ -26,7 +27,7 @@ class Conversion(Frozen, frozen=True):
     :param env: the environment of datasets (``FabricType``)
     :param cluster: of DataFlows; DataHub's own Airflow plugin calls it ``prod``
     :param platform_instance: of datasets, flows and jobs; empty if there is only one
-    :param field_paths: names of nested fields
+    :param field_paths: names of fields, above all of nested ones
     :param indirect: whether filters, joins and groupings are part of column lineage
     :param symlinks: whether files that a table consists of are that table
     :param namespaces: what is known of some of them, and before all of the above
