@@ -22,6 +22,11 @@ def add(*path: str, value: Any) -> Json:
     return {"op": "add", "path": f"/{'/'.join(map(escaped, path))}", "value": value}
 
 
+def remove(*path: str) -> Json:
+    """Give the operation that removes a value; nothing happens if it is not there."""
+    return {"op": "remove", "path": f"/{'/'.join(map(escaped, path))}"}
+
+
 def escaped(key: str) -> str:
     """Give a key as a path has it."""
     return key.replace("~", "~0").replace("/", "~1")

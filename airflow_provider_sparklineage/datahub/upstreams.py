@@ -3,7 +3,8 @@
 The aspect is of the dataset, and other jobs write the same one. So nothing is put in its place:
 edges are added, by the keys that DataHub's server (GMS) has for them.
 
-- Edges of tables are added by a patch that leaves all else alone (``GenericPatchTemplate``).
+- Edges of tables are added by a patch that leaves all else alone (``GenericPatchTemplate``), also
+  what others have stored of the same edge.
 - Edges of columns are added by the patch of the aspect (``UpstreamLineageTemplate``): its path is
   ``/fineGrainedLineages/<transformOperation>/<downstream>/<query>/<upstream>``, where the first
   three make one ``FineGrainedLineage``. The server refuses every patch of an aspect that has one
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.audit import stamp
 from airflow_provider_sparklineage.datahub.columns import by_kind, grouped
-from airflow_provider_sparklineage.datahub.patches import add, escaped, keyed
+from airflow_provider_sparklineage.datahub.patches import add, escaped, keyed, remove
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.datahub.transformations import UNKNOWN
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -49,36 +50,41 @@ def upstreams(
     :param query: the job's Query, if it has SQL; None names none
     """
     urn = output.dataset.urn
-    edges = _edges(subject, output, query)
+    edges = list(_table_edges(subject, output, query))
     if edges:
-        added = [add("upstreams", one["dataset"], value=one) for one in edges]
-        yield Proposal(urn, _ASPECT, keyed("upstreams", ["dataset"], added), is_patch=True)
+        yield Proposal(urn, _ASPECT, keyed("upstreams", ["dataset"], edges), is_patch=True)
     operations = list(_column_edges(output, fields, query or UNKNOWN))
     for start in range(0, len(operations), _MOST_OPERATIONS):
         yield Proposal(urn, _ASPECT, operations[start : start + _MOST_OPERATIONS], is_patch=True)
 
 
-def _edges(subject: Subject, output: Fed, query: str | None) -> list[Json]:
-    kind = {"type": "COPY" if output.is_copy else "TRANSFORMED", "auditStamp": stamp(subject)}
-    kind |= {"query": query} if query else {}
-    given = _properties(subject, output)
-    return [
-        {"dataset": urn, **kind} | ({"properties": given[urn]} if urn in given else {})
-        for urn in output.sources
-    ]
+def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[Json]:
+    """Change only what is known here: an edge that a person has drawn is marked as theirs."""
+    given = {
+        "type": "COPY" if output.is_copy else "TRANSFORMED",
+        "auditStamp": stamp(subject),
+    } | ({"query": query} if query else {})
+    conditions = _conditions(subject, output)
+    for urn in output.sources:
+        for key, value in {"dataset": urn, **given}.items():
+            yield add("upstreams", urn, key, value=value)
+        path = "upstreams", urn, "properties", "conditions"
+        yield add(*path, value=conditions[urn]) if urn in conditions else remove(*path)
 
 
-def _properties(subject: Subject, output: Fed) -> dict[str, dict[str, str]]:
-    """Give the conditions on each source: ``{"INDIRECT:FILTER": "amount, region"}``."""
-    found: dict[str, dict[str, list[str]]] = {}
+def _conditions(subject: Subject, output: Fed) -> dict[str, str]:
+    """Give the conditions on each source: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``.
+
+    They are one property: its name is a field in DataHub's index of edges, which has few of them.
+    """
+    found: dict[str, list[str]] = {}
     for kind, sources in by_kind(output.conditions).items():
+        names: dict[str, list[str]] = {}
         for namespace, name, field in sources:
-            of = found.setdefault(subject.dataset(DatasetName(namespace, name)), {})
-            of.setdefault(kind, []).append(field)
-    return {
-        urn: {kind: lenient.text(", ".join(columns)) for kind, columns in kinds.items()}
-        for urn, kinds in found.items()
-    }
+            names.setdefault(subject.dataset(DatasetName(namespace, name)), []).append(field)
+        for urn, columns in names.items():
+            found.setdefault(urn, []).append(f"{kind} {', '.join(columns)}")
+    return {urn: lenient.text("; ".join(every)) for urn, every in found.items()}
 
 
 def _column_edges(output: Fed, fields: Fields, query: str) -> Iterator[Json]:

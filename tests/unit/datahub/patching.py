@@ -124,7 +124,10 @@ def _lineage(operation: str, downstream: str, query: str, upstreams: Json) -> Js
 def _applied(document: Json, patch: list[Json]) -> Json:
     changed = copy.deepcopy(document)
     for operation in patch:  # all that is above a key is made before anything is changed
-        _below(changed, _keys(operation)[: None if operation["op"] == "remove" else -1])
+        *above, last = _keys(operation)
+        parent = _below(changed, above)
+        if operation["op"] == "remove":
+            parent.setdefault(last, {})
     for operation in patch:
         *above, last = _keys(operation)
         parent = reduce(lambda found, key: found[key], above, changed)

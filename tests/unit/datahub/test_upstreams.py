@@ -78,14 +78,40 @@ def test_columns_of_one_transformation_are_one_edge(revenue):
     }
 
 
-def test_conditions_are_properties_of_the_edge_between_the_tables(revenue):
+def test_conditions_are_a_property_of_the_edge_between_the_tables(revenue):
     aspect = stored(revenue)
 
     assert {short(one["dataset"]): one["properties"] for one in aspect["upstreams"]} == {
-        "orders": {FILTER: "status, day", JOIN: "status"},
-        "rates": {JOIN: "currency"},
+        "orders": {"conditions": "INDIRECT:FILTER status, day; INDIRECT:JOIN status"},
+        "rates": {"conditions": "INDIRECT:JOIN currency"},
     }
     assert table_edges(aspect) == {"orders": "TRANSFORMED", "rates": "TRANSFORMED"}
+
+
+def test_conditions_that_are_gone_are_no_property_any_more(revenue):
+    facet = column_lineage(total=[source("orders", "amount", AGGREGATION)])
+    now = subject(inputs=(ORDERS,), outputs=(dataset("revenue", columnLineage=facet),))
+
+    orders, _ = stored(revenue, now)["upstreams"]
+
+    assert orders["properties"] == {}
+
+
+def test_an_edge_that_a_person_has_drawn_stays_marked_as_theirs(revenue):
+    tables, _ = upstream_patches(revenue)
+    orders, _ = patched(None, tables)["upstreams"]
+    drawn = {
+        "dataset": orders["dataset"],
+        "type": "TRANSFORMED",
+        "auditStamp": {"time": 1, "actor": "urn:li:corpuser:jane"},
+        "created": {"time": 1, "actor": "urn:li:corpuser:jane"},
+        "properties": {"source": "UI"},
+    }
+
+    now, _ = patched({"upstreams": [drawn]}, tables)["upstreams"]
+
+    assert now["created"] == drawn["created"]
+    assert now["properties"] == orders["properties"] | {"source": "UI"}
 
 
 def test_the_same_again_changes_nothing(revenue):
@@ -335,7 +361,7 @@ def test_without_indirect_lineage_columns_are_of_values_alone_and_conditions_sta
     aspect = stored(of)
 
     assert {operation for operation, _ in column_edges(aspect)} == {IDENTITY, AGGREGATION}
-    assert aspect["upstreams"][0]["properties"][FILTER] == "status, day"
+    assert "INDIRECT:FILTER status" in aspect["upstreams"][0]["properties"]["conditions"]
 
 
 @pytest.mark.parametrize(("spark", "case"), RECORDED, ids=lambda value: value)
