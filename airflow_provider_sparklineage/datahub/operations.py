@@ -102,7 +102,11 @@ def _operation(
     :param is_all: whether it is all that the run wrote to the dataset: what rows are counted of
     """
     rows = lenient.number(access.statistics.get("rowCount"))
-    properties = {"job": subject.job, "run": subject.run, "lifecycle": access.lifecycle}
+    properties = {
+        "job": subject.job if subject.has_job else "",
+        "run": subject.run if subject.has_run else "",
+        "lifecycle": access.lifecycle,
+    }
     if rows is not None and not is_all:
         properties["rows of all partitions"] = str(rows)
     return {

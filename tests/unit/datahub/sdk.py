@@ -6,8 +6,11 @@ import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
 
 import pytest
+
+from airflow_provider_sparklineage.datahub.urns import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +34,7 @@ def checked(proposals: Iterable[Proposal]) -> list[Proposal]:
     given = list(proposals)
     for one in given:
         _check_urn(one.urn)
+        _check_urns(one.aspect)
         assert json.loads(one.text()) == one.aspect, "what is no JSON"
         if one.is_patch:
             _check_patch(one)
@@ -83,6 +87,39 @@ def _check_urn(text: str) -> None:
     urn = Urn.from_string(text)
     assert urn.urn() == text
     assert guess_entity_type(text) == urn.entity_type
+    # What the server refuses, in whichever place of an aspect: `UrnValidationUtil`.
+    assert text == text.strip()
+    assert "␟" not in text
+    encoded = quote_plus(text, safe="*").replace("~", "%7E")
+    assert len(encoded) <= MAX_BYTES or urn.entity_type == "schemaField", f"too long: {text}"
+
+
+_TEXTS = frozenset(
+    (
+        "description",
+        "fieldPath",
+        "messageId",
+        "label",
+        "name",
+        "nativeDataType",
+        "qualifiedName",
+        "schemaName",
+        "value",
+    )
+)
+"""Keys whose texts may begin as URNs do; ``value`` is that of a property."""
+
+
+def _check_urns(value: Any) -> None:
+    """Judge all URNs in an aspect, or in the operations of a patch."""
+    if isinstance(value, dict):
+        texts = {key for key, one in value.items() if key in _TEXTS and isinstance(one, str)}
+        value = [one for key, one in value.items() if key not in texts | {"customProperties"}]
+    if isinstance(value, list):
+        for one in value:
+            _check_urns(one)
+    elif isinstance(value, str) and value.startswith("urn:li:"):
+        _check_urn(value)
 
 
 def _check_aspect(one: Proposal) -> None:
