@@ -110,12 +110,15 @@ class Access(NamedTuple):
         count = lenient.number(lenient.at(self.dataset.facets, _PARTITIONS, "count"))
         return self.side is Side.WRITE and bool(count)
 
-    def parts(self) -> list[Part]:
-        """Give the parts that were accessed: each partition; of too many, a range in one."""
+    def parts(self, most: int = MAX_PARTITIONS) -> list[Part]:
+        """Give the parts that were accessed: each partition; of too many, a range in one.
+
+        :param most: partitions that may be named one by one
+        """
         if self.seen.get("accessed") == "none":
             return []
         names = dict.fromkeys(self.named)
-        if names and len(names) <= MAX_PARTITIONS:
+        if names and len(names) <= most:
             return [Part(name, "PARTITION") for name in names]
         is_part = names or self.condition or self.is_counted or self.seen.get("accessed") == "part"
         return [Part(self.summary, "QUERY") if is_part and self.summary else WHOLE]

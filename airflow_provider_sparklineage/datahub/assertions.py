@@ -1,8 +1,8 @@
 """Checks of datasets as DataHub's assertions: what is checked, and how it came out in this run.
 
 They are of the type ``CUSTOM``, by which external tools report theirs (``DATASET`` is deprecated),
-with the fields that all servers with that type have. A result is stored below its time, assertion
-and ``messageId``: sending it again changes nothing.
+with the fields that all servers with that type know: others leave out what they do not. A result is
+stored below its time, assertion and ``messageId``: sending it again changes nothing.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.accesses import Access, Part, accesses
+from airflow_provider_sparklineage.datahub.accesses import MAX_PARTITIONS, Access, Part, accesses
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 from airflow_provider_sparklineage.model.sides import Side
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datahub.subject import Subject
 
+MAX_OPERATIONS = 1000
+"""Operations of one run, shared out to its outputs: each is one more thing to be sent in time."""
 _OF_STATEMENTS = {
     "INSERT": "INSERT",
     "COPY": "INSERT",
@@ -65,8 +67,9 @@ def operations(subject: Subject) -> Iterator[Proposal]:
         return
     statement = _statement(subject)
     done: set[tuple[str, Part]] = set()
+    most = min(MAX_PARTITIONS, MAX_OPERATIONS // max(1, len(subject.outputs)))
     for access in accesses(subject, Side.WRITE):
-        parts = access.parts() if access.is_of_this_run else []
+        parts = access.parts(most) if access.is_of_this_run else []
         for part in parts:
             if (access.dataset.urn, part) not in done:
                 done.add((access.dataset.urn, part))

@@ -93,6 +93,14 @@ def test_partitions_are_named_to_a_maximum_and_then_a_range_in_one():
     assert _operations(more)[0].aspect["numAffectedRows"] == 7
 
 
+def test_operations_of_many_outputs_are_shared_out():
+    outputs = [{**output(partitions(*_days(9))), "name": f"t{n}"} for n in range(200)]
+
+    few, many = _of(event(*outputs[:100])), _of(event(*outputs))
+    assert len(few) == 900
+    assert many == [("QUERY", ", ".join(f"dt={day}" for day in _days(9)))] * 200
+
+
 @pytest.mark.parametrize(
     ("written", "parts"),
     [
