@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from airflow_provider_sparklineage.datahub.options import Conversion
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, TaskIdentity
 
 
 _EVENT, _DATAHUB = "openlineage", "datahub"
@@ -47,10 +47,27 @@ def _merge(args: argparse.Namespace) -> int:
     if args.job_name:
         event["job"]["name"] = args.job_name
     if args.format == _DATAHUB:
-        say_json_array(proposal.document() for proposal in proposals(event, how))
+        placed = _placed(event, bundle.manifest.task)
+        say_json_array(proposal.document() for proposal in proposals(placed, how))
     else:
         say_json(event, sort_keys=True)
     return _notes(event, strict=args.strict)
+
+
+def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
+    """Name the try in the event as Airflow does when it sends it: a job's name has dots of ids."""
+    from airflow_provider_sparklineage.event.document import replaced
+
+    if task is None:
+        return event
+    attempt = {"try_number": task.try_number, "map_index": task.map_index}
+    facet = {
+        "dag": {"dag_id": task.dag_id},
+        "dagRun": {"dag_id": task.dag_id, "run_id": task.run_id},
+        "task": {"task_id": task.task_id},
+        "taskInstance": {key: number for key, number in attempt.items() if number >= 0},
+    }
+    return replaced(event, run_facets={**event["run"]["facets"], "airflow": facet})
 
 
 def _conversion(args: argparse.Namespace) -> Conversion:

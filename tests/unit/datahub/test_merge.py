@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from tests.conftest import golden
 from tests.unit.datahub.sdk import require_sdk
 
@@ -102,3 +105,18 @@ def test_an_unknown_format_is_refused(capsys, run):
     with pytest.raises(SystemExit):
         run("merge", STAGING, "--format", "atlas")
     assert "datahub" in capsys.readouterr().err
+
+
+def test_a_bundle_knows_its_dag_and_its_try_whatever_dots_their_ids_have(run, tmp_path):
+    text = golden("staging_chain").read_text()
+    application = json.loads(text.splitlines()[0])["run"]["runId"]
+    task = TaskIdentity("team.daily", "load.revenue", "scheduled__2024-05-06", 2)
+    job = JobName("airflow", "team.daily.load.revenue")
+    bundle = capture.create(tmp_path, Manifest(application_run_id=application, task=task, job=job))
+    bundle.events_path.write_text(text)
+    documents = json.loads(run("merge", str(bundle.path), "--format", "datahub").out)
+
+    flow = "urn:li:dataFlow:(airflow,team.daily,prod)"
+    [found] = [d for d in documents if d["aspectName"] == "dataProcessInstanceProperties"]
+    assert f"urn:li:dataJob:({flow},load.revenue)" in {d["entityUrn"] for d in documents}
+    assert found["aspect"]["json"]["name"] == "scheduled__2024-05-06, try 2"
