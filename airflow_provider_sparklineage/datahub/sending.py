@@ -175,9 +175,10 @@ class _Sending:
 
     def error(self, stopped: str) -> DeliveryError:
         """Say what was stored and what was not."""
-        reasons = [f"the others were not sent, because {stopped}"] if stopped else []
+        reasons = [f"what is left was not sent, because {stopped}"] if stopped else []
         if self.refused:
             few = some(self.refused, _NAMED, lambda text: truncated(text, 500))
             reasons.append(f"{len(self.refused)} were refused: {few}")
-        problem = f"DataHub at {self._server.url} stored {self.stored} aspects of this event"
+        stored = f"{self.stored:,} aspects" if self.stored else "nothing"
+        problem = f"DataHub at {self._server.url} stored {stored} of this event"
         return DeliveryError(f"{problem}; {'; '.join(reasons)}.", is_refusal=not stopped)

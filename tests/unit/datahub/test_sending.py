@@ -136,7 +136,7 @@ def test_a_server_that_wants_a_pause_gets_it():
 def test_a_server_that_wants_a_longer_pause_than_there_is_is_not_waited_for():
     with serving_gms(Scripted(429, headers=(("Retry-After", "60"),))) as server:
         begun = time.monotonic()
-        with pytest.raises(DeliveryError, match=r"stored 0 aspects .* because 429 scripted"):
+        with pytest.raises(DeliveryError, match=r"stored nothing .* because 429 scripted"):
             send(server, statuses(1))
 
     assert time.monotonic() - begun < 1
@@ -157,7 +157,7 @@ def test_a_date_to_be_tried_again_at_is_understood():
 def test_the_time_that_there_is_is_kept(always):
     with serving_gms(always=always) as server:
         begun = time.monotonic()
-        with pytest.raises(DeliveryError, match="stored 0 aspects") as raised:
+        with pytest.raises(DeliveryError, match="stored nothing") as raised:
             send(server, statuses(64), timeout=1)
         took = time.monotonic() - begun
 
