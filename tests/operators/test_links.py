@@ -128,6 +128,13 @@ def test_a_configuration_that_cannot_be_read_breaks_no_dag_file(monkeypatch):
     assert LINKS[0].name == "Lineage job"
 
 
+def test_an_output_is_linked_by_the_name_that_the_backend_has_for_it():
+    task = known(operator(), ("s3://lake~eu", "revenue"))
+    assert links(task, None)["Output columns"] == f"{COLUMNS}/s3%3A%2F%2Flake_eu/revenue"
+    url = output_columns_url(SimpleNamespace(task=task), "revenue")
+    assert url == f"{COLUMNS}/s3%3A%2F%2Flake_eu/revenue"
+
+
 def test_an_output_without_a_page_is_passed_over():
     task = known(operator(), ("s3://lake", "2024/orders"), ("file", "/lake/z"))
     assert links(task, None)["Output columns"] == f"{COLUMNS}/file/%2Flake%2Fz"

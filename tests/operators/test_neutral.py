@@ -9,6 +9,7 @@ import pytest
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from airflow.providers.openlineage.plugins.macros import lineage_run_id
 from airflow.providers.openlineage.utils.utils import get_task_documentation
+from airflow.sdk.exceptions import AirflowException
 from openlineage.client.event_v2 import Dataset, Job, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import documentation_job
 
@@ -193,6 +194,30 @@ def test_the_next_start_has_the_names_and_facets_that_the_end_was_sent_with(both
     ]
     schemas = partial(map, lambda dataset: dataset.facets.get("schema"))
     assert [*schemas(start.outputs)] == [*schemas(sent.outputs)]
+
+
+def test_a_run_that_fails_keeps_real_names_and_is_sent_with_those_of_the_last_run(
+    both, run, spark_submit, execute
+):
+    before, sent = run()
+    kept = before.lineage_try.collected
+    known = reporting.previous_run.Known(reporting.previous_run.of_event(kept), event=kept)
+    spark_submit.does(exit=1)
+    task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
+    task.lineage_try.prepared = reporting.Prepared(
+        before.lineage_try.prepared.settings,
+        known,
+        known.in_form_of(before.lineage_try.made.adapted),
+    )
+    with pytest.raises(AirflowException):
+        execute(task)
+    made = task.lineage_try.made
+    assert names(made.kept) == names(kept)
+    assert names(made.adapted) == {(d.namespace, d.name) for d in sent.inputs}
+    capture = made.adapted["run"]["facets"]["sparkLineage_capture"]
+    codes = [d["code"] for d in capture["degradations"]]
+    assert "last_known" in codes
+    assert "backend_repaired" not in codes  # that is of the run before
 
 
 def test_what_is_sent_again_reaches_both_as_it_did_at_first(

@@ -130,6 +130,15 @@ def test_links_lead_to_the_task_s_own_backend(ask, push, monkeypatch, link, lead
     assert [d["url"].partition("/lineage/")[0] for d in links["datasets"]] == [leads_to]
 
 
+def test_a_dataset_is_linked_by_the_name_that_the_backend_has_for_it(ask, push, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", "http://marquez:3000")
+    nameless = {"namespace": "file", "name": ""}
+    push(event() | {"inputs": [{"namespace": "s3://lake~eu", "name": "orders"}, nameless]})
+    [found] = ask()["links"]["datasets"]
+    assert (found["namespace"], found["name"]) == ("s3://lake~eu", "orders")
+    assert "/lineage/dataset/s3%3A%2F%2Flake_eu/orders?" in found["url"]
+
+
 DATAHUB_JOB = quote("urn:li:dataJob:(urn:li:dataFlow:(airflow,shop,prod),revenue)", safe="")
 DATAHUB_ORDERS = quote("urn:li:dataset:(urn:li:dataPlatform:s3,lake/orders,DEV)", safe="")
 
