@@ -91,7 +91,7 @@ def submit(hook, application):
     from airflow_provider_sparklineage.event import from_bundle
     from airflow_provider_sparklineage.operators import publishing
     from_bundle.task_lineage = phase("merging", from_bundle.task_lineage)
-    from_bundle.merged_event = phase("making the event", from_bundle.merged_event)
+    from_bundle.merged_events = phase("making the event", from_bundle.merged_events)
     publishing.publish = phase("XCom and archive", publishing.publish)
 
 SparkSubmitHook.submit = submit

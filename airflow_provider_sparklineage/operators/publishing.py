@@ -1,8 +1,8 @@
 """What a try leaves in Airflow itself: its event as an XCom, and in the archive.
 
-The document is the event with exactly the datasets and facets that Airflow's OpenLineage provider
-sends, in the state in which it sends them; of what the provider adds (ownership, run facets of
-Airflow) nothing is in it.
+The document is the event that Airflow's OpenLineage provider sends, as no backend has changed it
+(:mod:`~airflow_provider_sparklineage.event.leaving`); of what the provider adds (ownership, run
+facets of Airflow) nothing is in it.
 """
 
 from __future__ import annotations

@@ -116,7 +116,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     intermediate_datasets: str = "keep"
     lineage_facet: bool = False
     backend: str = "generic"
-    """The lineage backend that the event is for; one that is not known is taken for any."""
+    """The lineage backend that the try's event was sent to; one that is not known is taken for any.
+    What is merged does not depend on it, but for declared outputs that were not written."""
     last_known: LastRun | None = None
     """What the last successful run read and wrote, if it is carried forward to this one; see
     :mod:`airflow_provider_sparklineage.lineage.carried_forward`."""
