@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+import uuid
 from configparser import InterpolationSyntaxError
 
 import pytest
 from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.event.backends import checks
@@ -185,6 +188,25 @@ def test_a_datahub_is_tested_with_the_key_of_the_form(connection):
         ok, message = SparkLineageHook().test_connection()
     assert (ok, server.stored) == (True, [])
     assert message.startswith(f"DataHub v1.3.0 answers at {server.url}. It takes proposals;")
+
+
+def test_one_connection_is_all_that_airflow_needs_to_send_to_datahub(
+    connection, without_transport, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID", "sparklineage_default")
+    event = RunEvent(
+        eventTime="2026-01-01T00:00:00+00:00",
+        eventType=RunState.START,
+        run=Run(str(uuid.uuid4())),
+        job=Job("tests", "shop.revenue"),
+    )
+    with gms() as server:
+        connection({"transport": {**DATAHUB, "server": server.url}}, password=TOKEN)
+        OpenLineageAdapter().emit(event)
+    assert {proposal["aspectName"] for proposal in server.stored} >= {
+        "dataJobInfo",
+        "dataProcessInstanceRunEvent",
+    }
 
 
 @pytest.mark.parametrize(("password", "is_ok"), [(TOKEN, True), ("wr0ng", False)])
