@@ -1,6 +1,6 @@
 """DataHub's RFC of 2020 on field level lineage (#1841): what its examples have, ours have too.
 
-``docs/datahub-rfc.md`` has the table. What was proposed there was built in another form: the
+``docs/datahub.md`` has the table. What was proposed there was built in another form: the
 functions here take ours back to it, and nothing of the examples may be lost.
 """
 
@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from airflow_provider_sparklineage.datahub.schema_fields import Schema
 from tests.unit.datahub.sdk import checked, require_sdk
 
-DOCS = Path(__file__).parents[3] / "docs" / "datahub-rfc.md"
+DOCS = Path(__file__).parents[3] / "docs" / "datahub.md"
 FUNCTIONS = "com.linkedin.finegrainedmetadata.transformation"
 
 
