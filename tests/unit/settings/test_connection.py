@@ -254,8 +254,11 @@ def test_the_transport_that_the_fields_stand_for(fields, transport):
     assert json.loads(connection(**fields).wanted_transport) == transport
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/connection.md"])
-def test_the_connection_on_a_page_looks_where_airflow_sends(page):
+@pytest.mark.parametrize(
+    ("page", "port"),
+    [("README.md", ":3000"), ("docs/connection.md", ":3000"), ("docs/datahub.md", ":9002")],
+)
+def test_the_connection_on_a_page_looks_where_airflow_sends(page, port):
     text = (Path(__file__).parents[3] / page).read_text().replace("\\\n", "")
     [command] = re.findall(r"airflow connections add sparklineage_default [^`]+?}'", text)
     words = shlex.split(command)[4:]
@@ -263,7 +266,7 @@ def test_the_connection_on_a_page_looks_where_airflow_sends(page):
     assert fields.pop("type") == "sparklineage"
     found = read("sparklineage_default", **fields)
     assert found.transport == json.loads(found.wanted_transport)
-    assert found.values["web_url"].endswith(":3000")
+    assert found.values["web_url"].endswith(port)
 
 
 def test_what_the_form_saves_of_empty_fields_sets_nothing():
