@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.datahub import namespaces
-from airflow_provider_sparklineage.datahub.namespaces import ENVS
+from airflow_provider_sparklineage.datahub.naming import namespaces
+from airflow_provider_sparklineage.datahub.naming.namespaces import ENVS
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SettingsError

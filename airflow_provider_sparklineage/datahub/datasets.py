@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub import lenient, urns
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 
 if TYPE_CHECKING:

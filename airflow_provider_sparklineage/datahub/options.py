@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datahub.namespaces import Namespace
+    from airflow_provider_sparklineage.datahub.naming.namespaces import Namespace
 
 
 class FieldPaths(StrEnum):

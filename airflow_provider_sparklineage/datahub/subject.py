@@ -9,25 +9,27 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.datahub import field_paths, lenient, urns
-from airflow_provider_sparklineage.datahub.dependencies import jobs_before
-from airflow_provider_sparklineage.datahub.identities import (
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.naming import urns
+from airflow_provider_sparklineage.datahub.naming.identities import (
     Identity,
     Table,
     identity,
     is_named,
     tables,
 )
-from airflow_provider_sparklineage.datahub.job_names import job_name
-from airflow_provider_sparklineage.datahub.schemas import by_urn
+from airflow_provider_sparklineage.datahub.naming.job_names import job_name
+from airflow_provider_sparklineage.datahub.runs.dependencies import jobs_before
+from airflow_provider_sparklineage.datahub.schema import field_paths
+from airflow_provider_sparklineage.datahub.schema.schemas import by_urn
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.model.datasets import canonical
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datahub.field_paths import Naming
-    from airflow_provider_sparklineage.datahub.job_names import JobName
+    from airflow_provider_sparklineage.datahub.naming.job_names import JobName
     from airflow_provider_sparklineage.datahub.options import Conversion
-    from airflow_provider_sparklineage.datahub.schema_fields import Schema
+    from airflow_provider_sparklineage.datahub.schema.field_paths import Naming
+    from airflow_provider_sparklineage.datahub.schema.schema_fields import Schema
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.model.datasets import DatasetName
 

@@ -21,8 +21,9 @@ from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 from openlineage.client.transport.transport import Config, Transport
 
-from airflow_provider_sparklineage.datahub import configuration, folder, sending
+from airflow_provider_sparklineage.datahub import configuration, sending
 from airflow_provider_sparklineage.datahub.conversion import proposals
+from airflow_provider_sparklineage.datahub.sending import folder
 from airflow_provider_sparklineage.event.openlineage import neutral_of
 from airflow_provider_sparklineage.model.credentials import logger
 

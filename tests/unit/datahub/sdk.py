@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.urns import MAX_BYTES
+from airflow_provider_sparklineage.datahub.naming.urns import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.columns import Columns, by_kind, columns, grouped
-from airflow_provider_sparklineage.datahub.transformations import kinds, old_kinds, operation
+from airflow_provider_sparklineage.datahub.lineage.columns import Columns, by_kind, columns, grouped
+from airflow_provider_sparklineage.datahub.lineage.transformations import (
+    kinds,
+    old_kinds,
+    operation,
+)
 from tests.unit.datahub.events import LAKE, column_lineage, source
 
 AMOUNT, REGION = (LAKE, "orders", "amount"), (LAKE, "orders", "region")

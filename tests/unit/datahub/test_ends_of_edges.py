@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.namespaces import read
+from airflow_provider_sparklineage.datahub.naming.namespaces import read
+from airflow_provider_sparklineage.datahub.naming.urns import schema_field
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
-from airflow_provider_sparklineage.datahub.urns import schema_field
 from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.model.representation import DEFAULT_REPRESENTATION
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport

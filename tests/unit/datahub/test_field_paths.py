@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.field_paths import naming
 from airflow_provider_sparklineage.datahub.options import FieldPaths
-from airflow_provider_sparklineage.datahub.schema_fields import Schema
+from airflow_provider_sparklineage.datahub.schema.field_paths import naming
+from airflow_provider_sparklineage.datahub.schema.schema_fields import Schema
 from tests.unit.datahub.sdk import require_sdk
 
 if TYPE_CHECKING:

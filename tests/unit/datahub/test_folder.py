@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from airflow_provider_sparklineage.datahub import folder
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.datahub.sending import folder
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from tests.unit.datahub.sdk import require_sdk
 

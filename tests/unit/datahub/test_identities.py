@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.namespaces import Namespace, read
+from airflow_provider_sparklineage.datahub.naming.namespaces import Namespace, read
 from airflow_provider_sparklineage.datahub.options import Conversion
 from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -202,6 +202,6 @@ def test_the_environments_are_those_that_datahub_has():
     pytest.importorskip("datahub.metadata")
     from datahub.emitter.mce_builder import ALL_ENV_TYPES
 
-    from airflow_provider_sparklineage.datahub.namespaces import ENVS
+    from airflow_provider_sparklineage.datahub.naming.namespaces import ENVS
 
     assert {*ENVS} == ALL_ENV_TYPES

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.datahub import people
 from airflow_provider_sparklineage.datahub.options import Conversion
+from airflow_provider_sparklineage.datahub.runs import people
 from tests.unit.datahub.airflow_events import (
     DAG,
     FLAKY,

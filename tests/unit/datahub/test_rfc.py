@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.field_paths import naming
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
-from airflow_provider_sparklineage.datahub.schema_fields import Schema
+from airflow_provider_sparklineage.datahub.schema.field_paths import naming
+from airflow_provider_sparklineage.datahub.schema.schema_fields import Schema
 from tests.unit.datahub.sdk import checked, require_sdk
 
 DOCS = Path(__file__).parents[3] / "docs" / "datahub.md"

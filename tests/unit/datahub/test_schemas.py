@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.column_types import MAX_DEPTH
-from airflow_provider_sparklineage.datahub.field_paths import naming
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
-from airflow_provider_sparklineage.datahub.schema_fields import MAX_FIELDS, Schema
-from airflow_provider_sparklineage.datahub.schemas import schemas
+from airflow_provider_sparklineage.datahub.schema.column_types import MAX_DEPTH
+from airflow_provider_sparklineage.datahub.schema.field_paths import naming
+from airflow_provider_sparklineage.datahub.schema.schema_fields import MAX_FIELDS, Schema
+from airflow_provider_sparklineage.datahub.schema.schemas import schemas
 from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.datahub.sdk import checked, require_sdk

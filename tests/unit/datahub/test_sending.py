@@ -9,8 +9,9 @@ from http.client import HTTPConnection
 
 import pytest
 
-from airflow_provider_sparklineage.datahub import configuration, gms, sending
+from airflow_provider_sparklineage.datahub import configuration, sending
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.datahub.sending import gms
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from tests.unit.datahub.gms import JSON, TOKEN, Scripted, closing, trickling
 from tests.unit.datahub.gms import gms as serving_gms

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub import urns
+from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from tests.unit.datahub.sdk import checked, require_sdk
 

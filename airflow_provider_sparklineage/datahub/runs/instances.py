@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub import airflow_pages, jobs, urns
 from airflow_provider_sparklineage.datahub.audit import ACTOR
-from airflow_provider_sparklineage.datahub.dependencies import runs_before
 from airflow_provider_sparklineage.datahub.lenient import at, mapping, millis, number, text
+from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.proposals import Proposal
-from airflow_provider_sparklineage.datahub.run_properties import properties
+from airflow_provider_sparklineage.datahub.runs import airflow_pages, jobs
+from airflow_provider_sparklineage.datahub.runs.dependencies import runs_before
+from airflow_provider_sparklineage.datahub.runs.run_properties import properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.conditions import condition
+from airflow_provider_sparklineage.datahub.partitions.conditions import condition
 from airflow_provider_sparklineage.model.sides import Side
 from airflow_provider_sparklineage.model.subset import Partitions, to_text
 

@@ -11,11 +11,12 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.datahub import airflow_pages, urns
 from airflow_provider_sparklineage.datahub.lenient import at, mapping, text
+from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.patches import add
-from airflow_provider_sparklineage.datahub.people import owners, tags
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.datahub.runs import airflow_pages
+from airflow_provider_sparklineage.datahub.runs.people import owners, tags
 from airflow_provider_sparklineage.datahub.values import shown
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.columns import by_kind, grouped
-from airflow_provider_sparklineage.datahub.transformations import UNKNOWN
+from airflow_provider_sparklineage.datahub.lineage.columns import by_kind, grouped
+from airflow_provider_sparklineage.datahub.lineage.transformations import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.datahub.feeding import Fed
-    from airflow_provider_sparklineage.datahub.fields import Fields
+    from airflow_provider_sparklineage.datahub.lineage.feeding import Fed
+    from airflow_provider_sparklineage.datahub.lineage.fields import Fields
     from airflow_provider_sparklineage.datahub.proposals import Json
 
 _LARGEST = 1_000_000

@@ -12,7 +12,7 @@ import json
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datahub.gms import Gms, Kind
+from airflow_provider_sparklineage.datahub.sending.gms import Gms, Kind
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from airflow_provider_sparklineage.model.truncation import some, truncated
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.datahub.configuration import Server
-    from airflow_provider_sparklineage.datahub.gms import Answer
     from airflow_provider_sparklineage.datahub.proposals import Proposal
+    from airflow_provider_sparklineage.datahub.sending.gms import Answer
 
 BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
 """The most that a request has, but for one proposal alone.

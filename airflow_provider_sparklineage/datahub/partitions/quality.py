@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.accesses import Access, accesses
-from airflow_provider_sparklineage.datahub.assertions import Check, assertion
-from airflow_provider_sparklineage.datahub.operations import can_be_stamped
+from airflow_provider_sparklineage.datahub.partitions.accesses import Access, accesses
+from airflow_provider_sparklineage.datahub.partitions.assertions import Check, assertion
+from airflow_provider_sparklineage.datahub.partitions.operations import can_be_stamped
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub.identities import is_named
 from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, texts
+from airflow_provider_sparklineage.datahub.naming.identities import is_named
+from airflow_provider_sparklineage.datahub.naming.urns import platform_of
 from airflow_provider_sparklineage.datahub.proposals import Proposal
-from airflow_provider_sparklineage.datahub.schema_fields import Schema
-from airflow_provider_sparklineage.datahub.urns import platform_of
+from airflow_provider_sparklineage.datahub.schema.schema_fields import Schema
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.partition_facets import (
     BARE_PARTITIONS_KEY,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub import urns
 from airflow_provider_sparklineage.datahub.lenient import at, items, text
+from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.patches import add, keyed
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.identities import is_named
-from airflow_provider_sparklineage.datahub.transformations import (
+from airflow_provider_sparklineage.datahub.lineage.transformations import (
     IDENTITY,
     UNKNOWN,
     is_indirect,
@@ -21,6 +20,7 @@ from airflow_provider_sparklineage.datahub.transformations import (
     old_kinds,
     operation,
 )
+from airflow_provider_sparklineage.datahub.naming.identities import is_named
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datahub import lenient, urns
-from airflow_provider_sparklineage.datahub.accesses import WHOLE
-from airflow_provider_sparklineage.datahub.operations import stamped
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.naming import urns
+from airflow_provider_sparklineage.datahub.partitions.accesses import WHOLE
+from airflow_provider_sparklineage.datahub.partitions.operations import stamped
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.datahub import lenient, urns
-from airflow_provider_sparklineage.datahub.namespaces import known_of
-from airflow_provider_sparklineage.datahub.platforms import is_on_server, placed
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.naming import urns
+from airflow_provider_sparklineage.datahub.naming.namespaces import known_of
+from airflow_provider_sparklineage.datahub.naming.platforms import is_on_server, placed
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub.job_names import JobName, within
 from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, text, texts
+from airflow_provider_sparklineage.datahub.naming.job_names import JobName, within
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event, Facets

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.datahub.proposals import Proposal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.datahub.job_columns import JobColumns
+    from airflow_provider_sparklineage.datahub.lineage.job_columns import JobColumns
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Subject
 

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.accesses import Access, Part, accesses
-from airflow_provider_sparklineage.datahub.operations import (
+from airflow_provider_sparklineage.datahub.partitions.accesses import Access, Part, accesses
+from airflow_provider_sparklineage.datahub.partitions.operations import (
     can_be_stamped,
     is_below_a_task,
     stamped,

@@ -23,7 +23,12 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.accesses import MAX_PARTITIONS, Access, Part, accesses
+from airflow_provider_sparklineage.datahub.partitions.accesses import (
+    MAX_PARTITIONS,
+    Access,
+    Part,
+    accesses,
+)
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 from airflow_provider_sparklineage.model.sides import Side
 

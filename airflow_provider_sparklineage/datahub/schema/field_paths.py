@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.datahub.column_types import ARRAY, MAP, STRUCT, UNION
 from airflow_provider_sparklineage.datahub.options import FieldPaths
+from airflow_provider_sparklineage.datahub.schema.column_types import ARRAY, MAP, STRUCT, UNION
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.datahub.column_types import ColumnType
+    from airflow_provider_sparklineage.datahub.schema.column_types import ColumnType
 
 _VERSION = "[version=2.0]"
 _NESTED = f"{_VERSION}.[type=struct]"

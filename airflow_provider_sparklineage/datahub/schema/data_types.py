@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub.column_types import ARRAY, MAP, UNION
+from airflow_provider_sparklineage.datahub.schema.column_types import ARRAY, MAP, UNION
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datahub.column_types import ColumnType
     from airflow_provider_sparklineage.datahub.proposals import Json
+    from airflow_provider_sparklineage.datahub.schema.column_types import ColumnType
 
 _NAMES = {
     "Number": (

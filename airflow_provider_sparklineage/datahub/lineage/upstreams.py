@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.audit import stamp
-from airflow_provider_sparklineage.datahub.columns import by_kind, grouped
+from airflow_provider_sparklineage.datahub.lineage.columns import by_kind, grouped
+from airflow_provider_sparklineage.datahub.lineage.transformations import UNKNOWN
 from airflow_provider_sparklineage.datahub.patches import add, escaped, keyed, remove
 from airflow_provider_sparklineage.datahub.proposals import Proposal
-from airflow_provider_sparklineage.datahub.transformations import UNKNOWN
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sparklineage.datahub.feeding import Fed
-    from airflow_provider_sparklineage.datahub.fields import Fields
+    from airflow_provider_sparklineage.datahub.lineage.feeding import Fed
+    from airflow_provider_sparklineage.datahub.lineage.fields import Fields
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Subject
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub.column_types import (
+from airflow_provider_sparklineage.datahub.lenient import text
+from airflow_provider_sparklineage.datahub.schema.column_types import (
     MAX_DEPTH,
     MAX_NAME,
     MAX_TYPE,
@@ -17,15 +18,14 @@ from airflow_provider_sparklineage.datahub.column_types import (
     of_field,
     of_text,
 )
-from airflow_provider_sparklineage.datahub.data_types import data_type
-from airflow_provider_sparklineage.datahub.field_paths import cased, nested
-from airflow_provider_sparklineage.datahub.lenient import text
+from airflow_provider_sparklineage.datahub.schema.data_types import data_type
+from airflow_provider_sparklineage.datahub.schema.field_paths import cased, nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sparklineage.datahub.field_paths import Field, Naming
     from airflow_provider_sparklineage.datahub.proposals import Json
+    from airflow_provider_sparklineage.datahub.schema.field_paths import Field, Naming
 
 MAX_FIELDS = 20_000
 """Fields of a schema, nested ones among them: 4 MB of JSON."""

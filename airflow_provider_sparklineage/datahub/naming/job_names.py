@@ -22,8 +22,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datahub import urns
 from airflow_provider_sparklineage.datahub.lenient import at, text
+from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.columns import columns
-from airflow_provider_sparklineage.datahub.identities import is_named
+from airflow_provider_sparklineage.datahub.lineage.columns import columns
+from airflow_provider_sparklineage.datahub.naming.identities import is_named
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sparklineage.datahub.columns import Columns, Sources
+    from airflow_provider_sparklineage.datahub.lineage.columns import Columns, Sources
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
     from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datahub.columns import Source
+    from airflow_provider_sparklineage.datahub.lineage.columns import Source
     from airflow_provider_sparklineage.datahub.subject import Subject
 
 

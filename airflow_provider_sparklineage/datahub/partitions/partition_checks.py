@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.accesses import Access, accesses
-from airflow_provider_sparklineage.datahub.assertions import Check, assertion
-from airflow_provider_sparklineage.datahub.operations import can_be_stamped
-from airflow_provider_sparklineage.datahub.run_datasets import expectation
+from airflow_provider_sparklineage.datahub.partitions.accesses import Access, accesses
+from airflow_provider_sparklineage.datahub.partitions.assertions import Check, assertion
+from airflow_provider_sparklineage.datahub.partitions.operations import can_be_stamped
+from airflow_provider_sparklineage.datahub.partitions.run_datasets import expectation
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, text
-from airflow_provider_sparklineage.datahub.missing import missing
+from airflow_provider_sparklineage.datahub.runs.missing import missing
 from airflow_provider_sparklineage.datahub.values import name_of_property, shown, value_of
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.model.credentials import scrub

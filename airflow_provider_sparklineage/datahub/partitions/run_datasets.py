@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.accesses import Access, accesses
+from airflow_provider_sparklineage.datahub.partitions.accesses import Access, accesses
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 from airflow_provider_sparklineage.model.sides import Side
 
