@@ -5,7 +5,8 @@
 - ``GenericPatchTemplate``: only the lists that ``arrayPrimaryKeys`` names.
 - ``UpstreamLineageTemplate`` with ``FineGrainedLineageTemplateHelper``: column edges are an object
   by transformation, downstream, query and upstream; one of several downstreams is refused.
-- ``DataFlowInfoTemplate`` and ``DataJobInfoTemplate``: what they have not is no properties.
+- ``DataFlowInfoTemplate``, ``DataJobInfoTemplate`` and ``DatasetPropertiesTemplate``: what they
+  have not is no properties.
 - ``populateTopLevelKeys`` (TemplateUtil): what is above the last key of a path is made.
 """
 
@@ -42,7 +43,7 @@ def patched(aspect: Json | None, proposal: Proposal) -> Json:
     """Apply a patch to an aspect that is stored; None is none."""
     if isinstance(proposal.aspect, dict):
         return _generic(aspect or {}, proposal.aspect["arrayPrimaryKeys"], proposal.aspect["patch"])
-    if proposal.aspect_name in ("dataFlowInfo", "dataJobInfo"):
+    if proposal.aspect_name in ("dataFlowInfo", "dataJobInfo", "datasetProperties"):
         return _applied(aspect or {"customProperties": {}}, proposal.aspect)
     assert proposal.aspect_name == "upstreamLineage", "the only other template that is modelled"
     return _upstream_lineage(aspect or {"upstreams": []}, proposal.aspect)
