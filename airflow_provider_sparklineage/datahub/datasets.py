@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
+from airflow_provider_sparklineage.datahub.values import plain
+from airflow_provider_sparklineage.model.credentials import scrub_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,14 +82,14 @@ _FACTS = (
 
 def _names(one: Dataset) -> list[Json]:
     names = (("openlineage.namespace", one.name.namespace), ("openlineage.name", one.name.name))
-    return [_property(key, lenient.text(value)) for key, value in names]
+    return [_property(key, scrub_name(lenient.text(value))) for key, value in names]
 
 
 def _facts(one: Dataset) -> Iterator[Json]:
     for key, path in _FACTS:
-        if value := lenient.text(lenient.at(one.facets, *path)):
+        if value := plain(lenient.at(one.facets, *path)):
             yield _property(key, value)
-    if description := lenient.text(lenient.at(one.facets, "documentation", "description"), _LONG):
+    if description := plain(lenient.at(one.facets, "documentation", "description"), _LONG):
         yield {"op": "add", "path": "/description", "value": description}
 
 

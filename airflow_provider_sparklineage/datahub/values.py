@@ -1,10 +1,10 @@
-"""Custom properties: texts by name, as people read them and DataHub's search can hold them."""
+"""Texts for people, without credentials, and custom properties, which are such texts by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub.lenient import text
+from airflow_provider_sparklineage.datahub.lenient import MAX_TEXT, text
 from airflow_provider_sparklineage.model.credentials import scrub
 
 if TYPE_CHECKING:
@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 
 MAX_NAME = 200
 """Characters of a property's name."""
+
+
+def plain(value: Any, limit: int = MAX_TEXT) -> str:
+    """Give a text for people: bounded, and without credentials; empty for anything else.
+
+    Producers write SQL, descriptions and addresses as their users did, with passwords.
+    """
+    return scrub(text(value, limit))
 
 
 def shown(document: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
@@ -28,8 +36,16 @@ def value_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return str(value)
-    return "" if value in ("[]", "{}") else scrub(text(value))
+        return number_text(value)
+    return "" if value in ("[]", "{}") else plain(value)
+
+
+def number_text(value: float) -> str:
+    """Write a number; empty for one that is longer than Python writes any."""
+    try:
+        return text(str(value))
+    except ValueError:
+        return ""
 
 
 def name_of_property(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.audit import stamp
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.datahub.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,4 +57,4 @@ def _properties(subject: Subject) -> dict[str, object]:
 
 
 def _statement(subject: Subject) -> str:
-    return lenient.text(lenient.at(subject.job_facets, "sql", "query"), _LONGEST).strip()
+    return plain(lenient.at(subject.job_facets, "sql", "query"), _LONGEST).strip()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.partitions.conditions import condition
+from airflow_provider_sparklineage.datahub.values import plain
+from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.sides import Side
 from airflow_provider_sparklineage.model.subset import Partitions, to_text
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_PARTITIONS = 100
 """Partitions of one access that are named one by one; more are a range in one."""
+MAX_NAMES = 10_000
+"""Partitions of one access that are looked at; this package's events list fewer."""
 FULL_TABLE = "FULL_TABLE_SNAPSHOT"
 """DataHub's name for all of a dataset: its pages ask for profiles and operations by it."""
 _WITNESSED = ("listener", "observer", "both")
@@ -79,29 +83,29 @@ class Access(NamedTuple):
         """Give the partitions that were accessed, as far as the event names them."""
         found = self._condition
         if lenient.at(found, "type") == "location":
-            return tuple(lenient.texts(lenient.at(found, "locations")))
+            return tuple(map(scrub_name, lenient.texts(_some(found, "locations"))))
         if lenient.at(found, "type") != "partition":
             return ()
-        partitions = lenient.items(lenient.at(found, "partitions"))
-        return tuple(
-            filter(None, (lenient.text(p.get("identifier")) or _name(p) for p in partitions))
-        )
+        partitions = lenient.items(_some(found, "partitions"))
+        names = (lenient.text(p.get("identifier")) or _name(p) for p in partitions)
+        return tuple(map(scrub_name, filter(None, names)))
 
     @property
     def condition(self) -> str:
         """Describe in words which rows were accessed, where it is no matter of partitions only."""
-        found = condition(self._condition)
+        is_of_partitions = lenient.at(self._condition, "type") == "partition"
+        found = None if is_of_partitions else condition(self._condition)
         words = lenient.text(lenient.at(self.facets, _DESCRIPTION, "description"))
-        texts = [] if found is None or isinstance(found, Partitions) else [to_text(found)]
-        return lenient.text(" AND ".join([*texts, *([words] if words else [])]))
+        texts = [] if found is None else [to_text(found)]
+        return plain(" AND ".join([*texts, *([words] if words else [])]))
 
     @property
     def summary(self) -> str:
         """Say in a few words what was accessed; empty if nothing is known of it."""
         if self.is_counted:
-            return lenient.text(lenient.at(self.dataset.facets, _PARTITIONS, "summary"))
+            return plain(lenient.at(self.dataset.facets, _PARTITIONS, "summary"))
         if lenient.at(self.check, "observed", "count"):
-            return lenient.text(lenient.at(self.check, "observed", "summary"))
+            return plain(lenient.at(self.check, "observed", "summary"))
         return _listed(self.named) or self.condition or self._words
 
     @property
@@ -142,6 +146,11 @@ _DESCRIPTION = "sparkLineage_subsetDescription"
 _WORDS = {"all": "all of it", "part": "a part of it", "none": "nothing of it"}
 
 
+def _some(found: Any, key: str) -> list[Any]:
+    values = lenient.at(found, key)
+    return values[: MAX_NAMES + 1] if isinstance(values, list) else []
+
+
 def _name(partition: dict[str, Any]) -> str:
     found = condition({"type": "partition", "partitions": [partition]})
     return str(next(iter(found.partitions))) if isinstance(found, Partitions) else ""
@@ -150,7 +159,8 @@ def _name(partition: dict[str, Any]) -> str:
 def _listed(names: tuple[str, ...]) -> str:
     if len(names) <= MAX_PARTITIONS and len(text := ", ".join(names)) <= lenient.MAX_TEXT:
         return text
-    return lenient.text(f"{min(names)} … {max(names)} ({len(names)} partitions)")
+    count = f"more than {MAX_NAMES:,}" if len(names) > MAX_NAMES else len(names)
+    return lenient.text(f"{min(names)} … {max(names)} ({count} partitions)")
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:

@@ -15,13 +15,12 @@ from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.partitions.accesses import WHOLE
 from airflow_provider_sparklineage.datahub.partitions.operations import stamped
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
+from airflow_provider_sparklineage.datahub.runs import airflow_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from airflow_provider_sparklineage.datahub.subject import Subject
-
-_MAX_URL = 2000
 
 
 class Check(NamedTuple):
@@ -72,12 +71,11 @@ def _info(subject: Subject, check: Check) -> Json:
 
 
 def _result(subject: Subject, check: Check, urn: str) -> Json:
-    log = lenient.at(subject.airflow, "taskInstance", "log_url")
-    is_url = isinstance(log, str) and log.startswith("http") and len(log) <= _MAX_URL
+    log = airflow_pages.task_instance(subject)
     result = {
         "type": "SUCCESS" if check.is_good else "FAILURE",
         "nativeResults": dict(check.results),
-        **({"externalUrl": log} if is_url else {}),
+        **({"externalUrl": log} if log else {}),
     }
     return {
         **stamped(subject, WHOLE),

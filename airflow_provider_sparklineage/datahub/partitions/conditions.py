@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.values import number_text
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import (
     Binary,
@@ -60,7 +61,9 @@ def _compare(found: dict[str, Any]) -> Condition | None:
 
 
 def _literal(value: Any) -> str | None:
-    return None if value is None else lenient.text(value if isinstance(value, str) else str(value))
+    if value is None or isinstance(value, str):
+        return None if value is None else lenient.text(value)
+    return number_text(value) if isinstance(value, int | float) else lenient.text(str(value))
 
 
 def _binary(found: dict[str, Any], depth: int) -> Condition | None:

@@ -21,6 +21,7 @@ from airflow_provider_sparklineage.datahub.partitions.accesses import Access, ac
 from airflow_provider_sparklineage.datahub.partitions.assertions import Check, assertion
 from airflow_provider_sparklineage.datahub.partitions.operations import can_be_stamped
 from airflow_provider_sparklineage.datahub.partitions.run_datasets import expectation
+from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _results(found: list[Access]) -> dict[str, str]:
     results: dict[str, str] = {}
     for access in found[:MAX_ACCESSES]:
         is_alone = len(found) == 1 and access.side is Side.WRITE
-        of = "" if is_alone else f"{lenient.text(access.dataset.name.name, 500)}: "
+        of = "" if is_alone else f"{scrub_name(lenient.text(access.dataset.name.name, 500))}: "
         each = {**expectation(access), "observed": access.summary}
         results |= {f"{of}{key}": value for key, value in each.items() if value}
     return results

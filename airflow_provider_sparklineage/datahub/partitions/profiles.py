@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.datahub.partitions.operations import (
     stamped,
 )
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
+from airflow_provider_sparklineage.datahub.values import number_text
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
@@ -118,4 +119,4 @@ def _share(count_key: str, share_key: str, count: Any, rows: int | None) -> Json
 
 def _value(value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return lenient.text(str(value) if is_number else value, 200)
+    return lenient.text(number_text(value) if is_number else value, 200)

@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.partitions.accesses import Access, accesses
 from airflow_provider_sparklineage.datahub.partitions.assertions import Check, assertion
 from airflow_provider_sparklineage.datahub.partitions.operations import can_be_stamped
+from airflow_provider_sparklineage.datahub.values import plain
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ def _checks(subject: Subject, access: Access) -> Iterator[Check]:
 
 def _check(subject: Subject, access: Access, test: dict[str, Any], key: str) -> Check:
     column = lenient.text(test.get("column"))
-    name = lenient.text(test.get("name")) or lenient.text(test.get("assertion"))
-    about = lenient.text(test.get("description")) or (f"{name} of {column}" if column else name)
+    name = plain(test.get("name")) or plain(test.get("assertion"))
+    about = plain(test.get("description")) or (f"{name} of {column}" if column else name)
     field = subject.field(access.dataset.name, column) if column else ""
-    found = {key: lenient.text(test.get(key)) for key in _RESULTS}
+    found = {key: plain(test.get(key)) for key in _RESULTS}
     results = {key: value for key, value in found.items() if value}
     return Check(access.dataset.urn, key, CATEGORY, about, test["success"], results, field)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.partitions.accesses import Access, accesses
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
+from airflow_provider_sparklineage.datahub.values import plain
 from airflow_provider_sparklineage.model.sides import Side
 
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ def expectation(access: Access) -> dict[str, str]:
     if status in ("", "undeclared"):
         return {}
     parts = ("expected", "missing", "unexpected")
-    found = {part: lenient.text(lenient.at(access.check, part, "summary")) for part in parts}
+    found = {part: plain(lenient.at(access.check, part, "summary")) for part in parts}
     sources = [
         f"{lenient.text(source.get('field'))}: {lenient.text(source.get('template'))}"
         for source in lenient.items(access.check.get("from"))
     ]
-    listed = lenient.text("; ".join(dict.fromkeys(sources[:MAX_SOURCES])))
+    listed = plain("; ".join(dict.fromkeys(sources[:MAX_SOURCES])))
     return {"check": status, **found, "expected from": listed}

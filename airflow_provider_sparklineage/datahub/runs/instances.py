@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.datahub.runs import airflow_pages, jobs
 from airflow_provider_sparklineage.datahub.runs.dependencies import runs_before
 from airflow_provider_sparklineage.datahub.runs.run_properties import properties
+from airflow_provider_sparklineage.datahub.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ def _properties(subject: Subject) -> Json:
 def name(subject: Subject) -> str:
     """Name a run for people: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
     attempt = mapping(at(subject.airflow, "taskInstance"))
-    run_id = text(at(subject.airflow, "dagRun", "run_id"))
+    run_id = plain(at(subject.airflow, "dagRun", "run_id"))
     if not run_id:
         return subject.names.job or subject.names.flow
     index, number_of_try = number(attempt.get("map_index")), number(attempt.get("try_number"))

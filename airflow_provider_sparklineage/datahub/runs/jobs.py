@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.datahub.patches import add
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.datahub.runs import airflow_pages
 from airflow_provider_sparklineage.datahub.runs.people import owners, tags
-from airflow_provider_sparklineage.datahub.values import shown
+from airflow_provider_sparklineage.datahub.values import plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -142,7 +142,7 @@ def _environment(cluster: str) -> str:
 
 
 def _documentation(subject: Subject) -> str:
-    return text(at(subject.job_facets, "documentation", "description"), MAX_DESCRIPTION)
+    return plain(at(subject.job_facets, "documentation", "description"), MAX_DESCRIPTION)
 
 
 def _task_properties(subject: Subject) -> dict[str, str]:

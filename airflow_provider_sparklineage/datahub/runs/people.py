@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.datahub.lenient import at, items, text
 from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.patches import add, keyed
+from airflow_provider_sparklineage.datahub.values import plain
+from airflow_provider_sparklineage.model.secret_keys import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +38,7 @@ def owners(facets: Facets, names: Iterable[str] = ()) -> Json:
     :param names: as Airflow has them; its default owner is nobody
     """
     facet = items(at(facets, "ownership", "owners"))
-    given = [(text(one.get("name")).strip(), one.get("type")) for one in facet]
+    given = [(plain(one.get("name")).strip(), one.get("type")) for one in facet]
     given += [(name.strip(), None) for name in names]
     found = dict.fromkeys(
         (_owner(name), _type(kind))
@@ -71,6 +73,7 @@ def _type(kind: Any) -> str:
 
 def _tags(facets: Facets) -> Iterator[str]:
     for one in items(at(facets, "tags", "tags"))[:MAX_ENTRIES]:
-        key, value = text(one.get("key")).strip(), text(one.get("value")).strip()
-        if name := key if value in ("", "true", key) else f"{key}:{value}":
+        key, value = plain(one.get("key")).strip(), plain(one.get("value")).strip()
+        is_key_all = value in ("", "true", key) or is_secret(key)
+        if name := key if is_key_all else f"{key}:{value}":
             yield "urn:li:tag:" + urns.fitted(name, "urn:li:tag:", "")

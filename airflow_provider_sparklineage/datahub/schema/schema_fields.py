@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.datahub.schema.column_types import (
 )
 from airflow_provider_sparklineage.datahub.schema.data_types import data_type
 from airflow_provider_sparklineage.datahub.schema.field_paths import cased, nested
+from airflow_provider_sparklineage.datahub.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +98,7 @@ class Schema:
 
     def _add(self, name: str, field: Json) -> None:
         of = of_field(field) if field.get("fields") else of_text(text(field.get("type"), MAX_TYPE))
-        description = text(field.get("description"), MAX_DESCRIPTION)
+        description = plain(field.get("description"), MAX_DESCRIPTION)
         if of.children:
             for one in nested(self._naming, name, of, description):
                 self._add_nested(one)
