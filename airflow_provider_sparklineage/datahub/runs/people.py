@@ -1,6 +1,9 @@
 """Owners and tags of a job, as patches that leave alone what people have added in DataHub.
 
-The keys of the entries are those of the SDK's ``HasOwnershipPatch`` and ``HasTagsPatch``.
+An entry is named by what every entry has. The SDK's builders name it by ``typeUrn`` and
+``attribution`` too, and servers of before April 2026 fail at an entry that is stored without those
+(``ArrayMergingTemplate.arrayFieldToMap``), as nearly all are. What such a server, or somebody, has
+stored of the same entry stays: its keys are set one by one.
 """
 
 from __future__ import annotations
@@ -21,8 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 100
 """Owners, or tags, of one entity."""
-_OWNER_KEYS = ("owner", "type", "typeUrn", "attribution␟source")
-_TAG_KEYS = ("attribution␟source", "tag")
+_OWNER_KEYS = ("owner", "type")
 _NOBODY = "airflow"
 """The owner that Airflow gives to a task of which nobody has named one (``default_owner``)."""
 _KINDS = {"user": "corpuser", "team": "corpGroup", "group": "corpGroup"}
@@ -45,18 +47,18 @@ def owners(facets: Facets, names: Iterable[str] = ()) -> Json:
         for name, kind in given[:MAX_ENTRIES]
         if name not in ("", _NOBODY)
     )
-    return keyed("owners", _OWNER_KEYS, [_owned(*one) for one in found])
+    return keyed("owners", _OWNER_KEYS, [key for one in found for key in _owned(*one)])
 
 
 def tags(facets: Facets) -> Json:
     """Give the patch of ``globalTags``: the tags of the job facet."""
     found = dict.fromkeys(_tags(facets))
-    return keyed("tags", _TAG_KEYS, [add("tags", "", tag, value={"tag": tag}) for tag in found])
+    return keyed("tags", ["tag"], [add("tags", tag, "tag", value=tag) for tag in found])
 
 
-def _owned(owner: str, kind: str) -> Json:
-    value = {"owner": owner, "type": kind, "source": {"type": "SERVICE"}}
-    return add("owners", owner, kind, "", "", value=value)
+def _owned(owner: str, kind: str) -> list[Json]:
+    named = dict(zip(_OWNER_KEYS, (owner, kind), strict=True))
+    return [add("owners", owner, kind, key, value=value) for key, value in named.items()]
 
 
 def _owner(name: str) -> str:

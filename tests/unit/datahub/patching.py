@@ -60,7 +60,9 @@ def _to_map(items: list[Any], by: list[str]) -> Json:
         return {text: text for text in items}
     mapped: Json = {}
     for item in items:
-        _below(mapped, [str(item.get(key, "")) for key in by]).update(item)
+        if not all(key in item for key in by):
+            raise RefusedError  # a NullPointerException, before April 2026
+        _below(mapped, [str(item[key]) for key in by]).update(item)
     return mapped
 
 

@@ -30,12 +30,15 @@ ADA = "urn:li:corpuser:ada"
 
 def owners_of(event, entity="dataJob"):
     found = aspect(event, "ownership", entity)
-    return found and [(o["value"]["owner"], o["value"]["type"]) for o in found["patch"]]
+    if not found:
+        return None
+    values = [operation["value"] for operation in found["patch"]]
+    return list(zip(values[::2], values[1::2], strict=True))
 
 
 def tags_of(event):
     found = aspect(event, "globalTags", "dataJob")
-    return found and [operation["value"]["tag"] for operation in found["patch"]]
+    return found and [operation["value"] for operation in found["patch"]]
 
 
 def test_a_dag_is_described_by_each_event_of_its_tasks():
@@ -130,27 +133,40 @@ def test_a_tag_keeps_its_value(tag, expected):
 
 def test_patches_are_those_that_the_sdk_makes():
     require_sdk()
-    from datahub.metadata.schema_classes import (
-        OwnerClass,
-        OwnershipSourceClass,
-        TagAssociationClass,
-    )
     from datahub.specific.datajob import DataJobPatchBuilder
 
     builder = DataJobPatchBuilder(JOB)
-    source = OwnershipSourceClass("SERVICE")
-    builder.add_owner(OwnerClass(ADA, "TECHNICAL_OWNER", source=source))
-    builder.add_tag(TagAssociationClass("urn:li:tag:a~b/c"))
     builder.add_custom_property("a~b/c", "d")
-    ownership, tags, properties = (json.loads(mcp.aspect.value) for mcp in builder.build())
+    [properties] = (json.loads(mcp.aspect.value) for mcp in builder.build())
 
-    facets = {"owners": [{"name": "ada"}]}
-    assert people.owners({"ownership": facets}) == ownership
-    assert people.tags({"tags": {"tags": [{"key": "a~b/c"}]}}) == tags
     event = event_of(FLAKY, "START")
     event["run"]["facets"]["airflow"]["task"] = {"inlets": "d"}
     [made] = [o for o in aspect(event, "dataJobInfo") if o["path"].endswith("/inlets")]
     assert made == {**properties[0], "path": "/customProperties/inlets"}
+
+
+def test_owners_and_tags_are_named_by_what_each_of_them_has():
+    tagged = people.tags({"tags": {"tags": [{"key": "a~b/c"}]}})
+    assert tagged == {
+        "arrayPrimaryKeys": {"tags": ["tag"]},
+        "patch": [
+            {"op": "add", "path": "/tags/urn:li:tag:a~0b~1c/tag", "value": "urn:li:tag:a~b/c"}
+        ],
+    }
+    owned = people.owners({"ownership": {"owners": [{"name": "ada"}]}})
+    assert owned["arrayPrimaryKeys"] == {"owners": ["owner", "type"]}
+    path = f"/owners/{ADA}/TECHNICAL_OWNER"
+    assert [one["path"] for one in owned["patch"]] == [f"{path}/owner", f"{path}/type"]
+
+
+def test_who_has_attributed_an_owner_or_a_tag_of_ours_is_kept():
+    by = {"source": "urn:li:dataHubAction:x", "time": 1, "actor": ADA}
+    owner = {"owner": ADA, "type": "TECHNICAL_OWNER", "source": {"type": "MANUAL"}}
+    tag = {"tag": "urn:li:tag:finance", "attribution": by}
+    stored = Stored({(JOB, "ownership"): {"owners": [owner]}, (JOB, "globalTags"): {"tags": [tag]}})
+    stored.take(p for p in converted(event_of(FLAKY, "START")) if p.urn == JOB)
+    assert owner in stored[JOB, "ownership"]["owners"]
+    assert tag in stored[JOB, "globalTags"]["tags"]
 
 
 def test_nothing_that_others_write_is_replaced():
