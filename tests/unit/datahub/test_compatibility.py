@@ -225,7 +225,10 @@ def test_a_model_of_dbt_has_an_edge_and_its_tests_are_assertions():
 
 def test_a_stream_of_flink_has_its_topics_when_it_is_cancelled_or_ends():
     broker = "kafka://broker:9092"
-    clicks, sessions = (data(broker, n, symlinks=link(broker, n)) for n in ("clicks", "sessions"))
+    clicks, sessions = (
+        data(broker, name, symlinks=link("flink://catalog", f"default.{name}"))
+        for name in ("clicks", "sessions")
+    )
     both = {"inputs": [clicks], "outputs": [sessions]}
     facets = kind("JOB", "FLINK", "STREAMING")
     start, running, cancelled, end = (
