@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
@@ -83,7 +84,7 @@ def read(given: Mapping[str, Any]) -> Configuration:
         if surplus := [key for key in _OF_SERVER if key in known]:
             fix = f"Remove {', '.join(surplus)}."
             _refuse("writes to a folder, and has what is for a server", fix)
-        return Configuration(conversion, folder=Path(_text(known, "folder")))
+        return Configuration(conversion, folder=_folder(_text(known, "folder")))
     return Configuration(conversion, _server(known))
 
 
@@ -137,6 +138,15 @@ def _server(given: Mapping[str, Any]) -> Server:
         cert=_cert(given),
         headers=_headers(given),
     )
+
+
+def _folder(text: str) -> Path:
+    if "\0" in text:
+        _refuse("has an impossible folder", "Give a path.")
+    path = Path(text)
+    with suppress(RuntimeError):  # of a user without a home
+        return path.expanduser()
+    return path
 
 
 def _url(text: str) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PATH = "/aspects?action=ingestProposalBatch"
 _MAX_ANSWER = 64 * 1024
 _LONGEST_REASON = 300
-_FORBIDDEN_URN = re.compile(r"Urn: (urn:li:\S+?)(?=, HttpStatus|\s|$)")
+_FORBIDDEN_URN = re.compile(r"Urn: (urn:li:.+?)(?=, HttpStatus: |$)", re.MULTILINE)
 
 
 class Kind(Enum):

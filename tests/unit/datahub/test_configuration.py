@@ -88,6 +88,11 @@ def test_a_token_is_taken_with_the_word_before_it():
     assert configuration.read({**SERVER, "token": "Bearer t0k"}).server.bearer() == "Bearer t0k"
 
 
+def test_a_folder_can_be_in_the_users_home(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert configuration.read({"folder": "~/mcps"}).folder == Path("/home/ada/mcps")
+
+
 def test_a_folder_takes_the_place_of_a_server():
     found = configuration.read({"folder": "/data/datahub", "env": "QA"})
 
@@ -103,6 +108,7 @@ def test_a_folder_takes_the_place_of_a_server():
         ({"folder": "/x", "token": "t"}, "Remove token"),
         ({"folder": "/x", "timeout": 3, "headers": {}}, "Remove timeout, headers"),
         ({"folder": " "}, "no text as folder"),
+        ({"folder": "a\0b"}, "impossible folder"),
         ({"url": "http://gms:8080"}, "unknown key 'url'.*There are: server, token"),
         ({**SERVER, "servers": 1}, "Did you mean server"),
         ({**SERVER, "platform_instanc": "x"}, "Did you mean platform_instance"),

@@ -232,6 +232,15 @@ def test_entities_that_are_not_allowed_cost_one_more_request():
     assert len(server.requests) == 2
 
 
+def test_an_entity_whose_name_has_blanks_can_be_one_that_is_not_allowed():
+    barred = table("1 of 2")
+    with serving_gms(forbids={barred, table(4)}) as server, refusing("2 were refused"):
+        send(server, [*statuses(5), Proposal(barred, "status", {"removed": False})])
+
+    assert len(server.stored) == 4
+    assert len(server.requests) == 2
+
+
 def test_what_is_only_for_its_absence_may_be_refused():
     """By a GMS that takes no notice of the header, and has the aspect."""
 
