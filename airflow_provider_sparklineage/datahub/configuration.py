@@ -207,7 +207,10 @@ def _headers(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     headers = given.get("headers", {})
     if not isinstance(headers, dict):
         _refuse("has headers that are no object", 'Write them as {"name": "value"}.')
-    return tuple((str(name), str(value)) for name, value in headers.items())
+    found = tuple((str(name), str(value)) for name, value in headers.items())
+    if not all(text.isascii() and text.isprintable() for header in found for text in header):
+        _refuse("has headers that cannot be sent", "Write them in ASCII, each on one line.")
+    return found
 
 
 def _text(given: Mapping[str, Any], key: str, default: str | None = None) -> str:

@@ -119,8 +119,8 @@ class Gms:
                 **dict(self._server.headers),
             }
         )
-        bearer = self._server.bearer()
-        self._secret = (bearer or "").removeprefix("Bearer ")
+        bearer = (self._server.bearer() or "").strip()  # a file with a token ends with a newline
+        self._secret = bearer.removeprefix("Bearer ")
 
         def authenticated(request: PreparedRequest) -> PreparedRequest:
             if bearer:
@@ -157,6 +157,11 @@ class Gms:
             kind = Kind.BUSY
         if isinstance(error, (requests.exceptions.SSLError, requests.exceptions.InvalidURL)):
             kind = Kind.USELESS
+        elif isinstance(error, ValueError):
+            # What is no header; the exception's text has all of it.
+            return self._answer(
+                kind, "the token, or one of the headers, cannot be sent as a header"
+            )
         return self._answer(kind, f"{self._server.url} {_of_connection(error)}")
 
     def _answer(self, kind: Kind, why: str) -> Answer:

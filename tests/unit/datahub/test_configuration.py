@@ -109,6 +109,7 @@ def test_a_folder_takes_the_place_of_a_server():
         ({"folder": "/x", "timeout": 3, "headers": {}}, "Remove timeout, headers"),
         ({"folder": " "}, "no text as folder"),
         ({"folder": "a\0b"}, "impossible folder"),
+        ({**SERVER, "headers": {"X-Key": "se\ncret"}}, "headers that cannot be sent"),
         ({"url": "http://gms:8080"}, "unknown key 'url'.*There are: server, token"),
         ({**SERVER, "servers": 1}, "Did you mean server"),
         ({**SERVER, "platform_instanc": "x"}, "Did you mean platform_instance"),

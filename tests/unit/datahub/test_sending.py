@@ -7,6 +7,7 @@ import logging
 import time
 from http.client import HTTPConnection
 
+import msgspec
 import pytest
 
 from airflow_provider_sparklineage.datahub import configuration, sending
@@ -305,6 +306,15 @@ def test_no_token_is_in_a_message_or_a_log(caplog, capfd, monkeypatch):
     assert TOKEN not in str(raised.value)
     assert TOKEN not in caplog.text
     assert TOKEN not in "".join(capfd.readouterr())
+
+
+def test_a_token_that_is_no_header_is_not_in_the_message():
+    found = configuration.read({"server": "http://127.0.0.1:1"}).server
+    bad = msgspec.structs.replace(found, bearer=lambda: "Bearer hunter2\nX: 1")
+    with pytest.raises(DeliveryError) as raised:
+        sending.send(bad, statuses(1), time.monotonic() + 3)
+    assert "cannot be sent as a header" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
 
 
 def test_what_netrc_has_for_the_host_is_not_sent(tmp_path, monkeypatch):
