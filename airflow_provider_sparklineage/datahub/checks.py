@@ -8,9 +8,10 @@ in its own words before it stores anything.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub import configuration
+from airflow_provider_sparklineage.datahub import configuration, lenient
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.event.backends.answers import (
     document_of,
@@ -86,7 +87,7 @@ def check(endpoint: Endpoint) -> list[Check]:
     """
     server = _checked_server(endpoint)
     checks = [server]
-    if server.status is Status.OK:
+    if server.status is not Status.FAILED:
         checks.append(_checked_write(endpoint))
     if endpoint.web_url:
         checks.append(checked_web(endpoint))
@@ -104,14 +105,17 @@ def _checked_server(endpoint: Endpoint) -> Check:
     # What the SDK takes it for GMS by; the server of the pages answers as well, without it.
     if answer.status != 200 or document.get("noCode") != "true":
         return failed(_not_gms(endpoint, answer, url), SERVER)
-    return Check(SERVER, Status.OK, f"DataHub{_version(document)} answers at {endpoint.url}.")
+    version = lenient.text(lenient.at(document, "versions", "acryldata/datahub", "version"), 40)
+    text = f"DataHub {version}".strip() + f" answers at {endpoint.url}."
+    # DataHub Cloud counts its own versions.
+    if _OLD.match(version) and lenient.at(document, "datahub", "serverEnv") in (None, "", "core"):
+        return Check(SERVER, Status.WARNING, f"{text} {_REFUSES}", _NEWER)
+    return Check(SERVER, Status.OK, text)
 
 
-def _version(document: Mapping[str, Any]) -> str:
-    found: Any = document
-    for key in ("versions", "acryldata/datahub", "version"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return f" {found[:40]}" if isinstance(found, str) and found else ""
+_OLD = re.compile(r"v?0\.")
+_REFUSES = "Before 1.0 it refuses what is stored of the datasets of a run."
+_NEWER = "Upgrade DataHub to 1.0 or newer."
 
 
 def _not_gms(endpoint: Endpoint, answer: Answer, url: str) -> Problem:

@@ -38,6 +38,25 @@ def test_a_datahub_is_recognised_and_takes_proposals_and_stores_none():
 
 
 @pytest.mark.parametrize(
+    ("version", "kind", "status"),
+    [
+        ("v0.15.0.1", {}, Status.WARNING),
+        ("0.14.1", {"serverEnv": "core"}, Status.WARNING),
+        ("v0.3.12-acryl", {"serverEnv": "cloud"}, Status.OK),
+        ("v1.0.0", {"serverEnv": "core"}, Status.OK),
+        ("null", {}, Status.OK),
+    ],
+)
+def test_a_server_that_is_too_old_is_a_warning(version, kind, status):
+    versions = {"acryldata/datahub": {"version": version}}
+    config = json.dumps({"noCode": "true", "versions": versions, "datahub": kind})
+    with gms(config=Scripted(200, config)) as server:
+        checks = checked(server=server.url, token=TOKEN)
+    assert summary(checks) == [("DataHub, server", status), ("DataHub, write", Status.OK)]
+    assert ("Before 1.0" in checks[0].message) is (status is Status.WARNING)
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         Scripted(200, '{"value": "success"}'),
