@@ -48,9 +48,11 @@ class RemoteDriver:
         return self.puts("end.json", json.dumps(end))
 
     def puts(self, name: str, content: str | bytes) -> RemoteDriver:
-        """Put a file there."""
+        """Put a file there, whole or not at all: a reader may be listing the folder."""
         content = content if isinstance(content, bytes) else content.encode()
-        (self.folder / name).write_bytes(content)
+        part = self.folder.parents[1] / f".{self.folder.name}.part"  # where nobody lists
+        part.write_bytes(content)
+        part.replace(self.folder / name)
         return self
 
 
