@@ -67,3 +67,8 @@ def test_all_kinds_of_texts_are_read():
 @pytest.mark.parametrize(("word", "instead"), RETIRED.items(), ids=RETIRED)
 def test_a_retired_word_is_not_used(word, instead):
     assert uses(word) == [], f"write {instead}"
+
+
+def test_no_text_has_both_sides_of_a_merge():
+    marks = ("<" * 7, ">" * 7)
+    assert [place for place, line in lines() if line.startswith(marks)] == []
