@@ -196,12 +196,3 @@ def test_the_configuration_is_read_in_its_order():
 def test_an_impossible_configuration_says_what_is_wrong_and_what_to_do(given, problem):
     with pytest.raises(SettingsError, match=problem):
         read(given)
-
-
-def test_the_environments_are_those_that_datahub_has():
-    pytest.importorskip("datahub.metadata")
-    from datahub.emitter.mce_builder import ALL_ENV_TYPES
-
-    from airflow_provider_sparklineage.datahub.naming.namespaces import ENVS
-
-    assert {*ENVS} == ALL_ENV_TYPES
