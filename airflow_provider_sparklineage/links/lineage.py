@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
@@ -24,20 +25,25 @@ class LineageJobLink(BaseOperatorLink):
     @property
     def name(self) -> str:
         """Name the button by the backend in Airflow's configuration: a DAG's file knows no more."""
-        try:
-            from airflow.providers.common.compat.sdk import conf
-
-            is_datahub = conf.get(SECTION, "backend", fallback="") == BackendName.DATAHUB
-        except Exception:
-            log.debug("The backend is not known.", exc_info=True)
-            is_datahub = False
-        return "Lineage in DataHub" if is_datahub else "Lineage job"
+        return _button()
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Give the URL, or an empty text: then there is no button."""
         from airflow_provider_sparklineage.links.pages import job_page
 
         return job_page(operator, ti_key)
+
+
+@cache  # asked for each task of each DAG that is parsed; a process has one configuration
+def _button() -> str:
+    try:
+        from airflow.providers.common.compat.sdk import conf
+
+        is_datahub = conf.get(SECTION, "backend", fallback="") == BackendName.DATAHUB
+    except Exception:
+        log.debug("The backend is not known.", exc_info=True)
+        is_datahub = False
+    return "Lineage in DataHub" if is_datahub else "Lineage job"
 
 
 class OutputColumnsLink(BaseOperatorLink):

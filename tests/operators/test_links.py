@@ -14,7 +14,7 @@ from airflow.sdk import BaseOperatorLink
 from msgspec import Raw
 from msgspec.json import encode
 
-from airflow_provider_sparklineage.links.lineage import LINKS
+from airflow_provider_sparklineage.links.lineage import LINKS, _button
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.operators.previous_run import Known
 from airflow_provider_sparklineage.operators.reporting import Prepared
@@ -35,6 +35,9 @@ KEYS = ("_link_LineageJobLink", "_link_OutputColumnsLink")
 @pytest.fixture(autouse=True)
 def web(monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__WEB_URL", "http://marquez:3000/")
+    _button.cache_clear()
+    yield
+    _button.cache_clear()
 
 
 def operator(**kwargs):
