@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.naming import urns
+from airflow_provider_sparklineage.datahub.patches import add
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 from airflow_provider_sparklineage.datahub.values import plain
 from airflow_provider_sparklineage.model.credentials import scrub_name
@@ -90,11 +91,11 @@ def _facts(one: Dataset) -> Iterator[Json]:
         if value := plain(lenient.at(one.facets, *path)):
             yield _property(key, value)
     if description := plain(lenient.at(one.facets, "documentation", "description"), _LONG):
-        yield {"op": "add", "path": "/description", "value": description}
+        yield add("description", value=description)
 
 
 _LONG = 10_000  # characters of a description, which may be a page of Markdown
 
 
 def _property(key: str, value: str) -> Json:
-    return {"op": "add", "path": f"/customProperties/{key}", "value": value}
+    return add("customProperties", key, value=value)
