@@ -109,6 +109,7 @@ def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozens
     :param always: what is answered when the script is over, instead of what GMS would answer
     :param config: what a GET is answered, instead of what ``/config`` gives
     """
+    sdk.load()
     with serving(
         _Gms,
         script=iter(script),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
@@ -22,6 +23,13 @@ REASON = "acryl-datahub is not in this environment: it comes with the extra [dat
 
 def require_sdk() -> None:
     pytest.importorskip("datahub.metadata", reason=REASON)
+
+
+@cache
+def load() -> None:
+    """Load the classes and Avro schemas, which takes seconds: no request should wait for it."""
+    require_sdk()
+    assert aspect_class("status").from_obj({"removed": False}).validate()
 
 
 def checked(proposals: Iterable[Proposal]) -> list[Proposal]:

@@ -86,9 +86,10 @@ def test_a_million_partitions_are_converted_in_no_time():
     found["outputs"][0]["outputFacets"] = {
         "subset": {"outputCondition": {"type": "partition", "partitions": partitions}}
     }
-    begun = time.perf_counter()
+    begun = time.process_time()
     text = stored(found)
-    assert time.perf_counter() - begun < 3
+    # A tenth of a second; it took ten when each partition was looked at.
+    assert time.process_time() - begun < 5
     assert "id=0000000 … id=0010000 (more than 10,000 partitions)" in text
 
 

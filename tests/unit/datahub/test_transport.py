@@ -94,7 +94,7 @@ def test_it_raises_what_was_not_stored():
 
 def test_its_time_is_the_one_that_is_configured():
     with gms(always=Scripted(503)) as server, pytest.raises(DeliveryError, match="503"):
-        client(to(server, timeout=0.5)).emit(event("db.a"))
+        client(to(server, timeout=1.5)).emit(event("db.a"))
 
 
 def test_it_writes_to_a_folder(tmp_path):
