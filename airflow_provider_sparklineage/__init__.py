@@ -15,6 +15,7 @@ before, never the other way round (``setup.cfg``); see ``docs/architecture.md``.
 ``settings/``       options and connections → the settings of one try
 ``event/``          ``TaskLineage`` → one RunEvent, and the steps until it leaves
 ``datahub/``        any RunEvent → DataHub's metadata, and the transport that sends it
+``history/``        many RunEvents → tables, and the questions that span runs
 ``hooks/``          Airflow's configuration and connections as sources of settings
 ``links/``          links from a task to its pages in the lineage backend
 ``operators/``      the operator: injection before spark-submit, collection after it

@@ -52,7 +52,7 @@ def test_every_folder_of_the_package_is_explained(page):
 
 def test_the_root_has_a_dozen_folders_and_two():
     entries = [p.name for p in PACKAGE.iterdir() if p.name != "__pycache__"]
-    assert len(entries) <= 14 + len(["__init__.py", "get_provider_info.py", "py.typed"])
+    assert len(entries) <= 15 + len(["__init__.py", "get_provider_info.py", "py.typed"])
 
 
 def test_the_picture_is_drawn_from_its_text():

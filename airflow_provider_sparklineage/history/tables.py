@@ -1,0 +1,186 @@
+"""The tables of the history: what each holds, column by column, for every engine.
+
+Types are SQL's: ``VARCHAR``, ``BIGINT``, ``INTEGER``, ``BOOLEAN``, and ``TIMESTAMP``
+without a zone: UTC, with microseconds. Texts of times in facts are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_sparklineage.model.frozen import Frozen
+
+VERSION = 1
+"""Of all tables together; a store of another version is migrated or refused."""
+
+TEXT, LONG, INT, FLAG, TIME = "VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", "TIMESTAMP"
+
+
+class Column(Frozen, frozen=True):
+    """A column of a table; every one may be null unless its description says otherwise."""
+
+    name: str
+    type: str
+    description: str
+
+
+class Table(Frozen, frozen=True):
+    """A table.
+
+    :param sorted_by: columns by whose order the rows lie in the files, which makes lookups quick
+    """
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    sorted_by: tuple[str, ...] = ()
+
+    def struct(self) -> str:
+        """Give the type of a row, e.g. of an element of a list: ``STRUCT(a VARCHAR, b BIGINT)``."""
+        return f"STRUCT({', '.join(f'{one.name} {one.type}' for one in self.columns)})"
+
+
+_RUN = (
+    Column("run_id", TEXT, "OpenLineage's id of the run; never null."),
+    Column("namespace", TEXT, "Namespace of the job."),
+    Column("job", TEXT, "Name of the job: dag_id.task_id of a task of Airflow."),
+    Column("dag_id", TEXT, "The DAG; null if Airflow did not run it."),
+    Column("task_id", TEXT, "The task in the DAG."),
+    Column("dag_run_id", TEXT, "Airflow's run_id of the DAG run."),
+    Column("map_index", INT, "Of a mapped task instance; -1 for others."),
+    Column("try_number", INT, "Which try, from 1 on."),
+    Column("logical_date", TIME, "Airflow's logical date of the DAG run."),
+    Column("data_interval_start", TIME, "First moment of the data interval."),
+    Column("data_interval_end", TIME, "End of the data interval, itself outside of it."),
+)
+_PRODUCER = (
+    Column("producer", TEXT, "Who made the event, a URI."),
+    Column("parent_run_id", TEXT, "Run of the parent, e.g. the DAG run."),
+    Column("root_run_id", TEXT, "Run at the root."),
+    Column("is_ours", FLAG, "Whether this package made the event."),
+    Column("check_status", TEXT, "How expected and observed partitions compare: matched, …"),
+    Column("degradations", INT, "How many statements the event has that something is missing."),
+    Column("source", TEXT, "The file that the event was read from."),
+)
+_DATASET = (
+    Column("namespace", TEXT, "Namespace of the dataset."),
+    Column("name", TEXT, "Name of the dataset."),
+)
+_EXTENT = (
+    Column("extent", TEXT, "How much: partition, all, range, condition, none or unknown."),
+    Column("partition", TEXT, "The partition, dt=2024-10-15/region=eu, if extent is partition."),
+    Column("cell", TEXT, "The partition with its dimensions sorted by name: what joins compare."),
+    Column("dims", TEXT, "Names of the dimensions, sorted, with commas between."),
+)
+_ACCESS = (
+    Column("side", TEXT, "read or write."),
+    *_DATASET,
+    *_EXTENT,
+    Column("first_partition", TEXT, "First partition of a range."),
+    Column("last_partition", TEXT, "Last partition of a range."),
+    Column("partition_count", LONG, "How many partitions a range has."),
+    Column("condition", TEXT, "OpenLineage's subset condition, JSON, if extent is condition."),
+    Column(
+        "evidence", TEXT, "Whose word it is: both, observer, listener, declared, last_known, other."
+    ),
+    Column("mode", TEXT, "Of a write: overwrite, append, create, drop, truncate, …, unknown."),
+    Column("row_count", LONG, "Rows, where it is the only access of its dataset, side and run."),
+    Column("byte_count", LONG, "Bytes, under the same rule."),
+    Column("is_failed", FLAG, "Whether the write failed or never ended."),
+)
+_EDGE = (
+    Column("out_namespace", TEXT, "Namespace of the dataset that was written."),
+    Column("out_name", TEXT, "Its name."),
+    Column("out_column", TEXT, "Its column; null: a condition of all of its columns."),
+    Column("in_namespace", TEXT, "Namespace of the dataset that was read."),
+    Column("in_name", TEXT, "Its name."),
+    Column("in_column", TEXT, "Its column."),
+    Column("type", TEXT, "DIRECT or INDIRECT."),
+    Column("subtype", TEXT, "IDENTITY, AGGREGATION, FILTER, JOIN, …"),
+    Column("masking", FLAG, "Whether the result hides the value."),
+    Column("description", TEXT, "The expression."),
+)
+
+ACCESS = Table("access", "An element of `accesses` of the facts.", _ACCESS)
+EDGE = Table("edge", "An element of `columns` of the facts.", _EDGE)
+
+FACTS = Table(
+    "facts",
+    "One event: what it says about a run, its accesses and its columns.",
+    (
+        Column("event_id", TEXT, "Checksum of the event, by which it is counted once."),
+        *_RUN,
+        Column("event_type", TEXT, "START, RUNNING, COMPLETE, FAIL, ABORT or OTHER."),
+        Column("event_time", TIME, "The event's own time."),
+        Column("started", TIME, "When the run started, if the event says so."),
+        *_PRODUCER,
+        Column("accesses", f"{ACCESS.struct()}[]", "What was read and written."),
+        Column("columns", f"{EDGE.struct()}[]", "Which columns were made of which."),
+    ),
+)
+
+RUNS = Table(
+    "runs",
+    "The runs, one row each.",
+    (
+        *_RUN,
+        Column("state", TEXT, "COMPLETE, FAIL, ABORT, or RUNNING while no end is known."),
+        Column("started", TIME, "When it started; its end, if nobody knows."),
+        Column("ended", TIME, "When it ended."),
+        Column("is_time_certain", FLAG, "Whether its start is known."),
+        *_PRODUCER,
+    ),
+    ("ended", "run_id"),
+)
+ACCESSES = Table(
+    "accesses",
+    "What each run read and wrote, a row for each partition.",
+    (
+        Column("run_id", TEXT, "The run; never null."),
+        Column("accessed_at", TIME, "When: the start of the run for a read, its end for a write."),
+        *_ACCESS,
+    ),
+    ("accessed_at", "run_id"),
+)
+COLUMNS = Table(
+    "columns",
+    "Which column each run made of which.",
+    (
+        Column("run_id", TEXT, "The run; never null."),
+        Column("ended", TIME, "The end of the run."),
+        *_EDGE,
+    ),
+    ("ended", "run_id"),
+)
+CHANGES = Table(
+    "changes",
+    "The versions of partitions: each successful write, and how long it was what is there.",
+    (
+        *_DATASET,
+        *_EXTENT,
+        Column("first_partition", TEXT, "First partition of a range."),
+        Column("last_partition", TEXT, "Last partition of a range."),
+        Column("run_id", TEXT, "The run that wrote it; never null."),
+        Column("mode", TEXT, "overwrite, append, create, drop, truncate or unknown."),
+        Column("valid_from", TIME, "When the write had ended."),
+        Column("valid_to", TIME, "When it was replaced; null: it is there."),
+        Column("replaced_by", TEXT, "The run that replaced it."),
+        Column("is_certain", FLAG, "Whether nothing of this is assumed."),
+    ),
+    ("namespace", "name", "cell", "valid_from"),
+)
+BINDINGS = Table(
+    "bindings",
+    "Which version each read of a partition got; several, where writes were added to one.",
+    (
+        *_DATASET,
+        *_EXTENT,
+        Column("reader_run_id", TEXT, "The run that read; never null."),
+        Column("read_at", TIME, "When it began to read."),
+        Column("version_run_id", TEXT, "The run that wrote the version; null: nobody knows."),
+        Column("valid_from", TIME, "When the version was written."),
+        Column("valid_to", TIME, "When the version was replaced; null: it is there."),
+        Column("is_certain", FLAG, "Whether nothing of this is assumed."),
+    ),
+    ("namespace", "name", "cell", "read_at"),
+)
+
+TABLES = (RUNS, ACCESSES, COLUMNS, CHANGES, BINDINGS)
