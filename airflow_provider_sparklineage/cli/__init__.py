@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from airflow_provider_sparklineage.cli import events, examples, listener, schemas, settings
 from airflow_provider_sparklineage.cli.adoption import command as adoption
 from airflow_provider_sparklineage.cli.collect import command as collect
+from airflow_provider_sparklineage.cli.commands import Group
 from airflow_provider_sparklineage.cli.doctor import command as doctor
 from airflow_provider_sparklineage.cli.explain import command as explain
 from airflow_provider_sparklineage.cli.output import note
@@ -116,18 +117,31 @@ def _parser() -> _Parser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
-        sub = commands.add_parser(command.name, help=command.help, description=command.help)
-        for argument in command.arguments:
-            sub.add_argument(*argument.flags, **argument.settings)
-        sub.set_defaults(run=command.run)
+        _add(commands, command)
     return parser
+
+
+def _add(parsers: argparse._SubParsersAction[_Parser], command: Command | Group) -> None:
+    sub = parsers.add_parser(command.name, help=command.help, description=command.help)
+    if isinstance(command, Group):
+        commands = sub.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+        for one in command.commands:
+            _add(commands, one)
+        return
+    for argument in command.arguments:
+        sub.add_argument(*argument.flags, **argument.settings)
+    sub.set_defaults(run=command.run)
 
 
 def airflow_commands() -> list[CLICommand]:
     """Give the commands of ``airflow sparklineage`` (``cli`` of the provider info)."""
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
 
-    def action(command: Command) -> ActionCommand:
+    def added(command: Command | Group) -> CLICommand:
+        if isinstance(command, Group):
+            subcommands = tuple(map(added, command.commands))
+            return GroupCommand(name=command.name, help=command.help, subcommands=subcommands)
+
         def run(args: argparse.Namespace) -> None:
             # As Airflow's own commands on connections do: else those in its database are not seen.
             os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
@@ -145,6 +159,6 @@ def airflow_commands() -> list[CLICommand]:
         GroupCommand(
             name="sparklineage",
             help="Lineage of Spark jobs",
-            subcommands=tuple(map(action, AIRFLOW_COMMANDS)),
+            subcommands=tuple(map(added, AIRFLOW_COMMANDS)),
         )
     ]

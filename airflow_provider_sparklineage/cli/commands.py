@@ -25,3 +25,11 @@ class Command(Frozen, frozen=True):
     help: str
     run: Callable[[argparse.Namespace], int]
     arguments: tuple[Argument, ...]
+
+
+class Group(Frozen, frozen=True):
+    """Commands of ``sparklineage`` under a name of their own, as ``history build`` is."""
+
+    name: str
+    help: str
+    commands: tuple[Command, ...]

@@ -171,8 +171,12 @@ def _url(value: object) -> str | None:
 
 def _store(value: object) -> str:
     text = _text(value)
-    if text.lower() == "none":  # empty is no value, which leaves it to Airflow's executor
-        return ""
+    # Empty is no value, which leaves it to Airflow's executor.
+    return "" if text.lower() == "none" else _url_of_store(text)
+
+
+def _url_of_store(value: object) -> str:
+    text = _text(value)
     if text and not _REMOTE.match(text):
         raise ValueError
     return text.rstrip("/")
@@ -222,6 +226,9 @@ LOCATION = Kind(
 )
 HADOOP_URL = Kind("string", _hadoop_url, "a URL such as s3a://bucket/lineage")
 STORE = Kind("string", _store, "none, or a URL such as s3://bucket/lineage or file:///mnt/lineage")
+URL_OF_STORE = Kind(
+    "string", _url_of_store, "a URL such as s3://bucket/history or file:///mnt/history"
+)
 TEXT = Kind("string", _text, "a text")
 PATHS = Kind("string", _paths, "paths with commas between, or a list of them")
 SPARK_VERSION = Kind(

@@ -319,6 +319,16 @@ OPTIONS = (
         in_connection=False,
     ),
     Option(
+        "history_url",
+        kinds.URL_OF_STORE,
+        "",
+        "file:///mnt/lineage/history",
+        "Where `sparklineage history build` keeps the tables of the history, which commands, the "
+        "page and `SparkLineageFreshnessCheck` read. Empty: in the folder `history` next to the "
+        "archive.",
+        in_connection=False,
+    ),
+    Option(
         "keep_captures",
         kinds.KEEP_CAPTURES,
         "degraded",

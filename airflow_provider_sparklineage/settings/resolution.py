@@ -139,6 +139,7 @@ class Settings(Frozen, frozen=True):
     xcom_max_bytes: int
     archive_url: str
     archive_retention: timedelta
+    history_url: str
     keep_captures: KeepCaptures
     capture_retention: timedelta
     collect_timeout: timedelta

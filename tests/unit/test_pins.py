@@ -31,7 +31,8 @@ def group(name):
 def demanded(environment):
     """Give what pyproject.toml demands of an environment, which has the name of its file."""
     own = [Requirement(line) for line in PYPROJECT["project"]["dependencies"]]
-    own += [Requirement(line) for line in PYPROJECT["project"]["optional-dependencies"]["pyspark"]]
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    own += [Requirement(line) for line in extras["pyspark"]]
     if environment.startswith("spark-"):
         spark = Requirement(f"pyspark=={environment.removeprefix('spark-')}.*")
         return [*(r for r in own if "airflow" not in r.name), *group("test"), spark]
@@ -40,6 +41,7 @@ def demanded(environment):
     if overriding.is_file():
         others = [Requirement(line) for line in overriding.read_text().splitlines()]
     overridden = {r.name for r in others}
+    own += [Requirement(line) for line in extras["history"]]
     return [*own, *(r for r in group("dev") if r.name not in overridden), *others]
 
 
