@@ -1,0 +1,321 @@
+"""What is read of an event, typed: OpenLineage's keys, and those of this package's own facets.
+
+All that is not named here is passed over. A key that may be absent may be null as well. What has
+another shape than this is left out part by part (:mod:`.lenient`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""What a ``BIGINT`` holds; nobody counts below nothing."""
+Value = str | int | float | bool | None
+
+
+class Anything(Struct):
+    """An object of which nothing is read but that it is there."""
+
+
+class Name(Struct):
+    """Whatever has a ``namespace`` and a ``name``."""
+
+    namespace: str
+    name: str
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+
+class Id(Struct):
+    """A run by its id."""
+
+    runId: str | None = None  # noqa: N815  (OpenLineage's names, here and below)
+
+
+class Root(Struct):
+    """The root of the runs that a run is below of."""
+
+    run: Id | None = None
+
+
+class Parent(Struct):
+    """Run facet ``parent``."""
+
+    run: Id | None = None
+    root: Root | None = None
+
+
+class NominalTime(Struct):
+    """Run facet ``nominalTime``: of a task of Airflow, its data interval."""
+
+    nominalStartTime: str | None = None  # noqa: N815
+    nominalEndTime: str | None = None  # noqa: N815
+
+
+class Dag(Struct):
+    """A DAG, in Airflow's run facets."""
+
+    dag_id: str | None = None
+
+
+class DagRun(Struct):
+    """A DAG run, in Airflow's run facets; ``execution_date`` is Airflow 2's logical date."""
+
+    run_id: str | None = None
+    logical_date: str | None = None
+    execution_date: str | None = None
+    data_interval_start: str | None = None
+    data_interval_end: str | None = None
+
+
+class Task(Struct):
+    """A task, in Airflow's run facet."""
+
+    task_id: str | None = None
+
+
+class TaskInstance(Struct):
+    """A try, in Airflow's run facet; no ``map_index`` if the task is not mapped."""
+
+    try_number: int | None = None
+    map_index: int | None = None
+    start_date: str | None = None
+
+
+class AirflowFacet(Struct):
+    """Run facets ``airflow`` of a task, and ``airflowDagRun`` of a DAG run."""
+
+    dag: Dag | None = None
+    dag_run: DagRun | None = field(name="dagRun", default=None)
+    task: Task | None = None
+    task_instance: TaskInstance | None = field(name="taskInstance", default=None)
+
+
+# --- this package's run facets --------------------------------------------------------------------
+
+
+class Counted(Struct):
+    """The extent of some partitions."""
+
+    count: Count
+    first: str | None = None
+    last: str | None = None
+
+
+class Seen(Struct):
+    """An entry of ``sparkLineage_capture.datasets``: who saw a dataset accessed, how much of it."""
+
+    dataset: Name
+    side: str
+    witness: str | None = None
+    accessed: str | None = None
+    failed: bool | None = None
+    writes: Count | None = None
+
+
+class Capture(Struct):
+    """Run facet ``sparkLineage_capture``."""
+
+    datasets: list[Seen] | None = None
+    degradations: list[Anything] | None = None
+    degradationCounts: dict[str, Count] | None = None  # noqa: N815
+
+
+class Compared(Struct):
+    """Part of a condition: a field, or a literal."""
+
+    type: str | None = None
+    field: str | None = None
+    value: Value = None
+
+
+class Condition(Struct, omit_defaults=True):
+    """A condition of the facet ``subset``, of any of its types.
+
+    :param left: of a comparison or a binary condition; ``right`` too
+    """
+
+    type: str | None = None
+    partitions: list[NamedPartition] | None = None
+    locations: list[str] | None = None
+    left: Condition | None = None
+    comparison: str | None = None
+    operator: str | None = None
+    right: Condition | None = None
+    field: str | None = None
+    value: Value = None
+
+
+class NamedPartition(Struct, omit_defaults=True):
+    """A partition of a condition; who knows no dimensions may have an identifier."""
+
+    dimensions: dict[str, Value] | None = None
+    identifier: str | None = None
+
+
+class Checked(Struct):
+    """An entry of ``sparkLineage_partitionCheck``: what was expected and observed of a dataset."""
+
+    dataset: Name
+    accessed: str | None = None
+    condition: Condition | None = None
+    expected: Counted | None = None
+    observed: Counted | None = None
+    failed: bool | None = None
+    unreported: str | None = None
+
+
+class Check(Struct):
+    """Run facet ``sparkLineage_partitionCheck``."""
+
+    status: str | None = None
+    reads: list[Checked] | None = None
+    writes: list[Checked] | None = None
+
+
+class RunFacets(Struct):
+    """Facets of a run."""
+
+    parent: Parent | None = None
+    nominal_time: NominalTime | None = field(name="nominalTime", default=None)
+    airflow: AirflowFacet | None = None
+    airflow_dag_run: AirflowFacet | None = field(name="airflowDagRun", default=None)
+    capture: Capture | None = field(name="sparkLineage_capture", default=None)
+    check: Check | None = field(name="sparkLineage_partitionCheck", default=None)
+
+
+class Run(Struct):
+    """The run of an event."""
+
+    runId: str  # noqa: N815
+    facets: RunFacets | None = None
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+class Transformation(Struct):
+    """What is done with a source of a column."""
+
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+
+
+class InputField(Name):
+    """A source of a column."""
+
+    field: str
+    transformations: list[Transformation] | None = None
+
+
+class ColumnSources(Struct):
+    """The sources of a column; the transformation is deprecated, and some producers' only one."""
+
+    inputFields: list[InputField] | None = None  # noqa: N815
+    transformationType: str | None = None  # noqa: N815
+    transformationDescription: str | None = None  # noqa: N815
+
+
+class ColumnLineage(Struct):
+    """Dataset facet ``columnLineage``."""
+
+    fields: dict[str, ColumnSources] | None = None
+    dataset: list[InputField] | None = None
+
+
+class Lifecycle(Struct):
+    """Dataset facet ``lifecycleStateChange``."""
+
+    change: str | None = field(name="lifecycleStateChange", default=None)
+
+
+class Partitions(Struct):
+    """Dataset facet ``sparkLineage_partitions``: which partitions of an output were written."""
+
+    count: Count | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+class Made(Struct):
+    """A facet of which only its producer is read."""
+
+    producer: str | None = field(name="_producer", default=None)
+
+
+class DatasetFacets(Struct):
+    """Facets of a dataset."""
+
+    lifecycle: Lifecycle | None = field(name="lifecycleStateChange", default=None)
+    column_lineage: ColumnLineage | None = field(name="columnLineage", default=None)
+    partitions: Partitions | None = field(name="sparkLineage_partitions", default=None)
+    data_source: Made | None = field(name="dataSource", default=None)
+
+
+class Subset(Struct):
+    """Facet ``subset`` of an input or output."""
+
+    input: Condition | None = field(name="inputCondition", default=None)
+    output: Condition | None = field(name="outputCondition", default=None)
+
+
+class Described(Struct):
+    """Facet ``sparkLineage_subsetDescription``."""
+
+    description: str | None = None
+
+
+class Statistics(Struct):
+    """Facets ``inputStatistics`` and ``outputStatistics``."""
+
+    rowCount: Count | None = None  # noqa: N815
+    size: Count | None = None
+
+
+class SideFacets(Struct):
+    """Facets of a dataset as an input or an output."""
+
+    subset: Subset | None = None
+    described: Described | None = field(name="sparkLineage_subsetDescription", default=None)
+    input_statistics: Statistics | None = field(name="inputStatistics", default=None)
+    output_statistics: Statistics | None = field(name="outputStatistics", default=None)
+
+
+class Dataset(Name):
+    """An input or an output."""
+
+    facets: DatasetFacets | None = None
+    inputFacets: SideFacets | None = None  # noqa: N815
+    outputFacets: SideFacets | None = None  # noqa: N815
+
+
+# --- the event ------------------------------------------------------------------------------------
+
+
+class Sending(Struct):
+    """What the archive has of a try next to its event (:mod:`.event.resending`)."""
+
+    started: str | None = None
+    facets: RunFacets | None = field(name="runFacets", default=None)
+
+
+class Event(Struct):
+    """A run event; ``sending`` is there if it is one of the archive."""
+
+    run: Run
+    job: Name
+    eventTime: str  # noqa: N815
+    eventType: str | None = None  # noqa: N815
+    producer: str | None = None
+    inputs: list[Dataset] | None = None
+    outputs: list[Dataset] | None = None
+    sending: Sending | None = None
+
+
+DECODER = msgspec.json.Decoder(Event)
