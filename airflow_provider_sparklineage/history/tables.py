@@ -137,6 +137,7 @@ ACCESSES = Table(
         Column("run_id", TEXT, "The run; never null."),
         Column("accessed_at", TIME, "When: the start of the run for a read, its end for a write."),
         *_ACCESS,
+        Column("is_expected", FLAG, "Whether only the start of the run listed it, as a plan."),
     ),
     ("accessed_at", "run_id"),
 )
@@ -150,20 +151,25 @@ COLUMNS = Table(
     ),
     ("ended", "run_id"),
 )
+_RANGE = (
+    Column("first_partition", TEXT, "First partition of a range."),
+    Column("last_partition", TEXT, "Last partition of a range."),
+)
 CHANGES = Table(
     "changes",
     "The versions of partitions: each successful write, and how long it was what is there.",
     (
         *_DATASET,
         *_EXTENT,
-        Column("first_partition", TEXT, "First partition of a range."),
-        Column("last_partition", TEXT, "Last partition of a range."),
+        *_RANGE,
         Column("run_id", TEXT, "The run that wrote it; never null."),
-        Column("mode", TEXT, "overwrite, append, create, drop, truncate or unknown."),
+        Column("mode", TEXT, "overwrite, append, create, drop, truncate, merge or unknown."),
+        Column("evidence", TEXT, "Whose word the write is, as in accesses."),
         Column("valid_from", TIME, "When the write had ended."),
         Column("valid_to", TIME, "When it was replaced; null: it is there."),
         Column("replaced_by", TEXT, "The run that replaced it."),
         Column("is_certain", FLAG, "Whether nothing of this is assumed."),
+        Column("uncertain_from", TIME, "From when on something is assumed; null if it is certain."),
     ),
     ("namespace", "name", "cell", "valid_from"),
 )
@@ -173,14 +179,30 @@ BINDINGS = Table(
     (
         *_DATASET,
         *_EXTENT,
+        *_RANGE,
+        Column("evidence", TEXT, "Whose word the read is, as in accesses."),
         Column("reader_run_id", TEXT, "The run that read; never null."),
         Column("read_at", TIME, "When it began to read."),
         Column("version_run_id", TEXT, "The run that wrote the version; null: nobody knows."),
+        Column("version_extent", TEXT, "How much was written: as in changes."),
+        Column("version_cell", TEXT, "The cell that was written; null: more than one."),
         Column("valid_from", TIME, "When the version was written."),
         Column("valid_to", TIME, "When the version was replaced; null: it is there."),
         Column("is_certain", FLAG, "Whether nothing of this is assumed."),
     ),
     ("namespace", "name", "cell", "read_at"),
 )
+CHANGES_BY_RUN = Table(
+    "changes_by_run",
+    "The rows of changes in the order of time, to find what a run wrote.",
+    CHANGES.columns,
+    ("valid_from", "run_id"),
+)
+BINDINGS_BY_RUN = Table(
+    "bindings_by_run",
+    "The rows of bindings in the order of time, to find what a run read.",
+    BINDINGS.columns,
+    ("read_at", "reader_run_id"),
+)
 
-TABLES = (RUNS, ACCESSES, COLUMNS, CHANGES, BINDINGS)
+TABLES = (RUNS, ACCESSES, COLUMNS, CHANGES, BINDINGS, CHANGES_BY_RUN, BINDINGS_BY_RUN)

@@ -19,6 +19,8 @@
     │                            submitted, and when its lineage is collected
     ├── ArchiveError             the archive does not take or give an event in time: after the
     │                            task's event is made, and when a page or a command asks for it
+    ├── HistoryError             a store of the history cannot be opened, built or asked: in
+    │                            commands, on the page, and in tasks that look at it
     ├── DeliveryError            a backend did not take all of an event: when it is sent
     ├── DocumentError            a stored event cannot be shown: on pages and in commands
     └── UnusableInputError       a command was given nothing that it can use
@@ -85,6 +87,10 @@ class CaptureError(SparkLineageError):
 
 class ArchiveError(SparkLineageError):
     """Raised when the archive does not take or give an event in time; names the archive."""
+
+
+class HistoryError(SparkLineageError):
+    """Raised when the history cannot be built, opened or asked; says what there is instead."""
 
 
 class DeliveryError(SparkLineageError):
