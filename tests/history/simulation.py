@@ -262,7 +262,9 @@ class World:
 
     def _read(self, task: Task, each: Input, days: list[date]) -> Access:
         table = each.table
-        if not task.is_ours or each.rule == "whole":
+        if not task.is_ours:
+            return Access(table, "unknown", actual=_cells(table, days))
+        if each.rule == "whole":
             return Access(table, "all")
         cells = _cells(table, _days_of(each.rule, days))
         if each.is_coarse:
@@ -280,8 +282,10 @@ class World:
             return Access(table, "unknown", mode=mode, is_failed=True)
         cells = _cells(table, days)
         truly = self.chance.choice(("append", "overwrite")) if mode == "unknown" else ""
-        if not table.dims or not task.is_ours:
-            return Access(table, "all", mode=mode, actual=cells, truly_mode=truly)
+        if not task.is_ours:
+            return Access(table, "unknown", mode=mode, actual=cells, truly_mode=truly)
+        if not table.dims:
+            return Access(table, "all", mode=mode, actual=cells)
         if mode == "overwrite" and self.chance.random() < 0.05:  # a full load
             since = (max(days) - FIRST_DAY).days
             every = [FIRST_DAY + timedelta(days=i) for i in range(since + 1)]
