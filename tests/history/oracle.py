@@ -93,11 +93,11 @@ class Version:
     def is_certain(self, wanted: Wanted) -> bool:
         """Whether it is surely in what is wanted."""
         exact = self.change.is_exact and wanted.extent in _EXACT
-        return exact and not any(self._is_reached(one, wanted) for one in self.doubts)
+        return exact and not any(self._is_reached(one) for one in self.doubts)
 
-    def _is_reached(self, doubt: Change, wanted: Wanted) -> bool:
-        reached_cell = self.change.cell if self.change.cell is not None else wanted.cell
-        return reached_cell is None or doubt.reaches(reached_cell)
+    def _is_reached(self, doubt: Change) -> bool:
+        """Whether a change may have replaced some of it; of the whole it is not asked where."""
+        return self.change.cell is None or doubt.reaches(self.change.cell)
 
 
 class Hop(NamedTuple):
@@ -188,7 +188,7 @@ class Oracle:
         run = node.change.run
         for access in run.reads:
             columns = _in_columns(run, node, access.table) if is_of_column else [None]
-            for wanted in _wanted(access):
+            for wanted in wanted_of(access):
                 found = self.found(run, access.table, wanted) if columns else []
                 for column in columns:
                     for version in found:
@@ -222,7 +222,7 @@ class Oracle:
         for access in run.reads:
             if access.table != table:
                 continue
-            for wanted in _wanted(access):
+            for wanted in wanted_of(access):
                 if cell is None:
                     yield wanted.extent in _EXACT
                 elif wanted.cell is not None:
@@ -243,7 +243,7 @@ class Oracle:
             for access in run.reads:
                 if access.table != node.table:
                     continue
-                for wanted in _wanted(access):
+                for wanted in wanted_of(access):
                     for version in self.found(run, node.table, wanted):
                         if version.change == node.change:
                             for result in _results(run, node.table, node.column, is_of_column):
@@ -285,7 +285,7 @@ class Oracle:
         return [
             version.change
             for access in run.reads
-            for wanted in _wanted(access)
+            for wanted in wanted_of(access)
             for version in self.found(run, access.table, wanted)
         ]
 
@@ -300,7 +300,7 @@ class Oracle:
             self._is_missed(run, wanted, change)
             for access in run.reads
             if access.table == change.table
-            for wanted in _wanted(access)
+            for wanted in wanted_of(access)
         )
 
     def _is_missed(self, run: Run, wanted: Wanted, change: Change) -> bool:
@@ -326,7 +326,8 @@ def _of(run: Run, access: Access) -> Iterator[Change]:
         yield Change(run, access.table, access.extent, None, access.mode)
 
 
-def _wanted(access: Access) -> list[Wanted]:
+def wanted_of(access: Access) -> list[Wanted]:
+    """Give what a read wants: each cell by itself, or one of what names no cells."""
     if access.extent == "cells":
         return [Wanted("cells", cell) for cell in access.cells]
     if access.extent == "none":

@@ -103,7 +103,10 @@ WITH coarse AS (
 SELECT
   namespace, name, extent, partition, cell, dims, evidence, run_id, happened_at, version_run_id,
   version_extent, version_cell, valid_from, valid_to,
-  is_certain AND (uncertain_from IS NULL OR uncertain_from > happened_at) AS is_certain
+  is_certain AND (
+    uncertain_from IS NULL OR uncertain_from > happened_at
+    OR (uncertain_from = happened_at AND turn = 0 AND uncertain_from > valid_from)
+  ) AS is_certain
 FROM every
 WHERE
   version_run_id <> run_id

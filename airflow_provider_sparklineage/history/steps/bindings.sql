@@ -12,7 +12,10 @@ WITH reads AS (
     r.namespace, r.name, r.extent, r.partition, r.cell, r.dims, r.evidence, r.run_id,
     r.happened_at, v.run_id AS version_run_id, v.extent AS version_extent, v.cell AS version_cell,
     v.happened_at AS valid_from, v.valid_to,
-    r.is_certain AND (v.uncertain_from IS NULL OR v.uncertain_from > r.happened_at) AS is_certain
+    r.is_certain AND (
+      v.uncertain_from IS NULL OR v.uncertain_from > r.happened_at
+      OR (v.uncertain_from = r.happened_at AND r.turn = 0 AND v.uncertain_from > v.happened_at)
+    ) AS is_certain
   FROM reads AS r
   LEFT JOIN versions AS v
     ON v.namespace = r.namespace AND v.name = r.name AND v.cell = r.cell AND v.epoch = r.epoch

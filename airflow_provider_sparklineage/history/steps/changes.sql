@@ -26,7 +26,9 @@ WITH next AS (
     LAST_VALUE(
       CASE WHEN extent NOT IN ('partition', 'range') AND is_disturbing THEN valid_from END
       IGNORE NULLS
-    ) OVER in_dataset AS disturbed_at
+    ) OVER in_dataset AS disturbed_at,
+    LAST_VALUE(CASE WHEN is_disturbing THEN valid_from END IGNORE NULLS)
+      OVER in_dataset AS any_disturbed_at
   FROM next
   -- A run's own writes to cells come after its write to the whole.
   WINDOW in_dataset AS (
@@ -43,6 +45,8 @@ WITH next AS (
     END AS valid_to,
     CASE
       WHEN w.extent NOT IN ('partition', 'all') THEN w.valid_from
+      -- A write to some of it leaves open how much of the whole is left.
+      WHEN w.extent = 'all' THEN w.any_disturbed_at
       ELSE LEAST(w.cell_disturbed_at, w.disturbed_at, r.disturbed_at)
     END AS doubted_at
   FROM whole AS w

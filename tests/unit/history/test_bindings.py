@@ -79,6 +79,14 @@ def test_a_run_does_not_read_what_it_writes(tmp_path, started):
     assert rows("run_id, replaced_by", "changes") == [("a", "r"), ("r", None)]
 
 
+def test_what_a_run_leaves_uncertain_was_certain_when_it_read(tmp_path):
+    both = (read("dt=1"), write(extent="unknown"))
+    rows = tables(
+        tmp_path, [event("a", at(1), write("dt=1")), event("b", at(2), *both, started=at(2))]
+    )
+    assert rows("version_run_id, is_certain", "bindings") == [("a", True)]
+
+
 def test_a_failed_run_has_read(bound):
     assert bound(read("dt=1"), writer("a", 1, write("dt=1")), event_type="FAIL") == ["a"]
 

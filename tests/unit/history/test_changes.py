@@ -57,6 +57,16 @@ def test_after_a_write_of_unknown_mode_it_is_uncertain_what_there_is(versions, m
     assert found == [("a", False, "2024-10-15 00:02:00"), ("b", True, None)]
 
 
+@pytest.mark.parametrize(
+    "later",
+    [write("dt=1", mode="unknown"), write(extent="range", first_partition="dt=1")],
+    ids=["a cell", "a range"],
+)
+def test_after_a_write_to_some_of_it_the_whole_is_uncertain(versions, later):
+    found = versions(write(), later, columns="run_id, uncertain_from::TEXT")
+    assert found[0] == ("a", "2024-10-15 00:02:00")
+
+
 def test_what_was_replaced_before_stays_certain(versions):
     found = versions(
         write("dt=1"), write("dt=1"), write("dt=1", mode="unknown"), columns="run_id, is_certain"
