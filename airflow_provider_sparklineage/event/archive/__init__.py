@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec.structs import replace
 
@@ -45,13 +46,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SENDING_KEY = "sending"
+UNSENT = "=unsent"  # no name of a DAG has an "=" here: it is encoded
+"""Folder of the marks."""
 
 _SUFFIX = ".json"
-_UNSENT = "=unsent"  # no name of a DAG has an "=" here: it is encoded
 _PARTS = 5
 # File systems end at 255 bytes, and a run id may have 250 characters of up to 12 bytes each.
 _MAX_NAME = 200
 _KEPT = 160
+_SHORTENED = re.compile(rf".{{{_KEPT}}}~[0-9a-f]{{32}}")
+_MAX_DIGITS = 9
+_MAP_INDEX = re.compile(rf"-1|\d{{1,{_MAX_DIGITS}}}", re.ASCII)
 _SWEEP_S = 1.0  # once an hour
 
 
@@ -108,7 +113,7 @@ class Archive(Frozen, frozen=True):
             content = b"%b, %b" % (prefix, content[1:])
 
         def write() -> None:
-            store, mark = self._store(), f"{_UNSENT}/{name}"
+            store, mark = self._store(), f"{UNSENT}/{name}"
             if is_unsent:
                 store.write(mark, b"")
             try:
@@ -185,8 +190,8 @@ class Archive(Frozen, frozen=True):
             return []
 
         def entries() -> list[Entry]:
-            found = self._store().walk(_UNSENT)
-            marks = ((path.removeprefix(f"{_UNSENT}/"), written) for path, written in found)
+            found = self._store().walk(UNSENT)
+            marks = ((path.removeprefix(f"{UNSENT}/"), written) for path, written in found)
             return [Entry(name, at) for name, at in marks if _is_try(name.split("/"))]
 
         return self._bounded(entries, "read from")
@@ -201,12 +206,12 @@ class Archive(Frozen, frozen=True):
     def mark(self, name: str) -> None:
         """Mark an event as not sent; raises as :meth:`sent` does."""
         if self.has_marks:
-            self._bounded(lambda: self._store().write(f"{_UNSENT}/{name}", b""), "written to")
+            self._bounded(lambda: self._store().write(f"{UNSENT}/{name}", b""), "written to")
 
     def unmark(self, name: str) -> None:
         """Remove the mark of an event; raises as :meth:`sent` does."""
         if self.has_marks:
-            self._bounded(lambda: self._store().remove(f"{_UNSENT}/{name}"), "written to")
+            self._bounded(lambda: self._store().remove(f"{UNSENT}/{name}"), "written to")
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -258,8 +263,24 @@ def name_of(task: TaskIdentity) -> str:
     return "/".join((*map(encoded, parts), str(task.try_number)))
 
 
+def task_of(name: str) -> TaskIdentity | None:
+    """Give the try of which an event is kept under a name; the inverse of :func:`name_of`.
+
+    :return: None if it is none's, or has a name that was too long to be in it
+    """
+    from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+
+    parts = name.split("/")
+    if not _is_try(parts) or not _MAP_INDEX.fullmatch(parts[3]) or len(parts[4]) > _MAX_DIGITS:
+        return None
+    if any(_SHORTENED.fullmatch(part) for part in parts):
+        return None
+    dag_id, run_id, task_id = (unquote(part, errors="surrogatepass") for part in parts[:3])
+    return TaskIdentity(dag_id, task_id, run_id, int(parts[4]), int(parts[3]))
+
+
 def _is_try(parts: list[str]) -> bool:
-    return len(parts) == _PARTS and parts[0] != _UNSENT and parts[-1].isdecimal()
+    return len(parts) == _PARTS and parts[0] != UNSENT and parts[-1].isdecimal()
 
 
 def _fits(parts: list[str], wanted: list[str]) -> bool:

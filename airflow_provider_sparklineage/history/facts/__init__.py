@@ -67,7 +67,8 @@ def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | S
 
     :param event: one JSON document, of any producer
     :param source: where it was read, as the tables are to say it
-    :param of: the try, where whoever kept the event knows it: archive, bundle
+    :param of: the try, where whoever kept the event knows it: archive, bundle. Of this package's
+        events only, for anybody may have a file that is called as one of an archive
     """
     text = event.encode(errors="replace") if isinstance(event, str) else event
     try:
@@ -101,7 +102,7 @@ def _facts(event: Event, of: Try | None) -> Facts | None:
         columns=list(dict.fromkeys(columns)),
         producer=scrub(event.producer) if event.producer else None,
         check_status=check.status if check else None,
-        **run(event, of),
+        **run(event, of if who.is_ours else None),
     )
 
 
