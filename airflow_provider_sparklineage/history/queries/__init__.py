@@ -1,0 +1,1 @@
+"""Queries: questions that span runs, asked of the tables of a store."""

@@ -1,0 +1,233 @@
+"""Pairs of partitions that were written and read together, out of the tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.history.queries.patterns.axes import values_of
+from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
+from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
+from airflow_provider_sparklineage.history.queries.patterns.learning import learn
+from airflow_provider_sparklineage.history.queries.patterns.pattern import (
+    Dataset,
+    Deviation,
+    Learned,
+    Pattern,
+    Run,
+)
+from airflow_provider_sparklineage.history.queries.patterns.summary import rules_of
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.history.queries.rows import Rows
+
+DATES = ("data_interval_end", "data_interval_start", "logical_date")
+"""What a run itself is of, in the order of their names: the cell of a run has them."""
+
+_WRITES = """
+SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
+       r.logical_date, a.extent, a.cell, a.first_partition, a.last_partition, a.partition_count
+FROM accesses AS a JOIN runs AS r ON a.run_id = r.run_id
+WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name AND a.extent <> 'none'
+  AND r.state = 'COMPLETE' AND NOT coalesce(a.is_failed, FALSE)
+  AND coalesce(a.mode, 'unknown') NOT IN ('drop', 'truncate', 'alter', 'rename')
+ORDER BY r.ended, r.run_id, a.cell
+"""
+_READS = """
+SELECT a.run_id, a.namespace, a.name, a.extent, a.cell, a.first_partition, a.last_partition,
+       a.partition_count
+FROM accesses AS a
+WHERE a.side = 'read' AND a.extent <> 'none' AND a.run_id IN (
+    SELECT run_id FROM accesses
+    WHERE side = 'write' AND namespace = $namespace AND name = $name AND extent <> 'none'
+)
+ORDER BY a.namespace, a.name, a.run_id, a.cell
+"""
+_KNOWN = """
+SELECT cell, min(since) AS since FROM (
+    SELECT cell, valid_from AS since FROM changes
+    WHERE namespace = $namespace AND name = $name AND mode NOT IN ('drop', 'truncate')
+    UNION ALL
+    SELECT cell, accessed_at AS since FROM accesses
+    WHERE namespace = $namespace AND name = $name AND side = 'read'
+) AS seen
+WHERE cell IS NOT NULL GROUP BY cell ORDER BY cell
+"""
+
+
+class Task(NamedTuple):
+    """A task, by OpenLineage's names of its job."""
+
+    namespace: str
+    job: str
+
+
+class Writes(NamedTuple):
+    """What a run wrote of a dataset.
+
+    :param cells: None if it is not known which
+    """
+
+    task: Task
+    run: Run
+    started: datetime | None
+    dates: str
+    cells: tuple[str, ...] | None
+    is_whole: bool
+
+
+class Source(NamedTuple):
+    """A dataset as a task reads it to write another one."""
+
+    task: Task
+    input: DatasetName
+
+
+def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
+    """Learn the patterns of a dataset: one of each task that wrote it and each of its inputs.
+
+    Runs that failed count for nothing.
+    """
+    return [pattern for pattern, _ in learned_of(history, dataset)]
+
+
+def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
+    """Learn the patterns of a dataset, and give the relations that answer for other partitions."""
+    writes = writes_of(history, dataset)
+    found: list[tuple[Pattern, Learned]] = []
+    reads = _reads(history, dataset)
+    known = {name: known_of(history, name) for name in sorted({name for name, _ in reads})}
+    sources: dict[Source, dict[str, list[dict[str, Any]]]] = defaultdict(dict)
+    for (name, run_id), rows in reads.items():
+        if run_id in writes:
+            sources[Source(writes[run_id].task, name)][run_id] = rows
+    for source, by_run in sorted(sources.items()):
+        found += _pattern(dataset, source, writes, by_run, known[source.input])
+    return found
+
+
+def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
+    """Give what each successful run wrote of a dataset, in the order in which they ended."""
+    by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in history.rows(_WRITES, dataset._asdict()):
+        by_run[row["run_id"]].append(row)
+    known = dict.fromkeys(row["cell"] for rows in by_run.values() for row in rows if row["cell"])
+    return {run_id: _writes(rows, known) for run_id, rows in by_run.items()}
+
+
+def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
+    """Give the cells of a dataset that anybody wrote or read, and since when they are there."""
+    return {row["cell"]: row["since"] for row in history.rows(_KNOWN, dataset._asdict())}
+
+
+def dates_of(row: Mapping[str, Any]) -> str:
+    """Give the cell of a run's own dates; of a run without any it has a single, constant value."""
+    values = [(label, row[label].strftime("%Y-%m-%dT%H:%M:%S")) for label in DATES if row[label]]
+    return str(Partition(tuple(values or [("run", "any")])))
+
+
+def _writes(rows: Sequence[dict[str, Any]], known: Collection[str]) -> Writes:
+    first = rows[0]
+    is_whole = any(row["extent"] == "all" for row in rows)
+    return Writes(
+        Task(first["namespace"], first["job"]),
+        Run(first["run_id"], first["job"], first["ended"]),
+        first["started"],
+        dates_of(first),
+        None if is_whole else _cells(rows, known),
+        is_whole,
+    )
+
+
+def _reads(
+    history: Rows, dataset: DatasetName
+) -> dict[tuple[DatasetName, str], list[dict[str, Any]]]:
+    found: dict[tuple[DatasetName, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in history.rows(_READS, dataset._asdict()):
+        found[DatasetName(row["namespace"], row["name"]), row["run_id"]].append(row)
+    return found
+
+
+def _pattern(
+    dataset: DatasetName,
+    source: Source,
+    writes: Mapping[str, Writes],
+    reads: Mapping[str, Sequence[dict[str, Any]]],
+    known: Mapping[str, datetime],
+) -> Iterable[tuple[Pattern, Learned]]:
+    pairs = []
+    for run_id, rows in reads.items():
+        write = writes[run_id]
+        given = (write.dates,) if write.is_whole else write.cells
+        is_whole = any(row["extent"] == "all" for row in rows)
+        found = None if is_whole else _cells(rows, known)
+        if given and (is_whole or found):
+            pairs.append(Pair(run_id, given, found, write.started))
+    if pairs:
+        learned = learn(pairs, known)
+        unclear = len(reads) - len(pairs)
+        yield _described(dataset, source, learned, unclear, writes), learned
+
+
+def _described(
+    dataset: DatasetName,
+    source: Source,
+    learned: Learned,
+    unclear: int,
+    writes: Mapping[str, Writes],
+) -> Pattern:
+    relation = learned.relation
+    return Pattern(
+        Dataset(*dataset),
+        Dataset(*source.input),
+        source.task.namespace,
+        source.task.job,
+        relation.kind,
+        relation.described(),
+        rules_of(relation),
+        learned.support,
+        learned.seen,
+        unclear,
+        learned.confidence,
+        tuple(
+            Deviation(writes[run_id].run, missing, unexpected)
+            for run_id, (missing, unexpected) in learned.exceptions.items()
+        ),
+    )
+
+
+def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[str, ...] | None:
+    """Give the cells of accesses; None if it is not known which they are."""
+    cells: list[str] = []
+    for row in rows:
+        found = (row["cell"],) if row["extent"] == "partition" else _of_range(row, known)
+        if not found or None in found:
+            return None
+        cells += found
+    return tuple(cells)
+
+
+def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
+    """Give the cells of a range without holes, of a single axis; None of others."""
+    if row["extent"] != "range" or not (row["first_partition"] and row["last_partition"]):
+        return None
+    ends = [_cell(row[end]) for end in ("first_partition", "last_partition")]
+    axes = axes_of(dict.fromkeys([*known, *ends]))
+    points = [axes.read(end) for end in ends]
+    if len(axes.axes) != 1 or None in points:
+        return None
+    first, last = (point[0] for point in points if point)
+    if not isinstance(first, int) or not isinstance(last, int):
+        return None
+    if last - first + 1 != row["partition_count"]:
+        return None
+    return tuple(axes.write((point,)) for point in range(first, last + 1))
+
+
+def _cell(partition: str) -> str:
+    return str(Partition(tuple(sorted(values_of(partition).items()))))

@@ -1,0 +1,188 @@
+"""The rule between two sets of partitions, and what follows from a partition on either side."""
+
+from __future__ import annotations
+
+from itertools import islice, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sparklineage.history.queries.patterns.axes import Axes, Point
+from airflow_provider_sparklineage.history.queries.patterns.rules import Every, Rule
+from airflow_provider_sparklineage.history.queries.patterns.steps import Step
+from airflow_provider_sparklineage.history.queries.patterns.units import TEXT
+from airflow_provider_sparklineage.model.frozen import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+Points = tuple[Point, ...]
+
+MOST_CELLS = 100_000
+"""That one question is answered with; more have no use, and a wide rule over wide axes has any."""
+
+WHOLE, NONE = "whole", "none"
+
+
+class Link(NamedTuple):
+    """What one axis of the partitions that are found follows from."""
+
+    axis: int
+    """Which of the given axes."""
+    rule: Rule
+
+
+class Relation(Frozen, frozen=True):
+    """How found partitions follow from given ones, axis by axis.
+
+    :param given: axes of what is known, e.g. the partitions that were written
+    :param found: axes of what follows, e.g. the partitions that were read
+    :param links: one of each found axis, in their order
+    :param special: ``whole`` if the whole dataset is found, ``none`` if no rule is known; then
+        there are no links
+    """
+
+    given: Axes
+    found: Axes
+    links: tuple[Link, ...] = ()
+    special: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the rule: of the axes' kinds the one that is farthest from the same value."""
+        if self.special:
+            return self.special
+        timed = [link.rule for link in self.links if link.rule.found != TEXT]
+        rules = [rule for rule in timed if rule.kind not in ("same", "constant", "every")]
+        rules = rules or timed or [link.rule for link in self.links]
+        return rules[0].kind if rules else WHOLE
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Which found axes follow from anything."""
+        return tuple(n for n, link in enumerate(self.links) if not isinstance(link.rule, Every))
+
+    def described(self) -> str:
+        """Say the rule, for people: ``dt = dt - 1 day, region = region``."""
+        if self.special or not self.links:
+            return {NONE: "no rule"}.get(self.special, "the whole dataset")
+        each = zip(self.found.axes, self.links, strict=True)
+        return ", ".join(
+            f"{'/'.join(axis.labels)} = {link.rule.described(self.label(link))}"
+            for axis, link in each
+        )
+
+    def label(self, link: Link) -> str:
+        """Name the given axis of a link."""
+        axes = self.given.axes
+        return "/".join(axes[link.axis].labels) if axes else ""
+
+    def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
+        """Give what follows from points: of each box all combinations, on the kept axes."""
+        links = [self.links[n] for n in self.kept]
+        axes = [link.axis for link in links]
+        distinct = dict.fromkeys(tuple(points[n] for n in axes) for points in given)
+        each = (
+            tuple(link.rule.of(at) for link, at in zip(links, points, strict=True))
+            for points in distinct
+        )
+        return (
+            [(merged,) for merged in _merged(box[0] for box in each)]
+            if len(axes) == 1
+            else [*dict.fromkeys(each)]
+        )
+
+    def expected(self, cells: Iterable[str], known: Collection[str] = ()) -> list[str]:
+        """List the cells that follow from some.
+
+        :param known: cells of the found side, which dimensions that say nothing take values from
+        """
+        given = [points for cell in cells if (points := self.given.read(cell)) is not None]
+        if self.special or not given:
+            return []
+        expected = (points for box in self.boxes(given) for points in product(*box))
+        if len(self.kept) < len(self.links):
+            wanted = set(islice(expected, MOST_CELLS))
+            return [
+                cell
+                for cell, points in self._read(self.found, known)
+                if self.on_kept(points) in wanted
+            ]
+        return _written(self.found, expected)
+
+    def follows(self, cell: str, known: Collection[str] = ()) -> list[str]:
+        """List the given cells from which a found one follows: what to write, when it was.
+
+        :param known: cells of the given side: axes that no rule says anything of take their values
+            from them, and others their step: a report by week is written on Mondays only
+        """
+        at = self.found.read(cell)
+        if self.special or at is None:
+            return []
+        seen = [points for _, points in self._read(self.given, known)]
+        sides = [self._inverse(n, at) for n in range(len(self.given.axes))]
+        free = [n for n, side in enumerate(sides) if side is None]
+        others = dict.fromkeys(tuple(points[n] for n in free) for points in seen)
+        bound = [
+            [p for p in islice(side, MOST_CELLS) if step.has(p)]
+            for n, side in enumerate(sides)
+            if side is not None and (step := Step.of(self.given.axes[n].unit, [s[n] for s in seen]))
+        ]
+        return _written(
+            self.given, self._joined(product(*bound), others if free else {(): None}, free)
+        )
+
+    def _joined(
+        self, bound: Iterable[Points], others: Iterable[Points], free: Collection[int]
+    ) -> Iterator[Points]:
+        for points, rest in product(list(bound), list(others)):
+            values, fills = iter(points), iter(rest)
+            yield tuple(next(fills if n in free else values) for n in range(len(self.given.axes)))
+
+    def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
+        """Give the points of a given axis that all of its links allow; None if they say nothing."""
+        sides = [
+            side
+            for link, point in zip(self.links, at, strict=True)
+            if link.axis == axis and (side := link.rule.inverse(point)) is not None
+        ]
+        first = min(sides, key=len, default=None)
+        if first is None or len(sides) == 1:
+            return first
+        return [p for p in islice(first, MOST_CELLS) if all(p in side for side in sides)]
+
+    def on_kept(self, points: Points) -> Points:
+        """Give the points on the kept axes."""
+        return tuple(points[n] for n in self.kept)
+
+    def _read(self, axes: Axes, cells: Iterable[str]) -> Iterator[tuple[str, Points]]:
+        for cell in cells:
+            points = axes.read(cell)
+            if points is not None:
+                yield cell, points
+
+
+def _written(axes: Axes, points: Iterable[Points]) -> list[str]:
+    cells: dict[str, None] = {}
+    for one in islice(points, MOST_CELLS):
+        try:
+            cells[axes.write(one)] = None
+        except (ValueError, OverflowError):  # outside of the years 1 to 9999
+            continue
+    return list(cells)
+
+
+def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
+    """Join ranges that overlap or follow each other, and all sets that are no ranges."""
+    ranges, points = [], set()
+    for one in sets:
+        if isinstance(one, range):
+            ranges.append(one)
+        else:
+            points |= set(one)
+    joined: list[Collection[Point]] = [points] if points else []
+    for one in sorted((r for r in ranges if r), key=lambda r: r.start):
+        last = joined[-1] if joined else None
+        if isinstance(last, range) and one.start <= last.stop:
+            joined[-1] = range(last.start, max(last.stop, one.stop))
+        else:
+            joined.append(one)
+    return joined

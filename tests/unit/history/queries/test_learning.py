@@ -1,0 +1,217 @@
+"""What is learned of pairs of partitions is the rule that made them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
+from airflow_provider_sparklineage.history.queries.patterns.learning import learn
+
+FIRST = date(2024, 1, 1)
+START = datetime(2024, 1, 1)  # noqa: DTZ001  (times of the tables have no zone)
+
+
+def day(number: int) -> str:
+    return f"dt={FIRST + timedelta(number)}"
+
+
+def pair(number: int, given: list[str], found: list[str] | None) -> Pair:
+    return Pair(str(number), given, found, START + timedelta(number))
+
+
+def daily(found, days: int = 60):
+    return learn([pair(n, [day(n)], found(n)) for n in range(days)])
+
+
+def month_of(number: int) -> str:
+    return f"{FIRST + timedelta(number):%Y-%m}"
+
+
+def days_of(month: str) -> list[str]:
+    return [day(n) for n in range(366) if month_of(n) == month]
+
+
+RULES = {
+    "same": (lambda n: [day(n)], "same", "dt = dt"),
+    "the day before": (lambda n: [day(n - 1)], "offset", "dt = dt - 1 day"),
+    "seven days": (
+        lambda n: [day(n - k) for k in range(7) if n >= k],
+        "window",
+        "dt = dt - 6 days to dt",
+    ),
+    "the day and a week before": (
+        lambda n: [day(n), day(n - 7)],
+        "offsets",
+        "dt = dt - 7 days, dt",
+    ),
+    "other format": (
+        lambda n: [f"day={FIRST + timedelta(n):%Y%m%d}"],
+        "same",
+        "day = dt",
+    ),
+    "month": (lambda n: [f"month={month_of(n)}"], "period", "month = month of dt"),
+    "week": (
+        lambda n: [f"week={FIRST + timedelta(n):%G-W%V}"],
+        "period",
+        "week = week of dt",
+    ),
+    "hours": (
+        lambda n: [f"hour={FIRST + timedelta(n)}T{hour:02}" for hour in range(24)],
+        "parts",
+        "hour = hours of dt",
+    ),
+    "columns": (
+        lambda n: [f"day={(d := FIRST + timedelta(n)).day}/month={d.month}/year={d.year}"],
+        "same",
+        "year/month/day = dt",
+    ),
+    "month to date": (
+        lambda n: [d for d in days_of(month_of(n)) if d <= day(n)],
+        "span",
+        "dt = first day of the month of dt to dt",
+    ),
+    "since a day": (
+        lambda n: [day(k) for k in range(n + 1)],
+        "span",
+        "dt = 2024-01-01 to dt",
+    ),
+    "counted from 1970": (
+        lambda n: [f"ts_day={(FIRST + timedelta(n)).toordinal() - 719163}"],
+        "same",
+        "ts_day = dt",
+    ),
+    "constant": (lambda _: ["version=3"], "constant", "version = always 3"),
+    "regions": (
+        lambda n: [f"{day(n)}/region={region}" for region in ("eu", "us")],
+        "same",
+        "dt = dt, region = always eu, us",
+    ),
+    "whole": (lambda _: None, "whole", "the whole dataset"),
+}
+
+
+@pytest.mark.parametrize(("found", "kind", "text"), RULES.values(), ids=RULES)
+def test_the_rule_of_each_kind_is_learned(found, kind, text):
+    learned = daily(found)
+    assert (learned.relation.kind, learned.relation.described()) == (kind, text)
+    assert (learned.support, learned.seen, learned.exceptions) == (60, 60, {})
+
+
+def test_a_month_needs_its_days_also_one_that_was_never_written():
+    pairs = [pair(n, [f"month=2024-{n:02}"], days_of(f"2024-{n:02}")) for n in range(1, 13)]
+    relation = learn(pairs).relation
+    february = [f"dt=2025-02-{n:02}" for n in range(1, 29)]
+    assert relation.kind == "parts"
+    assert relation.expected(["month=2025-02"]) == february
+    assert relation.follows("dt=2025-02-28") == ["month=2025-02"]
+
+
+def test_a_report_by_week_follows_from_a_day_on_its_monday_only():
+    weeks = [pair(n, [day(7 * n)], [day(7 * n + k) for k in range(7)]) for n in range(8)]
+    relation = learn(weeks).relation
+    written = [day(7 * n) for n in range(8)]
+    assert relation.follows(day(101), written) == [day(98)]
+
+
+def test_the_same_day_of_the_month_before_ends_with_a_short_month():
+    def before(n: int) -> list[str]:
+        at = FIRST + timedelta(n)
+        last = at.replace(day=1) - timedelta(1)
+        return [f"dt={last.replace(day=min(at.day, last.day))}"]
+
+    relation = daily(before, 200).relation
+    assert relation.described() == "dt = dt - 1 month"
+    assert relation.expected(["dt=2024-03-31"]) == ["dt=2024-02-29"]
+    assert relation.follows("dt=2024-02-29") == [f"dt=2024-03-{n}" for n in (29, 30, 31)]
+
+
+def test_a_dimension_that_nothing_follows_from_takes_every_value_that_is_there():
+    pairs = [
+        pair(n, [day(n)], [f"{day(n)}/shard={shard}" for shard in range(n % 5 + n, 9 + n)])
+        for n in range(40)
+    ]
+    learned = learn(pairs)
+    assert learned.relation.described() == "dt = dt, shard = every value"
+    known = [f"{day(3)}/shard=1", f"{day(3)}/shard=77", f"{day(4)}/shard=1"]
+    assert learned.relation.expected([day(3)], known) == known[:2]
+
+
+def test_dimensions_of_one_table_have_rules_of_their_own():
+    pairs = [
+        pair(n, [f"{day(n // 2)}/region={r}"], [f"{day(n // 2 - 1)}/region={r}"])
+        for n in range(60)
+        for r in [("eu", "us")[n % 2]]
+    ]
+    relation = learn(pairs).relation
+    assert relation.kind == "offset"
+    assert relation.expected(["dt=2024-05-06/region=pl"]) == ["dt=2024-05-05/region=pl"]
+    assert relation.follows("dt=2024-05-05/region=pl") == ["dt=2024-05-06/region=pl"]
+
+
+def test_without_a_rule_that_most_follow_none_is_learned():
+    relation = daily(lambda n: [day(n * n % 37), day(n * 7 % 11)]).relation
+    assert (relation.kind, relation.expected([day(3)])) == ("none", [])
+
+
+def test_few_runs_are_little_confidence():
+    assert daily(lambda n: [day(n)], 1).confidence < 0.3
+    assert daily(lambda n: [day(n)], 60).confidence > 0.9
+
+
+def test_a_run_that_read_another_day_is_an_exception_and_says_which():
+    pairs = [pair(n, [day(n)], [day(n if n != 40 else 3)]) for n in range(60)]
+    learned = learn(pairs, {day(40): START})
+    assert (learned.support, learned.exceptions) == (59, {"40": ((day(40),), (day(3),))})
+
+
+def test_a_day_that_nobody_had_written_yet_is_not_missing():
+    known = {day(n): START + timedelta(n + (30 if n == 20 else 0)) for n in range(60)}
+    pairs = [
+        pair(n, [day(n)], [day(n - k) for k in range(3) if n >= k and not (n < 50 and n - k == 20)])
+        for n in range(60)
+        if n != 20
+    ]
+    assert learn(pairs, known).exceptions == {}
+
+
+@pytest.mark.parametrize(
+    "cell", ["dt=__HIVE_DEFAULT_PARTITION__", "dt=9999-12-31", "", "no folder", "dt=0001-01-01"]
+)
+def test_cells_at_the_ends_of_time_and_without_sense_harm_nothing(cell):
+    pairs = [pair(n, [day(n)], [day(n - 1)]) for n in range(20)]
+    learned = learn([*pairs, pair(20, [cell], [cell])])
+    assert (learned.relation.kind, learned.support) == ("offset", 20)
+    assert len(learned.relation.expected([cell])) < 2
+    assert len(learned.relation.follows(cell)) < 2
+
+
+@settings(deadline=None)
+@given(
+    first=st.integers(-40, 10),
+    width=st.integers(0, 12),
+    days=st.integers(80, 200),
+    broken=st.sets(st.integers(0, 79), max_size=8),
+)
+def test_a_window_is_learned_through_noise_and_noise_is_the_exceptions(first, width, days, broken):
+    def found(n: int) -> list[str]:
+        if n in broken:
+            return [day(n + 500)]
+        return [day(n + k) for k in range(first, first + width + 1)]
+
+    learned = daily(found, days)
+    expected = [day(1000 + k) for k in range(first, first + width + 1)]
+    assert learned.relation.expected([day(1000)]) == expected
+    assert set(learned.exceptions) == {str(n) for n in broken}
+    assert day(1000) in learned.relation.follows(expected[0])
+
+
+@settings(deadline=None)
+@given(shift=st.integers(-5, 5), unit=st.sampled_from(["%Y-%m", "%G-W%V", "%Y"]))
+def test_what_follows_from_a_partition_leads_back_to_it(shift, unit):
+    relation = daily(lambda n: [f"p={FIRST + timedelta(n + 7 * shift):{unit}}"], 400).relation
+    for cell in relation.expected(["dt=2030-06-15"]):
+        assert "dt=2030-06-15" in relation.follows(cell)
