@@ -48,6 +48,13 @@ def say_json_array(documents: Iterable[Any]) -> None:
     print("\n]")
 
 
+def say_json_lines(documents: Iterable[Any]) -> None:
+    """Print documents as JSON, one a line (NDJSON): as many as there are, as they come."""
+    is_unicode = _is_unicode()
+    for document in documents:
+        print(_escaped_json(json.dumps(document, ensure_ascii=not is_unicode)))
+
+
 def _is_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().startswith("utf")
 

@@ -1,0 +1,1 @@
+"""Commands on the history: they build it, and ask what spans runs."""

@@ -1,0 +1,118 @@
+"""Task instances in Airflow's database: may they be cleared, clear them, how far are they.
+
+What clears is Airflow's own ``SerializedDAG.clear``, which ``airflow tasks clear`` and the REST API
+use. Who may run commands on Airflow's database may clear everything there, as with ``airflow tasks
+clear``; the permissions of a user of the pages are the pages' to check. Each is noted in Airflow's
+audit log.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow.models.dag import DagModel
+from airflow.models.log import Log
+from airflow.models.serialized_dag import SerializedDagModel
+from airflow.models.taskinstance import TaskInstance
+from airflow.utils.session import create_session
+from airflow.utils.state import State
+from sqlalchemy import select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from sqlalchemy.orm import Session
+
+EVENT = "cli_sparklineage_clear"
+"""What the audit log calls it; Airflow's own commands are ``cli_`` and their name there."""
+
+
+class Key(NamedTuple):
+    """A task instance."""
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int = -1
+
+    def __str__(self) -> str:
+        mapped = "" if self.map_index < 0 else f"[{self.map_index}]"
+        return f"{self.dag_id}.{self.task_id}{mapped} of {self.run_id}"
+
+
+class TaskInstances:
+    """Airflow's task instances."""
+
+    def obstacles(self, known: Mapping[Key, datetime | None]) -> dict[Key, str]:
+        """Say why some cannot be cleared, each in a sentence; those that can be are not in it.
+
+        :param known: when the last run ended of which the history knows
+        """
+        with create_session() as session:
+            found = {key: _obstacle(key, ended, session) for key, ended in known.items()}
+        return {key: why for key, why in found.items() if why}
+
+    def clear(self, keys: Sequence[Key]) -> None:
+        """Clear them, in one transaction, so that Airflow runs them again."""
+        runs = defaultdict(list)
+        for key in keys:
+            runs[key.dag_id, key.run_id].append((key.task_id, key.map_index))
+        with create_session() as session:
+            for (dag_id, run_id), tasks in runs.items():
+                dag = SerializedDagModel.get_dag(dag_id, session=session)
+                if dag is not None:  # else it has gone since it was looked for
+                    dag.clear(task_ids=tasks, run_id=run_id, session=session)
+            session.add_all(_logged(key) for key in keys)
+
+    def states(self, keys: Iterable[Key]) -> Mapping[Key, str]:
+        """Give the states in which those are that have ended; the others are not in it."""
+        with create_session() as session:
+            found = {key: session.scalar(_select(key, TaskInstance.state)) for key in keys}
+        return {k: str(s) for k, s in found.items() if s in State.finished}
+
+
+def _obstacle(key: Key, ended: datetime | None, session: Session) -> str:
+    dag = session.get(DagModel, key.dag_id)
+    if dag is None or dag.is_stale:
+        return "Airflow has no such DAG any more."
+    if dag.is_paused:
+        return f"Its DAG is paused. Unpause it: airflow dags unpause {key.dag_id}"
+    found = session.execute(_select(key, TaskInstance.state, TaskInstance.start_date)).first()
+    if found is None:
+        return "Airflow has no such task instance any more."
+    if found.state not in State.finished:
+        return f"It is not at its end: it is {found.state or 'waiting to be scheduled'}."
+    if ended and found.start_date and found.start_date > ended:
+        return "It has run again since. Bring the history up to date: sparklineage history build"
+    serialized = SerializedDagModel.get_dag(key.dag_id, session=session)
+    if serialized is None or not serialized.has_task(key.task_id):
+        return "The DAG has no such task any more."
+    return ""
+
+
+def _select(key: Key, *what: Any) -> Any:
+    return select(*what).where(
+        TaskInstance.dag_id == key.dag_id,
+        TaskInstance.task_id == key.task_id,
+        TaskInstance.run_id == key.run_id,
+        TaskInstance.map_index == key.map_index,
+    )
+
+
+def _logged(key: Key) -> Log:
+    user = ""
+    with suppress(OSError, KeyError):  # a user without a name, as in containers
+        user = getpass.getuser()
+    return Log(
+        EVENT,
+        owner=user or None,
+        dag_id=key.dag_id,
+        task_id=key.task_id,
+        run_id=key.run_id,
+        map_index=key.map_index,
+    )

@@ -1,0 +1,103 @@
+"""Answers of the history as tables for people."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sparklineage.cli.history import arguments, tables
+from airflow_provider_sparklineage.cli.history.hops import print_hops
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+
+
+def hop(depth=0, name="/lake/orders", **values):
+    return {
+        "depth": depth,
+        "dataset": {"namespace": "file", "name": name},
+        "partition": {"dt": "2024-10-15"},
+        "column": None,
+        "run": {"run_id": "r", "job": "shop.orders", "ended": "2024-10-15T03:04:05.678Z"},
+        "transformations": (),
+        "is_certain": True,
+        **values,
+    }
+
+
+def printed(*hops):
+    file = io.StringIO()
+    print_hops(hops, file, empty="Nothing.")
+    return file.getvalue()
+
+
+def test_a_hop_is_a_line_with_what_when_and_by_whom():
+    [title, line] = printed(hop()).split("\n")[:2]
+    assert title.split() == ["hop", "dataset", "partition", "written", "by", "at", "(UTC)"]
+    assert line.split() == ["0", "orders", "dt=2024-10-15", "shop.orders", "2024-10-15", "03:04:05"]
+
+
+def test_a_column_of_the_table_is_there_if_something_is_in_it():
+    how = [{"type": "DIRECT", "subtype": "AGGREGATION"}, {"type": "DIRECT", "masking": True}]
+    text = printed(hop(), hop(1, "/lake/prices", column="price", transformations=how))
+    assert "column" in text
+    assert "DIRECT/AGGREGATION + DIRECT masked" in text
+
+
+def test_what_is_not_certain_or_not_known_says_so():
+    text = printed(hop(is_certain=False), hop(run=None, partition=None, note="nobody wrote it"))
+    assert "not certain" in text
+    assert " all " in text
+    assert "nobody wrote it" in text
+
+
+def test_datasets_of_one_name_are_distinguished():
+    text = printed(hop(name="/a/orders"), hop(name="/b/orders"))
+    assert "a/orders" in text
+    assert "b/orders" in text
+
+
+def test_a_name_does_not_control_the_terminal():
+    text = printed(hop(name="/lake/\x1b[31m [red]orders"))
+    assert "\x1b" not in text
+    assert "[red]orders" in text
+
+
+def test_rows_beyond_those_that_people_read_are_counted():
+    text = printed(*[hop(n, f"/lake/t{n}") for n in range(tables.MAX_ROWS + 7)])
+    assert text.count("shop.orders") == tables.MAX_ROWS
+    assert "… and 7 more; --json prints all." in text
+
+
+def test_no_hop_is_a_sentence():
+    assert printed() == "Nothing.\n"
+
+
+@pytest.mark.parametrize(
+    ("partition", "text"),
+    [
+        (None, "all"),
+        ({"dt": "2024-10-15", "region": "eu"}, "dt=2024-10-15/region=eu"),
+        ({"dt": None}, "dt=null"),
+    ],
+)
+def test_a_partition_is_written_as_on_the_command_line(partition, text):
+    assert tables.partition_text(partition) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        (None, None),
+        ("2024-10-16", datetime(2024, 10, 16, tzinfo=UTC)),
+        ("2024-10-16T08:00+02:00", datetime(2024, 10, 16, 6, tzinfo=UTC)),
+        (" 2024-10-16 08:00 ", datetime(2024, 10, 16, 8, tzinfo=UTC)),
+    ],
+)
+def test_a_time_is_in_utc_if_it_has_no_offset(text, time):
+    assert arguments.time_of(text) == time
+
+
+def test_what_is_no_time_is_named_with_an_example():
+    with pytest.raises(UnusableInputError, match=r"--as-of yesterday is no time. Write it as 2024"):
+        arguments.time_of("yesterday")
