@@ -62,7 +62,7 @@ with DAG(
     prepare_flights = SparkSubmitOperator(
         task_id="prepare_flights",
         application=f"{JOBS}/prepare_flights.py",
-        application_args=["--lake", "{{ params.lake }}"],
+        application_args=["--lake", "{{ params.lake }}", "--date", "{{ ds }}"],
     )
 
     daily_delays = SparkSubmitOperator(

@@ -1,7 +1,7 @@
 """
 Report the delays of flights from New York with three Spark jobs that know nothing of lineage.
 
-Run it for a day of January 2013, the month that the first task lays out:
+Run it for a day of January 2013; the first task lays out the days up to it:
 ``airflow dags test example_report_flight_delays 2013-01-07``.
 
 What you will see: every task has one OpenLineage event of its own, with the tables that its Spark
@@ -67,7 +67,7 @@ with DAG(
     prepare_flights = SparkLineageSubmitOperator(
         task_id="prepare_flights",
         application=f"{JOBS}/prepare_flights.py",
-        application_args=["--lake", "{{ params.lake }}"],
+        application_args=["--lake", "{{ params.lake }}", "--date", "{{ ds }}"],
     )
 
     daily_delays = SparkLineageSubmitOperator(

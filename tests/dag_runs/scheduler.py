@@ -32,13 +32,15 @@ class Airflow(Api):
 
     :param home: a folder that has ``dags``
     :param fakes: of each DAG the double that its task submits to
+    :param jar: the listener
     """
 
-    def __init__(self, home: Path, fakes: dict[str, FakeSparkSubmit]) -> None:
+    def __init__(self, home: Path, fakes: dict[str, FakeSparkSubmit], jar: Path) -> None:
         port = free_port()
         super().__init__(f"http://127.0.0.1:{port}", {_USER: _USER})
         self.home = home
         self.fakes = fakes
+        self._jar = jar
         self.captures = home / "captures"
         self._events = home / "events"
         self._environment = self._environment_of(port)
@@ -164,7 +166,6 @@ class Airflow(Api):
 
     def _environment_of(self, port: int) -> dict[str, str]:
         transport = {"type": "file", "log_file_path": str(self._events), "append": True}
-        first = next(iter(self.fakes.values()))
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW_")}
         return inherited | {
             "AIRFLOW_HOME": str(self.home),
@@ -190,7 +191,7 @@ class Airflow(Api):
             "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "60",
             "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
             "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(self.captures),
-            "AIRFLOW__SPARKLINEAGE__LISTENER_JAR": str(first.jar),
+            "AIRFLOW__SPARKLINEAGE__LISTENER_JAR": str(self._jar),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[1]"}),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         }

@@ -77,7 +77,7 @@ def sent(tmp_path):
     (tmp_path / "none").mkdir()
     (tmp_path / "dags").mkdir()
     (tmp_path / "dags" / "all.py").write_text(DAGS)
-    airflow = Airflow(tmp_path, {"none": FakeSparkSubmit(tmp_path / "none")})
+    airflow = Airflow(tmp_path, {}, FakeSparkSubmit(tmp_path / "none").jar)
     try:
         airflow.start()
         airflow.until(lambda: all(ended(airflow, dag) for dag in (DAG, CONSUMER)))

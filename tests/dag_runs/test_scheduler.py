@@ -85,7 +85,7 @@ def airflow(tmp_path_factory):
         runs(fakes[dag_id])
     (home / "dags").mkdir()
     (home / "dags" / "all.py").write_text(DAGS.format(folder=str(home)))
-    airflow = Airflow(home, fakes)
+    airflow = Airflow(home, fakes, next(iter(fakes.values())).jar)
     try:
         airflow.start()
         yield airflow
