@@ -212,6 +212,6 @@ def test_a_window_is_learned_through_noise_and_noise_is_the_exceptions(first, wi
 @settings(deadline=None)
 @given(shift=st.integers(-5, 5), unit=st.sampled_from(["%Y-%m", "%G-W%V", "%Y"]))
 def test_what_follows_from_a_partition_leads_back_to_it(shift, unit):
-    relation = daily(lambda n: [f"p={FIRST + timedelta(n + 7 * shift):{unit}}"], 400).relation
+    relation = daily(lambda n: [f"p={FIRST + timedelta(n + 7 * shift):{unit}}"], 800).relation
     for cell in relation.expected(["dt=2030-06-15"]):
         assert "dt=2030-06-15" in relation.follows(cell)
