@@ -1,0 +1,160 @@
+"""What queries answer, in the form that programs get as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from msgspec import Struct
+
+from airflow_provider_sparklineage.model.partitioning import hive_fit
+
+
+class Dataset(Struct, frozen=True, order=True):
+    """A dataset, as OpenLineage names it."""
+
+    namespace: str
+    name: str
+
+
+class Run(Struct, frozen=True):
+    """A run, and when it ended."""
+
+    run_id: str
+    job: str | None = None
+    ended: datetime | None = None
+
+
+class Transformation(Struct, frozen=True, order=True):
+    """How a column came into another one, in the words of OpenLineage's columnLineage facet."""
+
+    type: str = ""
+    subtype: str = ""
+    masking: bool = False
+    description: str = ""
+
+
+class Hop(Struct, frozen=True):
+    """A version of a partition that fed another one, or was made of it.
+
+    :param depth: how many runs are between it and what was asked about
+    :param partition: values by dimension; None: the whole dataset, or it is not known which part
+    :param column: None: all of them, or it is not known which
+    :param run: who wrote it; None: nobody known
+    :param transformations: from this column, or into it, on the hop that is nearer
+    :param is_certain: whether nothing of this hop is assumed
+    :param via: run_ids of the versions one depth nearer to what was asked about
+    """
+
+    depth: int
+    dataset: Dataset
+    partition: dict[str, str] | None
+    column: str | None
+    run: Run | None
+    transformations: tuple[Transformation, ...] = ()
+    is_certain: bool = True
+    via: tuple[str, ...] = ()
+    note: str | None = None
+
+
+class Cause(Struct, frozen=True):
+    """A change that a run has missed.
+
+    :param how: the mode of the write: overwrite, append, truncate, …
+    """
+
+    dataset: Dataset
+    partition: dict[str, str] | None
+    run: Run
+    at: datetime
+    how: str
+
+
+class Stale(Struct, frozen=True):
+    """A version that is there and was made of what was changed since.
+
+    :param is_direct: its own run missed the change; else it was made of a version that is stale
+    :param cause: the first change that was missed, by it or by what it was made of
+    """
+
+    dataset: Dataset
+    partition: dict[str, str] | None
+    run: Run
+    is_direct: bool
+    cause: Cause
+    is_certain: bool = True
+
+
+class Reason(Struct, frozen=True):
+    """Why something is to be run again: what it read, and what is wrong with that.
+
+    :param columns: ``price → amount``: the columns through which it goes, if they are known
+    :param cause: the change that it missed; None if what it read was asked about, or is run again
+    """
+
+    dataset: Dataset
+    partition: dict[str, str] | None
+    columns: tuple[str, ...] = ()
+    cause: Cause | None = None
+    text: str = ""
+
+
+class Step(Struct, frozen=True):
+    """A task instance to clear.
+
+    :param wave: what is cleared together; each wave reads what earlier ones write
+    """
+
+    dag_id: str
+    task_id: str
+    dag_run_id: str
+    map_index: int
+    run_id: str
+    ended: datetime | None
+    wave: int
+    reasons: tuple[Reason, ...] = ()
+
+
+class ByHand(Struct, frozen=True):
+    """A run that Airflow did not start, in the order of :class:`Step`."""
+
+    job: str | None
+    run_id: str
+    ended: datetime | None
+    wave: int
+    reasons: tuple[Reason, ...] = ()
+
+
+class Plan(Struct, frozen=True):
+    """What to run again, in order."""
+
+    steps: tuple[Step, ...] = ()
+    by_hand: tuple[ByHand, ...] = ()
+
+
+class Impact(Struct, frozen=True):
+    """What is there that was made of something, and how to make it again."""
+
+    hops: tuple[Hop, ...] = ()
+    plan: Plan = Plan()
+
+
+def at_utc(time: datetime) -> datetime:
+    """Give a time of the tables its zone."""
+    return time.replace(tzinfo=UTC)
+
+
+def of_tables(time: datetime | None) -> datetime | None:
+    """Write a time as tables have it, without its zone; one without a zone is in UTC already."""
+    return time.astimezone(UTC).replace(tzinfo=None) if time and time.tzinfo else time
+
+
+@lru_cache(maxsize=65536)  # the same days, again and again
+def _values(cell: str) -> tuple[tuple[str, str], ...]:
+    fit = hive_fit(cell)
+    return fit.partition.values if fit else (("", cell),)
+
+
+def values_of(cell: str | None) -> dict[str, str] | None:
+    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension."""
+    return None if cell is None else dict(_values(cell))

@@ -1,0 +1,93 @@
+"""How many things are asked about in one query, and SQL that several queries have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+UNCERTAIN = "('declared', 'last_known')"
+"""Evidence of accesses that nobody saw."""
+
+REMOVING = "('truncate', 'drop')"
+REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
+
+
+def table_of(**types: str) -> str:
+    """Write lists that are given as parameters as one table, with a column for each.
+
+    :param types: SQL's type of each, because of an empty list nobody knows it
+    """
+    columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types.items())
+    return f"SELECT {', '.join(columns)}"
+
+
+def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+    """Give parameters for :func:`table_of`: of each column all values."""
+    found = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
+    return dict(zip(names, found, strict=True))
+
+
+def meets(one: str, other: str) -> str:
+    """Whether cells can have rows in common: no dimension that both have differs.
+
+    ``dt=2024-10-15`` and ``dt=2024-10-15/region=eu`` meet. A value has no ``/`` and no ``=``,
+    because both are escaped.
+    """
+    parts = f"string_split({other}, '/')"
+    labels = f"list_transform({parts}, lambda own: split_part(own, '=', 1))"
+    differs = (
+        f"list_contains({labels}, split_part(part, '=', 1)) AND NOT list_contains({parts}, part)"
+    )
+    return f"array_length(list_filter(string_split({one}, '/'), lambda part: {differs})) = 0"
+
+
+def within(partition: str, row: str) -> str:
+    """Whether a partition can be in the range of a row; of other lengths they may be numbers."""
+    first, last = f"{row}.first_partition", f"{row}.last_partition"
+    return (
+        f"({first} IS NULL OR {last} IS NULL OR length({partition}) <> length({first})"
+        f" OR length({partition}) <> length({last}) OR {partition} BETWEEN {first} AND {last})"
+    )
+
+
+def found_by(reader: str, version: str) -> str:
+    """Whether a version was there when a run read a dataset, and whether it may be in the read.
+
+    :param reader: a row with reader_run_id, read_at, ended (of the run), extent and the range
+    :param version: a row of changes
+    """
+    no_time = f"{reader}.ended <= {reader}.read_at"
+    is_range = f"{version}.extent = 'range'"
+    outside = (
+        f"{version}.last_partition < {reader}.first_partition"
+        f" OR {reader}.last_partition < {version}.first_partition"
+    )
+    return f"""
+    {version}.run_id <> {reader}.reader_run_id AND {version}.mode NOT IN {REMOVING}
+    AND ({version}.valid_from < {reader}.read_at
+        OR ({version}.valid_from = {reader}.read_at AND NOT {no_time}))
+    AND ({version}.valid_to IS NULL OR {version}.valid_to > {reader}.read_at
+        OR ({version}.valid_to = {reader}.read_at AND {no_time}))
+    AND ({reader}.extent <> 'range'
+        OR ({version}.cell IS NOT NULL AND {within(f"{version}.partition", reader)})
+        OR ({version}.cell IS NULL AND NOT ({is_range} AND ({outside}))))
+    """
+
+
+def surely_found(reader: str, version: str) -> str:
+    """Whether nothing of it is assumed that a version was read by a read of more than a cell."""
+    return (
+        f"({version}.run_id IS NULL OR ({reader}.is_certain AND {reader}.extent = 'all'"
+        f" AND COALESCE({reader}.evidence, '') NOT IN {UNCERTAIN}"
+        f" AND {version}.extent IN ('partition', 'all')"
+        f" AND ({version}.uncertain_from IS NULL OR {version}.uncertain_from > {reader}.read_at)))"
+    )
+
+
+SURELY_BOUND = (
+    f"b.is_certain AND COALESCE(b.evidence, '') NOT IN {UNCERTAIN}"
+    " AND (b.version_run_id IS NULL OR b.version_extent IN ('partition', 'all'))"
+)
+"""The same of a read of a cell, a row ``b`` of bindings."""

@@ -1,0 +1,270 @@
+"""What is there and was made of what has been changed since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.history.queries.answers import (
+    Cause,
+    Dataset,
+    Plan,
+    Reason,
+    Run,
+    Stale,
+    at_utc,
+    of_tables,
+    values_of,
+)
+from airflow_provider_sparklineage.history.queries.frontier import (
+    REMOVING,
+    REPLACING,
+    found_by,
+    lists,
+    meets,
+    table_of,
+    within,
+)
+from airflow_provider_sparklineage.history.queries.plan import plan_for
+from airflow_provider_sparklineage.history.queries.walk import runs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+# `late` are changes of cells that somebody may have read before; most cells are written once, and
+# first, and never looked at. Rows of `missed` are reads with a change that came after.
+_DIRECT = f"""
+WITH shapes AS (
+    SELECT DISTINCT namespace, name, dims FROM changes
+), coarse AS (
+    SELECT * FROM changes WHERE cell IS NULL
+), changed AS (
+    SELECT DISTINCT namespace, name, cell FROM changes
+    WHERE cell IS NOT NULL AND (valid_to IS NOT NULL OR mode NOT IN ('overwrite', 'create'))
+), reads AS (
+    SELECT namespace, name, extent, partition, cell, dims, first_partition, last_partition,
+        reader_run_id, read_at, is_certain, version_run_id, version_cell
+    FROM bindings
+), cells AS (
+    SELECT b.* FROM reads AS b SEMI JOIN changed AS c
+        ON c.namespace = b.namespace AND c.name = b.name AND c.cell = b.cell
+    UNION ALL
+    SELECT b.* FROM reads AS b
+    WHERE b.extent = 'partition'
+        AND (b.version_run_id IS NULL OR b.version_cell IS DISTINCT FROM b.cell)
+), whole AS (
+    SELECT b.*, r.ended FROM bindings AS b JOIN runs AS r
+        ON r.started = b.read_at AND r.run_id = b.reader_run_id
+    WHERE b.extent <> 'partition'
+), missed AS (
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell AS read_cell, c.cell, c.run_id,
+        c.valid_from, c.mode, b.is_certain
+    FROM cells AS b JOIN changes AS c
+        ON c.namespace = b.namespace AND c.name = b.name AND c.cell = b.cell
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
+        c.valid_from, c.mode, b.is_certain AND c.extent = 'all'
+    FROM reads AS b JOIN coarse AS c
+        ON c.namespace = b.namespace AND c.name = b.name
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
+    WHERE b.extent = 'partition' AND (c.extent <> 'range' OR {within("b.partition", "c")})
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
+        c.valid_from, c.mode, b.is_certain
+    FROM reads AS b
+    JOIN shapes AS s ON s.namespace = b.namespace AND s.name = b.name AND s.dims <> b.dims
+    JOIN changes AS c ON c.namespace = s.namespace AND c.name = s.name AND c.dims = s.dims
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
+    WHERE b.extent = 'partition' AND {meets("b.cell", "c.cell")}
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
+        c.valid_from, c.mode, b.is_certain AND b.extent = 'all'
+    FROM whole AS b
+    JOIN changes AS c ON c.namespace = b.namespace AND c.name = b.name
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
+        AND c.cell IS NOT NULL AND (b.extent <> 'range' OR {within("c.partition", "b")})
+    SEMI JOIN changes AS v ON v.namespace = c.namespace AND v.name = c.name
+        AND v.cell = c.cell AND {found_by("b", "v")}
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
+        c.valid_from, c.mode, b.is_certain AND b.extent = 'all' AND (c.cell IS NULL)
+    FROM whole AS b
+    JOIN changes AS c ON c.namespace = b.namespace AND c.name = b.name
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
+        AND (b.extent <> 'range' OR c.cell IS NULL OR {within("c.partition", "b")})
+        AND (c.cell IS NOT NULL OR (c.extent = 'all' AND c.mode IN {REPLACING}))
+    SEMI JOIN changes AS v ON v.namespace = c.namespace AND v.name = c.name
+        AND (c.cell IS NULL OR (v.cell IS NULL
+            AND (v.extent <> 'range' OR {within("c.partition", "v")})))
+        AND {found_by("b", "v")}
+), judged AS (
+    SELECT m.*, row_number() OVER (
+        PARTITION BY m.reader_run_id
+        ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell, m.is_certain DESC
+    ) AS place
+    FROM missed AS m
+    JOIN runs AS r ON r.run_id = m.reader_run_id AND r.started = m.read_at
+    LEFT JOIN runs AS o ON o.run_id = m.run_id AND o.ended = m.valid_from
+    WHERE NOT COALESCE(o.started < r.started AND o.ended < r.ended, FALSE)
+)
+SELECT j.reader_run_id, r.ended, j.namespace, j.name, j.cell, j.run_id, j.valid_from, j.mode,
+    j.is_certain
+FROM judged AS j JOIN runs AS r ON r.run_id = j.reader_run_id AND r.started = j.read_at
+WHERE j.place = 1 AND r.state = 'COMPLETE'
+"""
+
+# Who read what stale runs wrote and is there.
+_READERS = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+versions AS (
+    SELECT c.* FROM changes_by_run AS c
+    JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
+    WHERE c.valid_to IS NULL AND c.mode NOT IN {REMOVING}
+), whole AS (
+    SELECT b.*, r.ended FROM bindings AS b
+    JOIN (SELECT DISTINCT namespace, name FROM versions) AS d
+        ON b.namespace = d.namespace AND b.name = d.name
+    JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
+    WHERE b.extent <> 'partition'
+), found AS (
+    SELECT DISTINCT b.reader_run_id, b.read_at, b.version_run_id AS run_id
+    FROM bindings AS b JOIN versions AS c ON c.namespace = b.namespace AND c.name = b.name
+        AND c.run_id = b.version_run_id AND c.cell IS NOT DISTINCT FROM b.version_cell
+    WHERE b.extent = 'partition'
+    UNION
+    SELECT b.reader_run_id, b.read_at, c.run_id
+    FROM whole AS b JOIN versions AS c
+        ON c.namespace = b.namespace AND c.name = b.name AND {found_by("b", "c")}
+)
+SELECT b.reader_run_id, r.ended, b.run_id
+FROM found AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
+WHERE r.state = 'COMPLETE'
+"""
+
+_VERSIONS = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+SELECT c.namespace, c.name, c.cell, c.run_id, c.valid_from
+FROM changes_by_run AS c JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
+WHERE c.valid_to IS NULL AND c.mode NOT IN {REMOVING}
+ORDER BY c.namespace, c.name, c.cell, c.run_id
+"""
+
+
+class _Found:
+    """A run that is stale: when it ended, why, and through which other stale runs."""
+
+    __slots__ = ("cause", "ended", "is_certain", "is_direct")
+
+    def __init__(self, ended: Any, cause: dict[str, Any], is_direct: bool) -> None:
+        self.ended, self.cause, self.is_direct = ended, cause, is_direct
+        self.is_certain = bool(cause["is_certain"])
+
+
+def stale(
+    history: Rows,
+    dataset: DatasetName | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Stale]:
+    """Give what is there and is not up to date, in order of dataset and partition.
+
+    A run is stale if a partition that it read was written again, added to or removed after it had
+    started: by another run, and not by one that both started and ended before it. Of a dataset that
+    it read whole, new partitions make nothing stale. So is what was made of what is stale.
+
+    :param dataset: None: all of them
+    :param progress: is called with how often runs were followed, and the number of stale runs
+    """
+    found = {row["reader_run_id"]: _Found(row["ended"], row, True) for row in history.rows(_DIRECT)}
+    rows = _there(history, found)
+    frontier = found = {run: one for run, one in found.items() if run in rows}
+    depth = 0
+    while frontier:
+        if progress:
+            progress(depth, len(found))
+        depth += 1
+        frontier = _following(history, frontier, found)
+        new = _there(history, frontier)
+        frontier = {run: one for run, one in frontier.items() if run in new}
+        found |= frontier
+        rows |= new
+    return _listed(history, found, rows, dataset)
+
+
+def _there(history: Rows, runs: dict[str, _Found]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    if runs:
+        asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in runs.items()))
+        for row in history.rows(_VERSIONS, asked):
+            found.setdefault(row["run_id"], []).append(row)
+    return found
+
+
+def _following(
+    history: Rows, frontier: dict[str, _Found], known: dict[str, _Found]
+) -> dict[str, _Found]:
+    asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in frontier.items()))
+    found: dict[str, _Found] = {}
+    for row in history.rows(_READERS, asked):
+        reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
+        if reader in known:
+            continue
+        if reader not in found or _when(cause) < _when(found[reader].cause):
+            found[reader] = _Found(row["ended"], cause, False)
+    return found
+
+
+def _when(cause: dict[str, Any]) -> tuple[Any, ...]:
+    return cause["valid_from"], cause["run_id"]
+
+
+def _listed(
+    history: Rows,
+    found: dict[str, _Found],
+    versions: dict[str, list[dict[str, Any]]],
+    dataset: DatasetName | None,
+) -> list[Stale]:
+    rows = [
+        row
+        for of_run in versions.values()
+        for row in of_run
+        if dataset is None or (row["namespace"], row["name"]) == dataset
+    ]
+    rows.sort(key=lambda row: (row["namespace"], row["name"], row["cell"] or "", row["run_id"]))
+    stale_runs = {row["run_id"] for row in rows}
+    writers = {(run, found[run].ended) for run in stale_runs}
+    changes = {_when(found[run].cause)[::-1] for run in stale_runs}
+    runs = runs_of(history, writers | changes)
+    causes = {id(one.cause): _cause(one.cause, runs) for one in map(found.get, stale_runs) if one}
+    return [_stale(row, found[row["run_id"]], runs, causes) for row in rows]
+
+
+def _cause(row: dict[str, Any], runs: dict[str, Run]) -> Cause:
+    dataset = Dataset(row["namespace"], row["name"])
+    at = at_utc(row["valid_from"])
+    return Cause(dataset, values_of(row["cell"]), runs[row["run_id"]], at, row["mode"])
+
+
+def _stale(
+    row: dict[str, Any], found: _Found, runs: dict[str, Run], causes: dict[int, Cause]
+) -> Stale:
+    return Stale(
+        Dataset(row["namespace"], row["name"]),
+        values_of(row["cell"]),
+        runs[row["run_id"]],
+        found.is_direct,
+        causes[id(found.cause)],
+        found.is_certain,
+    )
+
+
+def plan_of(history: Rows, found: Iterable[Stale]) -> Plan:
+    """Make the plan that brings stale versions up to date."""
+    affected, reasons = {}, {}
+    for one in found:
+        affected[one.run.run_id] = of_tables(one.run.ended)
+        cause = one.cause
+        reasons[one.run.run_id] = [Reason(cause.dataset, cause.partition, (), cause)]
+    return plan_for(history, {run: ended for run, ended in affected.items() if ended}, reasons)

@@ -1,0 +1,167 @@
+"""Breadth first through versions: from each to what fed it, or to what was made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.history.queries.answers import (
+    Dataset,
+    Hop,
+    Run,
+    Transformation,
+    at_utc,
+    values_of,
+)
+from airflow_provider_sparklineage.history.queries.frontier import lists, table_of
+from airflow_provider_sparklineage.model.exceptions import HistoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.history.queries.rows import Rows
+
+MOST_HOPS = 200_000
+"""Of one answer: a graph of more is of no use to anybody, and has to be kept in memory."""
+
+UNKNOWN_WRITER = "No run is known that wrote it."
+UNKNOWN_COLUMNS = "Which columns is not known: the run has no column lineage of that dataset."
+
+
+class Node(NamedTuple):
+    """A version of a part of a dataset, or of a column of it; None is explained at Hop."""
+
+    namespace: str
+    name: str
+    cell: str | None
+    column: str | None
+    run_id: str | None
+
+
+class Link(NamedTuple):
+    """A way to a node.
+
+    :param at: when its version was written
+    :param valid_to: when it was replaced; None: it is there
+    """
+
+    node: Node
+    at: datetime | None
+    is_certain: bool
+    via: tuple[str, ...] = ()
+    transformations: tuple[Transformation, ...] = ()
+    valid_to: datetime | None = None
+    is_column_known: bool = True
+
+
+@dataclass(slots=True)
+class Found:
+    """A node, and all ways to it from the depth before."""
+
+    depth: int
+    at: datetime | None
+    valid_to: datetime | None
+    is_certain: bool = False
+    is_column_known: bool = False
+    via: set[str] = field(default_factory=set)
+    transformations: set[Transformation] = field(default_factory=set)
+
+    def add(self, link: Link) -> None:
+        """Add a way: what is certain by one of them is certain."""
+        self.is_certain |= link.is_certain
+        self.is_column_known |= link.is_column_known
+        self.via.update(link.via)
+        self.transformations.update(link.transformations)
+
+
+Level = dict[Node, Found]
+
+
+def breadth_first(
+    links: Iterable[Link],
+    following: Callable[[Level], Iterable[Link]],
+    depth: int | None = None,
+    first: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Level:
+    """Find each node at its least depth, and go on from each once, so that no cycle is endless.
+
+    :param links: to the nodes of the first depth
+    :param following: gives links from all nodes of a depth
+    :param depth: the last one; None: as deep as it goes
+    :param progress: is called with each depth and the number of nodes until then
+    :raises HistoryError: there are more nodes than :data:`MOST_HOPS`
+    """
+    found: Level = {}
+    level = first
+    while new := _new(links, found, level):
+        found |= new
+        if progress:
+            progress(level, len(found))
+        if len(found) > MOST_HOPS:
+            msg = f"There are more than {MOST_HOPS:,} hops until depth {level}."
+            raise HistoryError(msg, "Ask for a partition, for a column, or for less depth.")
+        if level == depth:
+            break
+        level += 1
+        links = following(new)
+    return found
+
+
+def _new(links: Iterable[Link], found: Level, depth: int) -> Level:
+    new: Level = {}
+    for link in links:
+        if link.node in found:
+            continue
+        node = new.get(link.node)
+        if node is None:
+            node = new[link.node] = Found(depth, link.at, link.valid_to)
+        node.add(link)
+    return new
+
+
+def hops(history: Rows, found: Mapping[Node, Found]) -> list[Hop]:
+    """Give nodes as hops, in order of depth, dataset, partition and column."""
+    versions = {(node.run_id, one.at) for node, one in found.items() if node.run_id}
+    runs = runs_of(history, versions)
+    datasets = {key: Dataset(*key) for key in {node[:2] for node in found}}
+    ordered = sorted(found.items(), key=lambda item: _order(*item))
+    return [_hop(node, one, datasets[node[:2]], runs) for node, one in ordered]
+
+
+def _order(node: Node, one: Found) -> tuple[object, ...]:
+    return one.depth, *(value or "" for value in node)
+
+
+def _hop(node: Node, one: Found, dataset: Dataset, runs: Mapping[str, Run]) -> Hop:
+    note = None
+    if node.run_id is None:
+        note = UNKNOWN_WRITER
+    elif not one.is_column_known:
+        note = UNKNOWN_COLUMNS
+    return Hop(
+        one.depth,
+        dataset,
+        values_of(node.cell),
+        node.column,
+        runs.get(node.run_id) if node.run_id else None,
+        tuple(sorted(one.transformations)),
+        one.is_certain,
+        tuple(sorted(one.via)),
+        note,
+    )
+
+
+_RUNS = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
+"""
+
+
+def runs_of(history: Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, Run]:
+    """Look up who wrote versions, by run_id and end."""
+    versions = list(versions)
+    found = history.rows(_RUNS, lists(("run_id", "ended"), versions)) if versions else []
+    runs = {run_id: Run(run_id, None, at_utc(ended)) for run_id, ended in versions}
+    return runs | {r["run_id"]: Run(r["run_id"], r["job"], at_utc(r["ended"])) for r in found}

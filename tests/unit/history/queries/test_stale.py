@@ -1,0 +1,97 @@
+"""What is not up to date."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from tests.unit.history.queries.asked import named, text
+from tests.unit.history.queries.test_impact import LOAD, MAKE, REPORT, task
+from tests.unit.history.worlds import at, event, read, write
+
+AGAIN = task("again", 8, write("dt=1"))
+
+
+def found(history, *events, **asked):
+    """Give dataset, partition, whether it is direct, and the run of the cause."""
+    return [
+        (one.dataset.name, text(one.partition), one.is_direct, one.cause.run.run_id)
+        for one in stale(history(*events), **asked)
+    ]
+
+
+def test_nothing_is_stale_while_nothing_is_written_again(history):
+    assert found(history, LOAD, MAKE, REPORT) == []
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "truncate", "drop", "unknown"])
+def test_what_was_made_of_a_partition_is_stale_once_that_is_changed(history, mode):
+    again = task("again", 8, write("dt=1", mode=mode))
+    assert found(history, LOAD, MAKE, again) == [("revenue", "dt=1", True, "again")]
+
+
+def test_what_was_made_of_something_stale_is_stale_for_the_same_cause(history):
+    assert found(history, LOAD, MAKE, REPORT, AGAIN) == [
+        ("report", None, False, "again"),
+        ("revenue", "dt=1", True, "again"),
+    ]
+
+
+def test_late_data_makes_stale_what_read_before_it(history):
+    assert found(history, MAKE, AGAIN) == [("revenue", "dt=1", True, "again")]
+
+
+def test_what_was_made_again_is_not_stale(history):
+    make_again = task("make again", 10, read("dt=1"), write("dt=1", name="revenue"))
+    assert found(history, LOAD, MAKE, AGAIN, make_again) == []
+
+
+def test_other_partitions_make_nothing_stale(history):
+    assert found(history, LOAD, MAKE, task("again", 8, write("dt=2"))) == []
+
+
+def test_of_a_whole_new_partitions_are_growth_and_changed_ones_are_not(history):
+    total = task("total", 2, read(), write(name="total"))
+    assert found(history, LOAD, total, task("more", 8, write("dt=3"))) == []
+    assert found(history, LOAD, total, AGAIN) == [("total", None, True, "again")]
+
+
+def test_a_write_of_the_whole_changes_every_partition(history):
+    assert found(history, LOAD, MAKE, task("all", 8, write())) == [("revenue", "dt=1", True, "all")]
+
+
+def test_a_partition_by_more_dimensions_is_part_of_what_was_read(history):
+    again = task("again", 8, write("dt=1/region=eu"))
+    assert found(history, LOAD, MAKE, again) == [("revenue", "dt=1", True, "again")]
+
+
+def test_own_writes_make_nothing_stale(history):
+    own = task("own", 2, read("dt=1"), write("dt=1"))
+    assert found(history, LOAD, own) == []
+
+
+def test_a_run_that_started_and_ended_before_the_reader_is_no_cause(history):
+    writer = event("writer", at(6), write("dt=1"), started=at(4))
+    reader = event("reader", at(7), read("dt=1"), write("dt=1", name="b"), started=at(5))
+    assert found(history, LOAD, writer, reader) == []
+
+
+def test_one_dataset_is_asked_for_with_causes_in_others(history):
+    asked = found(history, LOAD, MAKE, REPORT, AGAIN, dataset=named("report"))
+    assert asked == [("report", None, False, "again")]
+
+
+def test_the_plan_names_the_change_and_runs_in_the_order_of_the_data(history):
+    asked = history(LOAD, MAKE, REPORT, AGAIN)
+    plan = plan_of(asked, stale(asked))
+    assert [(one.task_id, one.wave) for one in plan.steps] == [("make", 0), ("report", 1)]
+    expected = "read orders dt=1, changed 2024-10-15 00:09 UTC (overwrite)"
+    assert plan.steps[0].reasons[0].text == expected
+
+
+def test_after_the_plan_nothing_is_stale(history):
+    again = [
+        task("make", 12, read("dt=1"), write("dt=1", name="revenue"), run_id="make 2"),
+        task("report", 14, read(name="revenue"), write(name="report"), run_id="report 2"),
+    ]
+    assert found(history, LOAD, MAKE, REPORT, AGAIN, *again) == []
