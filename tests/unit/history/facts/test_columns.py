@@ -1,0 +1,69 @@
+"""Which columns were made of which, in both forms of the facet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.history.facts.events import dataset, event, facts
+
+SOURCE = {"namespace": "file", "name": "/lake/orders", "field": "amount"}
+OUT = {"out_namespace": "file", "out_name": "/lake/report", "out_column": "total"}
+IN = {"in_namespace": "file", "in_name": "/lake/orders", "in_column": "amount"}
+SUM = {"type": "DIRECT", "subtype": "AGGREGATION", "description": "sum(amount)", "masking": False}
+JOIN = {"type": "INDIRECT", "subtype": "JOIN"}
+
+
+def columns(fields: object = None, whole: object = None) -> list[dict]:
+    lineage = {"fields": fields, "dataset": whole}
+    output = dataset("/lake/report", facets={"columnLineage": lineage})
+    return facts(event(outputs=[output]))["columns"]
+
+
+def test_each_transformation_of_a_source_is_an_edge_and_the_same_one_is_one():
+    sources = [{**SOURCE, "transformations": [SUM, JOIN, SUM]}]
+    assert columns({"total": {"inputFields": sources}}) == [
+        {**OUT, **IN, **SUM},
+        {**OUT, **IN, **JOIN},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "edge"),
+    [
+        ("IDENTITY", {"type": "DIRECT", "subtype": "IDENTITY"}),
+        ("MASKED", {"type": "DIRECT", "masking": True}),
+        ("DIRECT:AGGREGATION", {"type": "DIRECT", "subtype": "AGGREGATION"}),
+        ("INDIRECT", {"type": "INDIRECT"}),
+        ("", {}),
+        (None, {}),
+    ],
+)
+def test_the_deprecated_type_of_a_column_is_that_of_its_sources(kind, edge):
+    entry = {"inputFields": [SOURCE], "transformationType": kind, "transformationDescription": "x"}
+    assert columns({"total": entry}) == [{**OUT, **IN, **edge, "description": "x"}]
+
+
+def test_transformations_count_where_a_column_has_both_forms():
+    sources = [{**SOURCE, "transformations": [SUM]}]
+    entry = {"inputFields": sources, "transformationType": "IDENTITY"}
+    assert columns({"total": entry}) == [{**OUT, **IN, **SUM}]
+
+
+@pytest.mark.parametrize("given", [[{"type": "DIRECT", "subtype": "FILTER"}], [], None])
+def test_what_is_of_the_whole_dataset_is_indirect_and_of_no_column(given):
+    (edge,) = columns({}, [{**SOURCE, "transformations": given}])
+    assert edge["type"] == "INDIRECT"
+    assert "out_column" not in edge
+
+
+def test_a_source_that_is_incomplete_is_left_out_and_the_others_are_not():
+    incomplete = [{"name": "/lake/x", "field": "a"}, SOURCE, "amount", {**SOURCE, "field": 1}]
+    assert columns({"total": {"inputFields": incomplete}, "other": 7}) == [{**OUT, **IN}]
+
+
+def test_a_long_expression_is_truncated_and_secrets_in_it_are_hidden():
+    text = "decrypt(x, password='hunter2') " + "a + " * 10_000
+    sources = [{**SOURCE, "transformations": [{"type": "DIRECT", "description": text}]}]
+    (edge,) = columns({"total": {"inputFields": sources}})
+    assert len(edge["description"]) <= 1000
+    assert "hunter2" not in edge["description"]
