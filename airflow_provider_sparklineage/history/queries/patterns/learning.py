@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.history.queries.patterns.relation import (
     Points,
     Relation,
 )
-from airflow_provider_sparklineage.history.queries.patterns.rules import Every, Span
+from airflow_provider_sparklineage.history.queries.patterns.rules import Every, Rule, Span
 from airflow_provider_sparklineage.history.queries.patterns.units import NUMBER, TEXT
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _best(
             marks = [judged(relation, run, there) for run in alone]
             if sum(map(bool, marks)) * 2 <= len(marks):
                 continue
-            key = (-sum(marks), rule.order, other.labels != one.axes[0].labels, _width(link))
+            key = (-sum(marks), rule.order, other.labels != one.axes[0].labels, *_size(rule))
             best = min(best or (key, link), (key, link), key=lambda pair: pair[0])
     return best[1] if best else Link(0, Every(TEXT, found.axes[n].unit))
 
@@ -194,6 +194,8 @@ def _earliest(n: int, since: Mapping[Points, datetime | None]) -> dict[Points, d
     return first
 
 
-def _width(link: Link) -> int:
-    rule = link.rule
-    return rule.last.shift - rule.first.shift if isinstance(rule, Span) else 0
+def _size(rule: Rule) -> tuple[int, int]:
+    """Give how wide a span is, and how far away: of two that explain the same, the least."""
+    if not isinstance(rule, Span):
+        return 0, 0
+    return rule.last.shift - rule.first.shift, abs(rule.last.shift)

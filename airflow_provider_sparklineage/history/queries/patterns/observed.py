@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.patterns.axes import values_of
+from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
 from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
 from airflow_provider_sparklineage.history.queries.patterns.learning import learn
@@ -216,10 +216,11 @@ def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]
     """Give the cells of a range without holes, of a single axis; None of others."""
     if row["extent"] != "range" or not (row["first_partition"] and row["last_partition"]):
         return None
-    ends = [_cell(row[end]) for end in ("first_partition", "last_partition")]
+    texts = (row["first_partition"], row["last_partition"])
+    ends = [end.cell for text in texts if (end := cell_of_text(text))]
     axes = axes_of(dict.fromkeys([*known, *ends]))
     points = [axes.read(end) for end in ends]
-    if len(axes.axes) != 1 or None in points:
+    if len(axes.axes) != 1 or len(ends) != len(texts) or None in points:
         return None
     first, last = (point[0] for point in points if point)
     if not isinstance(first, int) or not isinstance(last, int):
@@ -227,7 +228,3 @@ def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]
     if last - first + 1 != row["partition_count"]:
         return None
     return tuple(axes.write((point,)) for point in range(first, last + 1))
-
-
-def _cell(partition: str) -> str:
-    return str(Partition(tuple(sorted(values_of(partition).items()))))

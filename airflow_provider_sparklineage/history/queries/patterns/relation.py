@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.history.queries.patterns.units import TEXT
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 Points = tuple[Point, ...]
 
@@ -158,6 +158,11 @@ class Relation(Frozen, frozen=True):
             points = axes.read(cell)
             if points is not None:
                 yield cell, points
+
+
+def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]:
+    """Give all combinations of each box, up to :data:`MOST_CELLS`."""
+    return islice((points for box in boxes for points in product(*box)), MOST_CELLS)
 
 
 def _written(axes: Axes, points: Iterable[Points]) -> list[str]:

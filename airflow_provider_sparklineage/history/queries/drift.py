@@ -1,0 +1,222 @@
+"""Drift: what a task does otherwise than in the run before.
+
+==========================  ========================================================================
+``input_appeared``, …       a dataset that was not read (written) before, or no longer is
+``column_appeared``, …      an output column with sources, or without any more
+``sources_changed``         an output column is made of other columns
+``transformation_changed``  of the same, by another kind of transformation
+``partition_count``         outside of median ± 3 MAD of the runs before, 5 to 30 of them
+``pattern_broken``          other partitions were read than the pattern of most runs says
+==========================  ========================================================================
+
+Successful runs only, each compared with the one before; of a mapped task with that of its index.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict, deque
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
+from airflow_provider_sparklineage.history.queries.patterns.pattern import Dataset, Run
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.truncation import some
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from airflow_provider_sparklineage.history.queries.rows import Rows
+
+RUNS = 400
+"""Last runs that are compared."""
+_COUNTS = (5, 30)  # fewest and most runs that make a range
+_SHOWN = 5  # names in a message
+
+_TASK = """
+SELECT run_id, job, ended, coalesce(map_index, -1) AS map_index FROM runs
+WHERE job = $task AND state = 'COMPLETE' ORDER BY ended DESC, run_id DESC LIMIT $runs
+"""
+_JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' ORDER BY job LIMIT 1000"
+_ACCESSES = """
+SELECT run_id, side, namespace, name,
+       count(*) FILTER (WHERE extent = 'partition')
+         + coalesce(sum(partition_count) FILTER (WHERE extent = 'range'), 0) AS partitions,
+       count(*) FILTER (WHERE extent NOT IN ('partition', 'range', 'none')) AS others
+FROM accesses
+WHERE run_id IN (SELECT run_id FROM runs WHERE job = $task) AND NOT coalesce(is_failed, FALSE)
+GROUP BY run_id, side, namespace, name ORDER BY side, namespace, name
+"""
+_COLUMNS = """
+SELECT DISTINCT run_id, out_namespace, out_name, out_column, in_namespace, in_name, in_column,
+       type, subtype, masking
+FROM columns WHERE run_id IN (SELECT run_id FROM runs WHERE job = $task)
+"""
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """A difference between two runs of a task.
+
+    :param kind: as in the table above
+    :param run: the run that differs
+    :param before: the run that it is compared with; null for ranges and patterns
+    :param message: what differs, for people
+    :param was: sources or the usual counts; of a broken pattern what is missing
+    :param now: the same of this run; of a broken pattern what is unexpected
+    """
+
+    kind: str
+    dataset: Dataset | None
+    column: str | None
+    run: Run
+    before: Run | None
+    message: str
+    was: tuple[str, ...] = ()
+    now: tuple[str, ...] = ()
+
+
+class _Of(NamedTuple):
+    """All that is known of a run."""
+
+    run: Run
+    accessed: dict[tuple[str, DatasetName], int | None]
+    columns: dict[tuple[DatasetName, str | None], dict[str, frozenset[str]]]
+
+
+def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
+    """List what differs from run to run of a task, in the order of the runs.
+
+    :param task: name of its job, ``dag_id.task_id``
+    :param runs: how many of the last ones are compared
+    :raise HistoryError: if no such task has ended well; says which have
+    """
+    rows = history.rows(_TASK, {"task": task, "runs": runs})
+    if not rows:
+        jobs = [row["job"] for row in history.rows(_JOBS, {})]
+        problem = f"No successful run of {task} is in the history."
+        raise HistoryError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
+    found = list(_all(history, task, rows[::-1]))
+    order = {row["run_id"]: number for number, row in enumerate(reversed(rows))}
+    return sorted(found, key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset)))
+
+
+def _all(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Drift]:
+    lines: dict[int, list[_Of]] = defaultdict(list)
+    known = _known(history, task, rows)
+    for row in rows:
+        lines[row["map_index"]].append(known[row["run_id"]])
+    for line in lines.values():
+        yield from _datasets(line)
+        yield from _columns(line)
+        yield from _counts(line)
+    yield from _patterns(history, task, known)
+
+
+def _known(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _Of]:
+    known = {
+        row["run_id"]: _Of(Run(row["run_id"], row["job"], row["ended"]), {}, {}) for row in rows
+    }
+    for row in history.rows(_ACCESSES, {"task": task}):
+        if of := known.get(row["run_id"]):
+            count = None if row["others"] else int(row["partitions"])
+            of.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
+    for row in history.rows(_COLUMNS, {"task": task}):
+        if of := known.get(row["run_id"]):
+            column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
+            source = f"{DatasetName(row['in_namespace'], row['in_name'])}.{row['in_column']}"
+            edges = of.columns.setdefault(column, {})
+            how = f"{row['type']} {row['subtype']}{' masked' if row['masking'] else ''}"
+            edges[source] = edges.get(source, frozenset()) | {how}
+    return known
+
+
+def _datasets(line: Sequence[_Of]) -> Iterator[Drift]:
+    for before, after in itertools.pairwise(line):
+        for side, name in sorted(before.accessed.keys() ^ after.accessed.keys()):
+            how = "appeared" if (side, name) in after.accessed else "went"
+            kind = f"{'input' if side == 'read' else 'output'}_{how}"
+            verb = "read" if side == "read" else "written"
+            text = f"{name} is {verb} now" if how == "appeared" else f"{name} is no longer {verb}"
+            yield Drift(kind, Dataset(*name), None, after.run, before.run, f"{text}.")
+
+
+def _columns(line: Sequence[_Of]) -> Iterator[Drift]:
+    """Compare the runs whose columns are known: where all are missing, the report is."""
+    known = [of for of in line if of.columns]
+    for before, after in itertools.pairwise(known):
+        columns = before.columns.keys() | after.columns.keys()
+        for name, column in sorted(columns, key=lambda one: (one[0], one[1] or "")):
+            was = before.columns.get((name, column), {})
+            now = after.columns.get((name, column), {})
+            if was != now:
+                yield _column(name, column, after.run, before.run, was, now)
+
+
+def _column(
+    name: DatasetName,
+    column: str | None,
+    run: Run,
+    before: Run,
+    was: Mapping[str, frozenset[str]],
+    now: Mapping[str, frozenset[str]],
+) -> Drift:
+    called = f"{name}.{column}" if column else f"Conditions of {name}"
+    old, new = sorted(was), sorted(now)
+    if not was or not now:
+        kind = "column_went" if was else "column_appeared"
+        text = f"{'no sources any more; it had' if was else 'has sources now:'} "
+        text += some(old or new, _SHOWN)
+    elif old != new:
+        kind = "sources_changed"
+        changes = (("without", set(old) - set(new)), ("with", set(new) - set(old)))
+        text = "now " + " and ".join(f"{how} {some(sorted(c), _SHOWN)}" for how, c in changes if c)
+    else:
+        kind = "transformation_changed"
+        old, new = _transformations(was), _transformations(now)
+        text = some([one for one in new if one not in old], _SHOWN)
+    message = f"{called}: {text}."
+    return Drift(kind, Dataset(*name), column, run, before, message, tuple(old), tuple(new))
+
+
+def _transformations(edges: Mapping[str, frozenset[str]]) -> list[str]:
+    return [f"{source}: {', '.join(sorted(how))}" for source, how in sorted(edges.items())]
+
+
+def _counts(line: Sequence[_Of]) -> Iterator[Drift]:
+    last: dict[tuple[str, DatasetName], deque[int]] = defaultdict(lambda: deque(maxlen=_COUNTS[1]))
+    for of in line:
+        for (side, name), count in of.accessed.items():
+            if count is None:
+                continue
+            counts = last[side, name]
+            if len(counts) >= _COUNTS[0] and (usual := _unusual(count, counts)):
+                verb = "read" if side == "read" else "written"
+                text = f"{count} partitions of {name} {verb}; {' to '.join(usual)} are usual."
+                now = (str(count),)
+                yield Drift("partition_count", Dataset(*name), None, of.run, None, text, usual, now)
+            counts.append(count)
+
+
+def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
+    """Give the usual range of a count that is outside of it; else nothing."""
+    middle = median(counts)
+    spread = 3 * median(abs(one - middle) for one in counts)
+    if abs(count - middle) <= spread:
+        return ()
+    return f"{max(0, middle - spread):g}", f"{middle + spread:g}"
+
+
+def _patterns(history: Rows, task: str, known: Mapping[str, _Of]) -> Iterator[Drift]:
+    outputs = {name for of in known.values() for side, name in of.accessed if side == "write"}
+    learned = (one for output in sorted(outputs) for one in patterns(history, output))
+    for pattern in learned:
+        for one in pattern.exceptions:
+            if pattern.job == task and one.run.run_id in known:
+                name = DatasetName(pattern.input.namespace, pattern.input.name)
+                text = f"{name} was not read as usual: {pattern.relation}."
+                parts = (one.missing, one.unexpected)
+                yield Drift("pattern_broken", pattern.input, None, one.run, None, text, *parts)

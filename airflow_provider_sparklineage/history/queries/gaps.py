@@ -1,0 +1,229 @@
+"""Gaps: partitions that a schedule's runs should have written, and that are not there.
+
+What each run should have written is learned, as patterns are: by the relation of the run's data
+interval or logical date to the partitions that runs of the task did write. Dates between the first
+run and the last that no run is known of follow from the step between them. Where runs have no
+dates, as those of other schedulers, the step between the partitions themselves counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.history.queries.patterns.axes import values_of
+from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
+from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
+from airflow_provider_sparklineage.history.queries.patterns.learning import learn
+from airflow_provider_sparklineage.history.queries.patterns.observed import (
+    Task,
+    dates_of,
+    writes_of,
+)
+from airflow_provider_sparklineage.history.queries.patterns.pattern import Dataset, Run
+from airflow_provider_sparklineage.history.queries.patterns.relation import (
+    Points,
+    Relation,
+    product_of,
+)
+from airflow_provider_sparklineage.history.queries.patterns.steps import Step
+from airflow_provider_sparklineage.history.queries.patterns.units import UNITS, start_of
+from airflow_provider_sparklineage.model.partitioning import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+_RUNS = """
+SELECT run_id, namespace, job, dag_id, dag_run_id, try_number, state, started, ended,
+       data_interval_end, data_interval_start, logical_date
+FROM runs
+WHERE dag_id IN (
+    SELECT r.dag_id FROM runs AS r JOIN accesses AS a ON a.run_id = r.run_id
+    WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name
+)
+ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
+"""
+_CHANGES = """
+SELECT cell, extent, valid_from, valid_to IS NULL AND mode NOT IN ('drop', 'truncate') AS is_there
+FROM changes
+WHERE namespace = $namespace AND name = $name AND extent IN ('partition', 'all')
+ORDER BY valid_from
+"""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A partition that is not there.
+
+    :param partition: its values by dimension; only of those that follow from the run
+    :param cell: the same as one text, ``dt=2024-10-15``
+    :param job: the task that should have written it; empty where only the step is known
+    :param run: its last try for that date, if one is known
+    :param reason: ``failed``, ``running``, ``not_written`` (the run succeeded and wrote something
+        else), ``dropped`` (it was there), ``no_run`` (the task did not run, or nobody recorded it)
+    :param confidence: of the rule by which it is expected, as patterns have it
+    """
+
+    dataset: Dataset
+    partition: dict[str, str]
+    cell: str
+    reason: str
+    namespace: str = ""
+    job: str = ""
+    dag_id: str | None = None
+    dag_run_id: str | None = None
+    logical_date: datetime | None = None
+    run: Run | None = None
+    confidence: float = 0.0
+
+
+class _Due(NamedTuple):
+    """A date on which a task should have written."""
+
+    points: Points
+    rows: Sequence[dict[str, Any]]  # of all tasks of its DAG run; none if there was no DAG run
+
+
+class _There:
+    """What is there of a dataset, and was."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        rows = list(rows)
+        self.ever = {row["cell"] for row in rows if row["cell"]}
+        self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
+        whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]
+        self.whole = max(whole, default=None)
+        """When the whole dataset was last written: it has what was due before."""
+
+
+def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
+    """List the partitions that are expected and not there, in their order."""
+    there = _There(history.rows(_CHANGES, dataset._asdict()))
+    runs = history.rows(_RUNS, dataset._asdict())
+    pairs: dict[Task, list[Pair]] = defaultdict(list)
+    for run_id, write in writes_of(history, dataset).items():
+        if write.cells and not write.dates.startswith("run="):
+            pairs[write.task].append(Pair(run_id, (write.dates,), write.cells))
+    found: dict[str, Gap] = {}
+    is_scheduled = False
+    for task, observed in sorted(pairs.items()):
+        learned = learn(observed)
+        is_scheduled |= bool(learned.relation.links)
+        for gap in _of_task(dataset, task, learned.relation, runs, there):
+            found.setdefault(gap.cell, msgspec.structs.replace(gap, confidence=learned.confidence))
+    if not is_scheduled:
+        found = {gap.cell: gap for gap in _by_step(dataset, there)}
+    return sorted(found.values(), key=lambda gap: gap.cell)
+
+
+def _of_task(
+    dataset: DatasetName,
+    task: Task,
+    relation: Relation,
+    runs: Sequence[dict[str, Any]],
+    there: _There,
+) -> Iterator[Gap]:
+    points = (relation.found.read(cell) for cell in there.cells)
+    kept = {relation.on_kept(one) for one in points if one is not None}
+    for due in _dues(task, relation, runs) if relation.links else ():
+        own = [row for row in due.rows if Task(row["namespace"], row["job"]) == task]
+        if there.whole is not None and _due_at(relation, due, own) <= there.whole:
+            continue
+        for wanted in product_of(relation.boxes([due.points])):
+            if wanted not in kept and (values := _values(relation, wanted)):
+                yield _gap(dataset, task, values, due, own, there)
+
+
+def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> list[_Due]:
+    """List the dates of the task's DAG, from its own first one on, and those left out between."""
+    own = [row for row in runs if Task(row["namespace"], row["job"]) == task]
+    dags = {row["dag_id"] for row in own}
+    by_date: dict[Points, list[dict[str, Any]]] = defaultdict(list)
+    for row in runs:
+        points = relation.given.read(dates_of(row)) if row["dag_id"] in dags else None
+        if points is not None:
+            by_date[points].append(row)
+    used = {relation.links[n].axis for n in relation.kept}
+    first = min(
+        (points for row in own if (points := relation.given.read(dates_of(row)))), default=None
+    )
+    if len(used) != 1 or first is None:
+        return [_Due(points, rows) for points, rows in by_date.items()]
+    axis = used.pop()
+    dated = {points[axis]: _Due(points, rows) for points, rows in by_date.items()}
+    numbers = [int(point) for point in dated if int(point) >= int(first[axis])]
+    step = Step.of(relation.given.axes[axis].unit, numbers)
+    between = step.between(min(numbers), max(numbers))
+    every = sorted({*numbers, *between})
+    return [dated.get(n) or _Due((n,) * len(relation.given.axes), ()) for n in every]
+
+
+def _due_at(relation: Relation, due: _Due, own: Sequence[Mapping[str, Any]]) -> datetime:
+    if own and own[-1]["started"]:
+        started: datetime = own[-1]["started"]
+        return started
+    axis = relation.links[relation.kept[0]].axis if relation.kept else 0
+    unit = relation.given.axes[axis].unit
+    return start_of(unit, int(due.points[axis])) if unit in UNITS else datetime.max  # noqa: DTZ901
+
+
+def _values(relation: Relation, wanted: Points) -> dict[str, str]:
+    """Write the values of the axes that follow from the run; none if they are out of range."""
+    values: dict[str, str] = {}
+    try:
+        for n, point in zip(relation.kept, wanted, strict=True):
+            values |= relation.found.axes[n].write(point)
+    except (ValueError, OverflowError):
+        return {}
+    return dict(sorted(values.items()))
+
+
+def _gap(
+    dataset: DatasetName,
+    task: Task,
+    values: dict[str, str],
+    due: _Due,
+    own: Sequence[dict[str, Any]],
+    there: _There,
+) -> Gap:
+    cell = str(Partition(tuple(values.items())))
+    last = own[-1] if own else None
+    any_row = last or (due.rows[0] if due.rows else None) or {}
+    return Gap(
+        Dataset(*dataset),
+        values,
+        cell,
+        "dropped" if cell in there.ever else _reason(last),
+        task.namespace,
+        task.job,
+        any_row.get("dag_id"),
+        any_row.get("dag_run_id"),
+        any_row.get("logical_date"),
+        Run(last["run_id"], last["job"], last["ended"], last["state"]) if last else None,
+    )
+
+
+def _reason(run: Mapping[str, Any] | None) -> str:
+    if run is None:
+        return "no_run"
+    known = {"COMPLETE": "not_written", "FAIL": "failed", "ABORT": "failed"}
+    return known.get(run["state"], "running")
+
+
+def _by_step(dataset: DatasetName, there: _There) -> Iterator[Gap]:
+    """Find what the step between partitions leaves out, in a dataset of a single axis."""
+    axes = axes_of(sorted(there.ever))
+    points = [point for cell in there.cells if (point := axes.read(cell)) is not None]
+    if len(axes.axes) != 1 or axes.axes[0].unit not in UNITS or not points:
+        return
+    numbers = sorted(int(point[0]) for point in points)
+    for number in Step.of(axes.axes[0].unit, numbers).between(numbers[0], numbers[-1]):
+        cell = axes.write((number,))
+        if cell not in there.cells:
+            reason = "dropped" if cell in there.ever else "no_run"
+            yield Gap(Dataset(*dataset), values_of(cell), cell, reason)
