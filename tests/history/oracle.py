@@ -136,6 +136,7 @@ class Oracle:
     def __init__(self, ledger: Ledger) -> None:
         self.runs = sorted(ledger.runs, key=lambda run: (run.ended, run.id))
         self.tables = {table.name: table for table in ledger.tables}
+        self._found: dict[tuple[str, str, Wanted], list[Version]] = {}
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -156,13 +157,16 @@ class Oracle:
 
         One that takes no time reads before anything is written then.
         """
-        changes = [
-            change
-            for change in self.changes
-            if change.table == table
-            and (change.run.ended < run.started or change.run.ended == run.started < run.ended)
-        ]
-        return [version for version in _live(changes) if version.is_in(wanted)]
+        key = (run.id, table.name, wanted)
+        if key not in self._found:  # which never changes
+            changes = [
+                change
+                for change in self.changes
+                if change.table == table
+                and (change.run.ended < run.started or change.run.ended == run.started < run.ended)
+            ]
+            self._found[key] = [version for version in _live(changes) if version.is_in(wanted)]
+        return self._found[key]
 
     # --- trace ------------------------------------------------------------------------------------
 
@@ -270,7 +274,7 @@ class Oracle:
                 change: min(upstream, key=lambda one: one.order)
                 for change in live
                 if change not in causes
-                and (upstream := [causes[c] for c in self._bound(change.run) if c in causes])
+                and (upstream := [causes[c] for c in self.bound(change.run) if c in causes])
             }
             if not more:
                 break
@@ -281,7 +285,8 @@ class Oracle:
             if table is None or one.table == table
         }
 
-    def _bound(self, run: Run) -> list[Change]:
+    def bound(self, run: Run) -> list[Change]:
+        """Give all that a run read."""
         return [
             version.change
             for access in run.reads

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from airflow_provider_sparklineage.history.queries.impact import impact
+from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
+from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.history.queries.trace import trace
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests.history.built import Tables, cell_of
-from tests.history.oracle import Oracle, Wanted, wanted_of
+from tests.history.oracle import END_OF_TIME, Hop, Oracle, Stale, Wanted, wanted_of
+from tests.history.questions import questions
 from tests.history.simulation import world
 
 if TYPE_CHECKING:
@@ -24,6 +31,10 @@ SEEDS = range(settings.default.max_examples if settings.default else 1)
 def _days(seed: int) -> int:
     """Give most worlds a few days, and one in twenty more than a month."""
     return 40 if seed % 20 == 9 else 3 + seed % 7
+
+
+QUESTIONS = 6
+"""About each world: a trace and an impact of each."""
 
 
 class World:
@@ -92,6 +103,137 @@ def test_a_read_is_bound_to_what_the_oracle_found_for_it(random_world):
         for wanted in wanted_of(access)
         for version in _bound(random_world.oracle, run, access.table, wanted)
     }
+
+
+def test_a_trace_is_what_the_oracle_answers(random_world):
+    asked = random_world
+    for one in questions(asked.ledger, asked.seed, QUESTIONS):
+        expected = asked.oracle.trace(one.table, one.cell, one.column, one.as_of or END_OF_TIME)
+        try:
+            found = trace(asked.tables, _name(one.table), one.partition, one.column, one.as_of)
+        except HistoryError:  # there is no such column; which may as well be one that nothing fed
+            assert all(hop.depth == 0 for hop in expected), one
+        else:
+            assert _answered(found) == expected, one
+
+
+def test_an_impact_is_what_the_oracle_answers(random_world):
+    asked = random_world
+    for one in questions(asked.ledger, asked.seed, QUESTIONS):
+        expected = asked.oracle.impact(one.table, one.cell, one.column)
+        try:
+            found = impact(asked.tables, _name(one.table), one.partition, one.column)
+        except HistoryError:
+            assert not expected, one
+        else:
+            assert _answered(found.hops) == expected, one
+
+
+def test_what_is_stale_is_what_the_oracle_answers(random_world):
+    found = stale(random_world.tables)
+    assert {
+        Stale(one.dataset.name, _cell(one.partition), one.run.run_id, one.is_direct): (
+            one.cause.run.run_id
+        )
+        for one in found
+    } == random_world.oracle.stale()
+
+
+def test_a_plan_runs_what_is_stale_again_and_what_is_read_before_what_reads_it(random_world):
+    asked = random_world
+    found = stale(asked.tables)
+    plan = plan_of(asked.tables, found)
+    runs = {run.id: run for run in asked.ledger.runs}
+    stale_runs = [runs[one.run.run_id] for one in found]
+    steps = {(s.dag_id, s.task_id, s.dag_run_id, s.map_index): s for s in plan.steps}
+    instances = {_instance(run) for run in stale_runs if run.instance}
+    assert steps.keys() == instances
+    assert {one.run_id for one in plan.by_hand} == {r.id for r in stale_runs if not r.instance}
+    waves = {key: step.wave for key, step in steps.items()}
+    assert [step.wave for step in plan.steps] == sorted(waves.values())
+    for key, step in steps.items():
+        again = [r for r in runs.values() if r.instance and _instance(r) == key]
+        last = max((r for r in again if r.state == "COMPLETE"), key=lambda r: (r.ended, r.id))
+        assert step.run_id == last.id
+    for reader in (run for run in stale_runs if run.instance):
+        read = (one.run for one in asked.oracle.bound(reader) if one.run in stale_runs)
+        for writer in (run for run in read if run.instance):
+            one, other = _instance(writer), _instance(reader)
+            assert one == other or waves[one] < waves[other]
+
+
+RULES = {
+    "same": ("same", None, None),
+    "yesterday": ("offset", -1, -1),
+    "window": ("window", -2, 0),
+    "month": ("period", None, None),
+    "days": ("parts", None, None),
+    "whole": ("whole", None, None),
+}
+"""Of the simulation, and as patterns are named, with the first and the last day."""
+
+
+@pytest.mark.parametrize("seed", range(max(2, len(SEEDS) // 8)))
+def test_patterns_are_the_rules_of_the_tasks_and_exceptions_the_runs_that_broke_them(
+    seed, tmp_path
+):
+    ledger = world(seed, days=40, is_exact=True)
+    tables = Tables(ledger, tmp_path, seed)
+    runs = {run.id: run for run in ledger.runs}
+    for table in ledger.tables:
+        for one in patterns(tables, _name(table)):
+            rule = ledger.rules[one.job, one.input.name, table.name]
+            if (rule, table.dims) == ("yesterday", ("month",)):
+                continue  # by the day that it runs, which is no rule between months and days
+            kind, first, last = RULES[rule]
+            assert one.kind == kind, one
+            if first is not None:
+                of_day = next(each for each in one.rules if each.kind == kind)
+                assert (of_day.first, of_day.last) == (first, last)
+            broke = {
+                run.id
+                for run in runs.values()
+                if run.job == one.job and run.state == "COMPLETE" and _breaks(ledger, run, table)
+            }
+            exceptions = {each.run.run_id for each in one.exceptions}
+            if rule in ("same", "yesterday", "window"):
+                assert exceptions == broke, one
+            elif rule != "days":  # of a month, when it is not over, those of any day may be there
+                assert exceptions <= broke, one
+            assert one.support == one.seen - len(exceptions)
+    tables.close()
+
+
+def _breaks(ledger: Any, run: Any, table: Any) -> bool:
+    """Whether a run read other days than its rule says, or wrote all days and read one."""
+    written = [one for one in run.claimed() if one.table == table]
+    return bool(written) and (run.id in ledger.breaking or written[0].extent == "all")
+
+
+def _answered(hops: Any) -> dict[Hop, bool]:
+    return {
+        Hop(
+            one.depth,
+            one.dataset.name,
+            _cell(one.partition),
+            one.column,
+            one.run and one.run.run_id,
+        ): one.is_certain
+        for one in hops
+    }
+
+
+def _cell(partition: dict[str, str] | None) -> Any:
+    return None if partition is None else tuple(sorted(partition.items()))
+
+
+def _name(table: Any) -> DatasetName:
+    return DatasetName(table.namespace, table.name)
+
+
+def _instance(run: Any) -> tuple[Any, ...]:
+    one = run.instance
+    return one.dag_id, one.task_id, one.dag_run_id, one.map_index
 
 
 def _bound(oracle: Oracle, run: Any, table: Any, wanted: Wanted) -> list[tuple[Any, ...]]:
