@@ -88,6 +88,8 @@ class LocalStore:
 
     def find(self, path: str, *, detail: bool) -> dict[str, dict[str, Any]]:
         self._asked("find", path)
+        if Path(path).is_file():
+            return {path: {}}  # as fsspec does
         return {str(f): self.info(f) for f in Path(path).rglob("*") if f.is_file() and detail}
 
     def invalidate_cache(self) -> None:

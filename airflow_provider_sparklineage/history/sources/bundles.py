@@ -33,7 +33,7 @@ class BundlePiece:
 
     def __init__(self, folder: Path, source: str) -> None:
         self._folder = folder
-        self.place, self.source, self.mark = str(folder), source.removesuffix("/."), _state(folder)
+        self.place, self.source, self.mark = str(folder), source, _state(folder)
 
     def documents(self, skipped: Counter[str]) -> Iterator[Document]:
         """Give the merged event; see :class:`.Piece`."""

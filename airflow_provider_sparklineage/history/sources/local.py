@@ -65,17 +65,15 @@ class LocalFiles:
             msg = f"{self._name} cannot be listed: {error.strerror}."
             raise UnusableInputError(msg) from error
         for at, folders, files in os.walk(self._root):
-            folder = Path(at)
+            folder, below = Path(at), f"{self._name}{at.removeprefix(str(self._root))}"
             if is_bundle(files):
                 folders.clear()
-                yield from self._bundle(folder, known)
+                yield from self._bundle(folder, below, known)
                 continue
             folders[:] = sorted(one for one in folders if one != UNSENT)
             for name in sorted(files):
                 if has_events(name):
-                    path = folder / name
-                    source = f"{self._name}/{path.relative_to(self._root)}"
-                    yield from self._file(path, source, known)
+                    yield from self._file(folder / name, f"{below}/{name}", known)
                 elif not name.endswith(_PARTIAL):
                     skipped[Skip.OTHER_FILE] += 1
 
@@ -84,8 +82,8 @@ class LocalFiles:
         if mark is None or not mark.is_of(*_state(path)):
             yield FilePiece(path, source, mark)
 
-    def _bundle(self, folder: Path, known: Mapping[str, str]) -> Iterator[Piece]:
-        piece = BundlePiece(folder, f"{self._name}/{folder.relative_to(self._root)}")
+    def _bundle(self, folder: Path, source: str, known: Mapping[str, str]) -> Iterator[Piece]:
+        piece = BundlePiece(folder, source)
         if known.get(piece.place) != piece.mark:
             yield piece
 

@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.history.sources import Skip
 from airflow_provider_sparklineage.history.sources.documents import has_events
 from airflow_provider_sparklineage.history.sources.local import FilePiece
 from airflow_provider_sparklineage.history.sources.marks import Mark
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.spark.capture.bundle import MANIFEST
 from airflow_provider_sparklineage.storage.bounded import reason
@@ -52,10 +53,10 @@ class _File(NamedTuple):
 
 
 class RemoteFiles:
-    """All files below a URL, or the one that it names."""
+    """All files below a URL, or the one that it names; tables and marks have it scrubbed."""
 
     def __init__(self, url: str) -> None:
-        self._url, self._objects = url, Objects(url)
+        self._url, self._objects = scrub(url), Objects(url)
 
     def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[RemotePiece]:
         """Give what is new in each file; see :class:`.Source`."""
