@@ -66,6 +66,13 @@ class Objects(Frozen, frozen=True):
         store, place = self._place(name)
         store.get_file(place, str(into))
 
+    def upload(self, name: str, file: Path) -> None:
+        """Copy a file of this machine there, however large it is."""
+        store, place = self._place(name)
+        if self._scheme not in _OBJECT_STORES:
+            store.makedirs(place.rpartition("/")[0], exist_ok=True)
+        store.put_file(str(file), place)
+
     def remove(self, name: str) -> None:
         """Delete a file, if it is there."""
         store, place = self._place(name)
