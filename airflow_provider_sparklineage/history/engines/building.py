@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     text_literal,
 )
 from airflow_provider_sparklineage.history.engines.staging import staged
+from airflow_provider_sparklineage.history.sources.reading import Reading
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, VERSION
 from airflow_provider_sparklineage.model.frozen import Frozen
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from airflow_provider_sparklineage.history.facts import Line, Skipped
     from airflow_provider_sparklineage.history.steps import Step
     from airflow_provider_sparklineage.history.store import Building, Store
 
 _MEMORY = "500MB"  # DuckDB's own; with Python and what it does not count, a process has below 1 GB
 _PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
+
+
+UNREADABLE = "unreadable"
+"""Count of lines that are no facts."""
 
 
 class Built(Frozen, frozen=True):
@@ -53,24 +57,30 @@ class Built(Frozen, frozen=True):
 
 def build(
     store: Store,
-    sources: Iterable[Iterable[Line | Skipped]],
+    lines_of: Callable[[Reading], Iterable[bytes]],
     *,
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
 ) -> Built:
-    """Do what :meth:`.Store.build` says."""
+    """Do what :meth:`.Store.build` and :meth:`.Store.add` say.
+
+    :param lines_of: gives the facts, of what the builds before have not read
+    """
     begun = time.monotonic()
     with store.building() as building, failing("built"):
         connection = _connection(building.scratch)
-        found = staged(connection, sources, building.scratch, progress)
+        reading = Reading(building.marks)
+        found = staged(connection, lines_of(reading), building.scratch, progress)
+        skipped = {**reading.skipped, UNREADABLE: found.unreadable}
+        skipped = {str(key): count for key, count in skipped.items() if count}
         new, files = _new(connection, building, found.files)
         if new or keep or building.before.version < VERSION or not building.before.generation:
             parts = {**building.before.facts, **_part(building, files)}
-            rows = _publish(connection, building, parts, found.skipped, keep)
+            rows = _publish(connection, building, parts, skipped, keep, reading.marks)
         else:
             rows = building.before.rows
         connection.close()
-    return Built(found.events, new, found.skipped, rows, time.monotonic() - begun)
+    return Built(max(reading.events, found.lines), new, skipped, rows, time.monotonic() - begun)
 
 
 def merge(store: Store, other: Store) -> Built:
@@ -176,6 +186,7 @@ def _publish(
     parts: Mapping[str, Sequence[str]],
     skipped: Mapping[str, int],
     keep: timedelta | None,
+    marks: Mapping[str, str] | None = None,
 ) -> dict[str, int]:
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(building, keep)}")
@@ -188,7 +199,7 @@ def _publish(
             tables[step.name] = file
     connection.execute("DROP VIEW facts")
     named = {name: building.put(building.tables_folder, [file]) for name, file in tables.items()}
-    building.publish(parts, named, rows, skipped)
+    building.publish(parts, named, rows, skipped, marks)
     return rows
 
 

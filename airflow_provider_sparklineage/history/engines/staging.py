@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -11,16 +10,14 @@ from airflow_provider_sparklineage.history.tables import FACTS
 from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import duckdb
 
-    from airflow_provider_sparklineage.history.facts import Line, Skipped
 
 _CHUNK = 32 << 20  # bytes of lines in a file: what is in memory at once is a few times that
 _SHORTEST = 4 << 20  # bytes of the longest line; DuckDB takes memory for two such
-_LEFT_OUT, _UNREADABLE = "left_out", "unreadable"
 _OFTEN = 1000  # events between two calls of who shows progress
 
 
@@ -28,40 +25,33 @@ class Staged(Frozen, frozen=True):
     """What sources had.
 
     :param files: of Parquet, with facts
-    :param events: how many lines there were
+    :param unreadable: how many lines are not in them, as they were no facts
     """
 
     files: list[Path]
-    events: int
-    skipped: Mapping[str, int]
+    lines: int
+    unreadable: int
 
 
 def staged(
     connection: duckdb.DuckDBPyConnection,
-    sources: Iterable[Iterable[Line | Skipped]],
+    lines: Iterable[bytes],
     scratch: Path,
     progress: Callable[[int], None] | None,
 ) -> Staged:
-    """Write the facts of sources to files in a folder."""
-    writer, skipped, events = _Writer(connection, scratch), Counter[str](), 0
+    """Write lines of facts to files in a folder."""
+    writer, count = _Writer(connection, scratch), 0
     with writer.pool:
-        for source in sources:
-            for one in source:
-                text = getattr(one, "text", None)
-                if text is None:
-                    skipped[str(one.reason)] += 1  # type: ignore[union-attr]
-                    continue
-                skipped[_LEFT_OUT] += one.left_out  # type: ignore[union-attr]
-                writer.add(text)
-                events += 1
-                if progress and events % _OFTEN == 0:
-                    progress(events)
+        for line in lines:
+            writer.add(line)
+            count += 1
+            if progress and count % _OFTEN == 0:
+                progress(count)
         writer.flush()
         writer.wait()
     if progress:
-        progress(events)
-    skipped[_UNREADABLE] += events - writer.rows
-    return Staged(writer.files, events, {key: n for key, n in skipped.items() if n})
+        progress(count)
+    return Staged(writer.files, count, count - writer.rows)
 
 
 class _Writer:

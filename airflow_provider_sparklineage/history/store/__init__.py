@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.history.engines.building import Built
-    from airflow_provider_sparklineage.history.facts import Line, Skipped
+    from airflow_provider_sparklineage.history.sources import Source
+    from airflow_provider_sparklineage.history.sources.reading import Reading
 
 GRACE = timedelta(hours=1)
 """How long the files of a generation outlive it."""
@@ -100,7 +101,7 @@ class Store:
 
     def build(
         self,
-        sources: Iterable[Iterable[Line | Skipped]],
+        sources: Iterable[Source],
         *,
         progress: Callable[[int], None] | None = None,
         keep: timedelta | None = None,
@@ -113,7 +114,16 @@ class Store:
         """
         from airflow_provider_sparklineage.history.engines.building import build
 
-        return build(self, sources, progress=progress, keep=keep)
+        def lines(reading: Reading) -> Iterator[bytes]:
+            return reading.lines(sources)
+
+        return build(self, lines, progress=progress, keep=keep)
+
+    def add(self, lines: Iterable[bytes], *, keep: timedelta | None = None) -> Built:
+        """Add lines of facts, as :func:`.facts.facts_of` gives them; as :meth:`build` does."""
+        from airflow_provider_sparklineage.history.engines.building import build
+
+        return build(self, lambda _: lines, keep=keep)
 
     def merge(self, other: Store) -> Built:
         """Add all that another store has; events that both have count once."""
@@ -175,12 +185,14 @@ class Building:
         tables: Mapping[str, Sequence[str]],
         rows: Mapping[str, int],
         skipped: Mapping[str, int],
+        marks: Mapping[str, str] | None = None,
     ) -> Manifest:
         """Put a generation in force, and remove what nobody can read any more.
 
         :param facts: files of all parts that count from now on, by part
         :param tables: files of each table
         :param skipped: in this build, by reason
+        :param marks: what of the sources was read; None: as before
         :raise HistoryError: if somebody else took over; nothing is changed then
         """
         before, at = self.before, self.now()
@@ -194,6 +206,7 @@ class Building:
             tables={name: list(files) for name, files in tables.items()},
             rows=dict(rows),
             skipped=total,
+            marks=self._note(self.marks if marks is None else marks),
         )
         gone = sorted(before.folders() - manifest.folders())
         fresh = (one for one in before.retired if at - one.at <= GRACE)
@@ -203,6 +216,20 @@ class Building:
         self.store.files.write(_MANIFEST, manifest.text())
         self._sweep(manifest)
         return manifest
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What of the sources the builds before have read."""
+        if not self.before.marks:
+            return {}
+        return msgspec.json.decode(self.store.files.read(self.before.marks), type=dict[str, str])
+
+    def _note(self, marks: Mapping[str, str]) -> str:
+        if not marks:
+            return ""
+        name = f"{self.tables_folder}/marks.json"
+        self.store.files.write(name, msgspec.json.encode(marks))
+        return name
 
     def _sweep(self, manifest: Manifest) -> None:
         """Remove the folders of old generations, and of builds that were interrupted."""

@@ -25,6 +25,7 @@ class Manifest(Struct, frozen=True):
     :param facts: the files of each part of the facts, by the part's name
     :param tables: the files of each table, relative to the store
     :param rows: how many rows each table has, and ``events`` how many there are of facts
+    :param marks: the file that says what of the sources was read; empty if there is none
     :param skipped: how often something was skipped in all builds, by reason
     """
 
@@ -35,6 +36,7 @@ class Manifest(Struct, frozen=True):
     tables: dict[str, list[str]]
     rows: dict[str, int]
     skipped: dict[str, int] = {}
+    marks: str = ""
     retired: tuple[Retired, ...] = ()
 
     def folders(self) -> set[str]:
