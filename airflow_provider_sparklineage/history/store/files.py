@@ -111,7 +111,7 @@ class Remote:
     """Files that Airflow keeps elsewhere; what is read of them is kept here, as none ever changes.
 
     Such a store has no way to write a file only where there is none: two who start in the same
-    instant are told apart by what is there afterwards.
+    instant notice it by what is there afterwards.
     """
 
     def __init__(self, url: str) -> None:
