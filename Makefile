@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster test test-cluster truth faults bench pictures record-events test-matrix lint clean
+.PHONY: help demo demo-cluster test test-cluster truth faults bench pictures record-events test-matrix lint page clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -63,6 +63,9 @@ lint: ## Check style, types and the layering of imports
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(RUN) lint-imports
+
+page: ## Build the page "Spark lineage" of Airflow's navigation anew; needs Node 20 and npm
+	@cd airflow_provider_sparklineage/plugins/history/ui && npm ci && npm run build
 
 clean: ## Remove everything that these commands made
 	rm -rf build .venv .venvs *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

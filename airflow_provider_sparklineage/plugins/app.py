@@ -16,6 +16,7 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Query, Response
 
 from airflow_provider_sparklineage.plugins import page, partition_history, task_lineage
+from airflow_provider_sparklineage.plugins.history import routes
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 _INTEGER = 2**31 - 1
@@ -32,6 +33,7 @@ def make_app() -> FastAPI:
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_lineage)
     app.get("/api/dags/{dag_id}/state", dependencies=readable)(_state)
     app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_partitions)
+    app.include_router(routes.router())
     return app
 
 

@@ -1,4 +1,4 @@
-"""The plugin: a tab "Spark lineage" on task instances, and what it asks the API server for.
+"""The plugin: a tab and a page "Spark lineage", and what they ask the API server for.
 
 Every Airflow process imports every plugin, workers before each task. So nothing is imported here
 that costs time: the web application is made when it is first asked for something.
@@ -73,5 +73,12 @@ class SparkLineagePlugin(AirflowPlugin):
             "bundle_url": f"{PREFIX[1:]}/page/tab.js",
             "destination": "task_instance",
             "url_route": "spark-lineage",
-        }
+        },
+        {
+            # Airflow keeps one component for each name: the same module shows either.
+            "name": "Spark lineage",
+            "bundle_url": f"{PREFIX[1:]}/page/tab.js",
+            "destination": "nav",
+            "url_route": "spark-lineage-history",
+        },
     ]

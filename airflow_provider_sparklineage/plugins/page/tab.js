@@ -1,5 +1,5 @@
-// The tab "Spark lineage" on a task instance: Airflow imports this module and renders what it puts
-// into globalThis.AirflowPlugin, with Airflow's own React.
+// The tab "Spark lineage" on a task instance, and the page of that name in the navigation: Airflow
+// imports this module and renders what it puts into globalThis.AirflowPlugin, with its own React.
 //
 // All else is loaded while a skeleton shows: a server under load takes seconds for each file.
 
@@ -7,13 +7,41 @@ const HERE = new URL(".", import.meta.url);
 const loaded = import("./task.js");
 loaded.catch(() => {}); // open() reports it
 
-globalThis.AirflowPlugin = function SparkLineageTab(props) {
+// Airflow keeps one component for each name, and the page in the navigation has the name of the tab.
+globalThis.AirflowPlugin = function SparkLineage(props) {
+  return globalThis.React.createElement(props.taskId ? SparkLineageTab : SparkLineagePage, props);
+};
+
+// The page of what many runs did: all of it is loaded when it is opened.
+function SparkLineagePage() {
+  const React = globalThis.React;
+  const host = React.useRef(null);
+  React.useEffect(() => openPage(host.current), []);
+  return React.createElement("div", { ref: host, "data-sparklineage-page": "", style: { height: "100%", overflow: "auto" } });
+}
+
+function openPage(host) {
+  let isWanted = true;
+  let close = () => {};
+  import(new URL("../history/page.js", HERE))
+    .then(({ open: openHistory }) => openHistory(host, new URL("../api/history/", HERE)))
+    .then(
+      (ending) => (isWanted ? (close = ending) : ending()),
+      () => (host.textContent = "The files of this page could not be loaded; load it anew.")
+    );
+  return () => {
+    isWanted = false;
+    close();
+  };
+}
+
+function SparkLineageTab(props) {
   const React = globalThis.React;
   const host = React.useRef(null);
   const { dagId, runId, taskId, mapIndex } = props;
   React.useEffect(() => open(host.current, props), [dagId, runId, taskId, mapIndex]);
   return React.createElement("div", { ref: host, "data-sparklineage": "" });
-};
+}
 
 // Show the latest try below an element; gives a function that ends what was begun.
 function open(host, task) {

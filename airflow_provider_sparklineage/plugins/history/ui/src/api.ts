@@ -1,0 +1,150 @@
+// What the page asks Airflow's API server: our endpoints, and Airflow's own to clear.
+
+export interface Dataset {
+  namespace: string;
+  name: string;
+}
+
+export interface Found extends Dataset {
+  partitions: number;
+  runs: number;
+  last_written: string | null;
+}
+
+export interface Datasets {
+  unavailable: { message: string; commands: string[] } | null;
+  built_at: string | null;
+  datasets: Found[];
+  count: number;
+}
+
+export interface Run {
+  run_id: string;
+  job: string | null;
+  dag_id: string | null;
+  task_id: string | null;
+  dag_run_id: string | null;
+  map_index: number | null;
+  logical_date: string | null;
+  ended: string | null;
+  state: string | null;
+}
+
+export interface Cause {
+  dataset: Dataset | null;
+  partition: string;
+  at: string | null;
+  how: string | null;
+  run: Run;
+}
+
+export interface Partitions {
+  partitions: {
+    names: string[];
+    states: string; // a letter for each
+    written: (number | null)[]; // seconds since the epoch
+    runs: (number | null)[]; // index into runs
+  };
+  runs: Run[];
+  causes: Record<string, Cause>;
+}
+
+export interface Hop {
+  depth: number;
+  dataset: Dataset;
+  partition: string;
+  column: string | null;
+  transformations: { type?: string; subtype?: string; masking?: boolean; description?: string }[];
+  is_certain: boolean;
+  note: string | null;
+  via: string[]; // the runs by which one came here
+  run: Run | null;
+  is_hidden: boolean;
+}
+
+export interface Side {
+  hops: Hop[];
+  hidden: number;
+  more: number;
+}
+
+export interface Graph {
+  upstream: Side;
+  downstream: Side;
+  columns: string[];
+  is_more: boolean;
+}
+
+export interface Step {
+  run: Run;
+  wave: number;
+  reasons: string[];
+  may_clear: boolean;
+}
+
+export interface Plan {
+  steps: Step[];
+  by_hand: Step[];
+  hidden: number;
+}
+
+export interface Place extends Dataset {
+  partition: string;
+  column: string;
+}
+
+const REFUSED = new Map([
+  [401, "Your session has ended; log in again."],
+  [403, "You may not do this; ask for access to the DAG."],
+]);
+
+export class Api {
+  constructor(private readonly url: URL) {}
+
+  datasets = (q: string, signal: AbortSignal) => this.get<Datasets>("datasets", { q }, signal);
+
+  partitions = ({ namespace, name }: Dataset, signal: AbortSignal) =>
+    this.get<Partitions>("partitions", { namespace, name }, signal);
+
+  graph = (place: Place, depth: number, signal: AbortSignal) =>
+    this.get<Graph>("graph", { ...place, depth: String(depth) }, signal);
+
+  plan = (place: Place, signal: AbortSignal) =>
+    this.get<Record<"impact" | "refresh", Plan>>("plan", { ...place }, signal);
+
+  private async get<T>(what: string, query: Record<string, string>, signal: AbortSignal): Promise<T> {
+    const url = new URL(what, this.url);
+    url.search = new URLSearchParams(query).toString();
+    const response = await fetch(url, { signal, credentials: "same-origin" });
+    if (!response.ok) throw new Error(await problemOf(response));
+    return (await response.json()) as T;
+  }
+}
+
+// Clear task instances of one DAG run, by Airflow's own API: with the user's own permission.
+export async function clear(dagId: string, dagRunId: string, tasks: (string | [string, number])[]): Promise<void> {
+  const url = new URL(`api/v2/dags/${encodeURIComponent(dagId)}/clearTaskInstances`, document.baseURI);
+  const body = { dry_run: false, only_failed: false, reset_dag_runs: true, dag_run_id: dagRunId, task_ids: tasks };
+  const response = await fetch(url, {
+    method: "POST",
+    credentials: "same-origin",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(await problemOf(response));
+}
+
+async function problemOf(response: Response): Promise<string> {
+  const refused = REFUSED.get(response.status);
+  if (refused) return refused;
+  const answer = (await response.json().catch(() => null)) as { detail?: unknown } | null;
+  return typeof answer?.detail === "string" ? answer.detail : `Airflow answered ${response.status}; see its log.`;
+}
+
+// Where Airflow shows a task instance, with our tab; null for a run that is none.
+export function pageOf(run: Run): string | null {
+  if (!run.dag_id || !run.dag_run_id || !run.task_id) return null;
+  const [dag, dagRun, task] = [run.dag_id, run.dag_run_id, run.task_id].map(encodeURIComponent);
+  const mapped = run.map_index !== null && run.map_index >= 0 ? `/mapped/${run.map_index}` : "";
+  return new URL(`dags/${dag}/runs/${dagRun}/tasks/${task}${mapped}/plugin/spark-lineage`, document.baseURI).href;
+}

@@ -1,0 +1,34 @@
+// An answer while it is asked for: what there is, or the sentence that says why not.
+
+import { useEffect, useState } from "react";
+
+export interface Answer<T> {
+  value: T | null;
+  problem: string;
+  isAsked: boolean;
+}
+
+// Ask whenever one of `keys` changes; what came before stays until there is other, if it `isKept`.
+export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: unknown[], isKept = false): Answer<T> {
+  const [answer, setAnswer] = useState<Answer<T>>({ value: null, problem: "", isAsked: true });
+  useEffect(() => {
+    const ending = new AbortController();
+    setAnswer((before) => ({ value: isKept ? before.value : null, problem: "", isAsked: true }));
+    ask(ending.signal).then(
+      (value) => ending.signal.aborted || setAnswer({ value, problem: "", isAsked: false }),
+      (error: Error) => ending.signal.aborted || setAnswer({ value: null, problem: error.message, isAsked: false })
+    );
+    return () => ending.abort();
+  }, keys);
+  return answer;
+}
+
+// A value that has not changed for a while, as what is typed.
+export function useSettled<T>(value: T, milliseconds: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value, milliseconds]);
+  return settled;
+}

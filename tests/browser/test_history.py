@@ -1,0 +1,297 @@
+"""The page "Spark lineage": its files as they are shipped, with answers made up here."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from airflow_provider_sparklineage.plugins.history import built
+from tests.browser.test_accessibility import RULES, listed
+
+ORIGIN = "http://airflow.example"
+ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
+HTML = """<!doctype html><html lang="en" class="{theme}"><head><title>Airflow</title>
+<base href="/"></head><body style="margin: 0"><div id="host"></div><script type="module">
+import {{ open }} from "/sparklineage/history/page.js";
+const api = new URL("/sparklineage/api/history/", location.href);
+open(document.getElementById("host"), api);
+</script></body></html>"""
+CSP = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; "
+CSP += "connect-src 'self'; img-src data:"
+LAKE = {"namespace": "file", "name": "/lake/orders"}
+PLACE = f"{ROUTE}?namespace=file&name=%2Flake%2Forders"
+
+
+def run(n, task="orders", **other):
+    ids = {"run_id": f"{task}-{n}", "job": f"shop.{task}", "dag_id": "shop", "task_id": task}
+    when = {"dag_run_id": f"run {n}", "logical_date": "2024-05-06T00:00:00Z", "ended": None}
+    return {**ids, **when, "map_index": -1, "state": "COMPLETE", **other}
+
+
+def partitions(count, states="fffffsmxnu"):
+    first = datetime(1900, 1, 1, tzinfo=UTC)
+    names = [f"dt={(first + timedelta(days=n)).date()}" for n in range(count)]
+    letters = [states[n % len(states)] for n in range(count)]
+    cause = {"dataset": {"namespace": "file", "name": "/lake/raw"}, "partition": "dt=1900-01-06"}
+    cause |= {"at": "2024-05-07T00:00:00Z", "how": "overwrite", "run": run(2, "raw")}
+    return {
+        "partitions": {
+            "names": names,
+            "states": "".join(letters),
+            "written": [1_714_953_600 + n for n in range(count)],
+            "runs": [0] * count,
+        },
+        "runs": [run(1)],
+        "causes": {n: cause for n, letter in zip(names, letters, strict=True) if letter == "s"},
+    }
+
+
+def hop(depth, name, partition, made_by, via=(), **other):
+    change = [{"type": "DIRECT", "subtype": "AGGREGATION", "masking": False, "description": ""}]
+    at = {"depth": depth, "dataset": {"namespace": "file", "name": f"/lake/{name}"}}
+    return {
+        **at,
+        "partition": partition,
+        "column": None,
+        "transformations": change,
+        "is_certain": True,
+        "note": None,
+        "via": list(via),
+        "run": made_by,
+        "is_hidden": False,
+        **other,
+    }
+
+
+GRAPH = {
+    "upstream": {
+        "hops": [
+            hop(0, "orders", "dt=1900-01-06", run(1)),
+            *[hop(1, "raw", f"dt=1900-01-0{n}", run(n, "raw"), ["orders-1"]) for n in range(1, 7)],
+            hop(1, "rates", "", None, ["orders-1"], is_hidden=True),
+        ],
+        "hidden": 2,
+        "more": 0,
+    },
+    "downstream": {
+        "hops": [hop(1, "weekly", "week=1900-01", run(1, "weekly"))],
+        "hidden": 0,
+        "more": 0,
+    },
+    "columns": ["amount", "customer"],
+    "is_more": False,
+}
+
+
+def step(n, task, wave, **other):
+    reasons = ["file /lake/orders dt=1900-01-06"]
+    return {"run": run(n, task), "wave": wave, "reasons": reasons, "may_clear": True, **other}
+
+
+NO_PLAN = {"steps": [], "by_hand": [], "hidden": 0}
+PLANS = {
+    "refresh": NO_PLAN,
+    "impact": {
+        "steps": [
+            step(1, "weekly", 0),
+            step(1, "report", 1),
+            step(2, "report", 1, may_clear=False),
+        ],
+        "by_hand": [{**step(3, "dbt", 0), "may_clear": False}],
+        "hidden": 3,
+    },
+}
+DATASETS = {
+    "unavailable": None,
+    "built_at": "2024-05-07T01:00:00Z",
+    "datasets": [{**LAKE, "partitions": 5, "runs": 9, "last_written": "2024-05-06T01:00:00Z"}],
+    "count": 1,
+}
+
+
+class Answers:
+    """What the API server answers, and what it was asked."""
+
+    def __init__(self, **changed):
+        given = {"datasets": DATASETS, "partitions": partitions(10), "graph": GRAPH, "plan": PLANS}
+        self.of = {**given, **changed}
+        self.asked = []
+        self.cleared = []
+        self.status = 200
+        self.theme = "light"
+
+    def __call__(self, route):
+        request = route.request
+        self.asked.append(request.url)
+        path = request.url.removeprefix(ORIGIN).partition("?")[0]
+        headers = {"Content-Security-Policy": CSP}
+        if path.startswith("/plugin/"):
+            html = HTML.format(theme=self.theme)
+            route.fulfill(body=html, content_type="text/html", headers=headers)
+        elif path.startswith("/sparklineage/history/"):
+            file = path.rpartition("/")[2]
+            route.fulfill(body=built.content(file), content_type=built.files()[file])
+        elif path.startswith("/sparklineage/api/history/"):
+            route.fulfill(json=self.of[path.rpartition("/")[2]])
+        elif path.endswith("/clearTaskInstances"):
+            self.cleared.append((path, json.loads(request.post_data)))
+            route.fulfill(status=self.status, json={})
+        else:
+            route.fulfill(status=404)
+
+
+@pytest.fixture
+def show(new_page):
+    def show_page(answers, url=ROUTE):
+        page = new_page()
+        page.route(re.compile(".*"), answers)
+        page.goto(url)
+        expect(page.get_by_role("heading", name="Spark lineage")).to_be_visible()
+        return page
+
+    return show_page
+
+
+def choose(page, name="dt=1900-01-06"):
+    page.get_by_role("option", name=name).click()
+    expect(page.get_by_role("heading", level=3)).to_contain_text(name)
+
+
+def test_a_dataset_is_found_and_its_partitions_are_a_calendar(show):
+    page = show(Answers())
+    page.get_by_role("option", name="orders").click()
+    stale = page.get_by_role("gridcell", name="1900-01-06, stale")
+    expect(stale).to_be_visible()
+    stale.click()
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-06")
+    expect(page.locator("main")).to_contain_text("raw dt=1900-01-06 was written again")
+    assert "partition=dt%3D1900-01-06" in page.url
+    page.go_back()
+    expect(page.get_by_role("heading", level=3)).to_have_count(0)
+
+
+def test_a_link_to_a_partition_shows_it(show):
+    page = show(Answers(), f"{PLACE}&partition=dt%3D1900-01-01")
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-01")
+
+
+def test_the_graph_has_a_box_for_what_a_task_wrote_of_a_dataset(show):
+    page = show(Answers(), PLACE)
+    choose(page)
+    expect(page.locator(".react-flow__node")).to_have_count(7)
+    raw = page.locator(".react-flow__node", has_text="raw6 partitions")
+    expect(raw).to_be_visible()
+    raw.click()
+    expect(page.get_by_label("Partitions of the chosen box").get_by_role("option")).to_have_count(6)
+    expect(
+        page.locator(".react-flow__node", has_text="by a run that you may not see")
+    ).to_be_visible()
+    expect(page.locator("main")).to_contain_text("2 more are of DAGs that you may not see.")
+
+
+def test_the_same_is_a_table_with_links_to_task_instances(show):
+    page = show(Answers(), PLACE)
+    choose(page)
+    page.get_by_role("button", name="Table").click()
+    table = page.get_by_role("table", name="Lineage, step by step")
+    expect(table.get_by_role("row")).to_have_count(10)
+    link = table.get_by_role("link", name="shop.weekly")
+    address = f"{ORIGIN}/dags/shop/runs/run%201/tasks/weekly/plugin/spark-lineage"
+    expect(link).to_have_attribute("href", address)
+
+
+def test_a_step_is_cleared_after_confirmation_and_only_what_may_be(show):
+    answers = Answers()
+    page = show(answers, PLACE)
+    choose(page)
+    page.get_by_role("button", name="Run again").click()
+    second = page.get_by_role("region", name="Step 2")
+    expect(second).to_contain_text("You may not clear it.")
+    second.get_by_role("button", name="Clear 1 task instance").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert answers.cleared == []
+    second.get_by_role("button", name="Clear 1 task instance").click()
+    page.get_by_role("dialog").get_by_role("button", name="Clear", exact=True).click()
+    expect(second.get_by_role("status")).to_have_text("Cleared 1 task instance.")
+    [(path, body)] = answers.cleared
+    assert path == "/api/v2/dags/shop/clearTaskInstances"
+    assert (body["dag_run_id"], body["task_ids"]) == ("run 1", ["report"])
+    assert (body["dry_run"], body["only_failed"]) == (False, False)
+
+
+def test_what_is_missing_is_named_with_what_to_run(show):
+    missing = {"message": "DuckDB is not installed.", "commands": ["pip install x[history]"]}
+    page = show(Answers(datasets={**DATASETS, "unavailable": missing, "datasets": [], "count": 0}))
+    expect(page.get_by_role("status")).to_have_text("DuckDB is not installed.")
+    expect(page.locator("pre")).to_have_text("pip install x[history]")
+
+
+def test_names_are_text_whatever_they_are(show):
+    name = "<img src=x onerror=alert(1)>\u202egnp"
+    page = show(
+        Answers(datasets={**DATASETS, "datasets": [{**DATASETS["datasets"][0], "name": name}]})
+    )
+    expect(page.get_by_role("option")).to_contain_text("<img src=x onerror=alert(1)>\ufffdgnp")
+
+
+def test_nothing_is_asked_of_another_server(show):
+    answers = Answers()
+    page = show(answers, PLACE)
+    choose(page)
+    expect(page.locator(".react-flow__node").first).to_be_visible()
+    assert [url for url in answers.asked if not url.startswith(f"{ORIGIN}/")] == []
+
+
+# --- keys, themes, rules --------------------------------------------------------------------------
+
+
+def test_the_calendar_and_the_list_have_the_keys(show):
+    page = show(Answers(), PLACE)
+    last = page.get_by_role("gridcell", name="1900-01-10, writer unknown")
+    last.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("gridcell", name="1900-01-09, never written")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-09")
+    page.get_by_role("listbox", name="Partitions").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-01")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["Graph", "Table", "Run again"])
+def test_each_view_keeps_to_all_rules(show, theme, view):
+    answers = Answers()
+    answers.theme = theme
+    page = show(answers, PLACE)
+    choose(page)
+    page.get_by_role("button", name=view).click()
+    page.wait_for_timeout(300)
+    found = Axe().run(page, options={"runOnly": RULES}).response
+    assert found["passes"]
+    assert listed(found["violations"]) == []
+
+
+# --- what is large --------------------------------------------------------------------------------
+
+
+def test_50_000_partitions_open_within_a_second_and_draw_what_is_in_view(show):
+    page = show(Answers(partitions=partitions(50_000)))
+    page.evaluate("performance.mark('chosen')")
+    page.get_by_role("option", name="orders").click()
+    expect(page.get_by_role("button", name="fresh 25,000")).to_be_visible()
+    took = page.evaluate("performance.now() - performance.getEntriesByName('chosen')[0].startTime")
+    print(f"50,000 partitions: {took:.0f} ms")
+    count = "document.getElementById('host').shadowRoot.querySelectorAll('*').length"
+    assert page.evaluate(count) < 4000
+    page.get_by_role("button", name="stale 5,000").click()
+    expect(page.locator(".names [role=status]")).to_contain_text("5,000 partitions")
+    page.get_by_role("searchbox", name="Find a partition").fill("2000-")
+    expect(page.locator(".names [role=status]")).to_have_text(re.compile("3[67] partitions"))
+    assert took < 1000

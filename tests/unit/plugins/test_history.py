@@ -1,0 +1,274 @@
+"""What a user sees of the history: nothing of DAGs that the user may not see, in any answer."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import pytest
+
+from airflow_provider_sparklineage.plugins.history import graph, partitions, plans
+from airflow_provider_sparklineage.plugins.history.datasets import Catalog
+from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+
+ORDERS = ("file", "/lake/orders")
+WANTED = graph.Wanted(ORDERS, "dt=2024-05-06")
+
+
+def run(run_id, dag_id="shop", **other):
+    return {"run_id": run_id, "dag_id": dag_id, "job": f"{dag_id}.task", **other}
+
+
+RUNS = [
+    run("ours", check_status="matched"),
+    run("wrong", check_status="missing"),
+    run("hidden", "secret"),
+    {"run_id": "theirs", "dag_id": None, "job": "dbt.model"},
+]
+
+
+def hop(depth, run_id, via=(), name="raw"):
+    return {
+        "depth": depth,
+        "dataset": {"namespace": "file", "name": f"/lake/{name}"},
+        "partition": {"dt": "2024-05-06"},
+        "column": None,
+        "transformations": [],
+        "is_certain": True,
+        "run": run_id and {"run_id": run_id, "job": "secret.task", "ended": None},
+        "via": list(via),
+    }
+
+
+class History:
+    """A history whose answers are given; rows by the table that a query is of."""
+
+    def __init__(self, *, up=(), down=(), plan=None, stale=(), gaps=(), written=(), read=()):
+        self._up, self._down = list(up), list(down)
+        self._plan = plan or {"steps": [], "by_hand": []}
+        self._stale, self._gaps = list(stale), list(gaps)
+        self._written, self._read = list(written), list(read)
+
+    def rows(self, sql, parameters=None):
+        if "FROM runs" in sql:
+            return [row for row in RUNS if row["run_id"] in parameters["ids"]]
+        if "FROM changes" in sql:
+            return self._written
+        return self._read
+
+    def trace(self, *_):
+        return self._up
+
+    def impact(self, *_):
+        return {"hops": self._down, "plan": self._plan}
+
+    def refresh(self, *_):
+        return self._plan
+
+    def stale(self, *_):
+        return self._stale
+
+    def gaps(self, *_):
+        return self._gaps
+
+
+@pytest.fixture
+def visitor():
+    """Give a user who may not see one DAG, and may clear none."""
+    return Visibility(lambda dag: dag != "secret", lambda _: False, lambda: frozenset({"secret"}))
+
+
+@pytest.fixture
+def admin():
+    return Visibility(lambda _: True, lambda _: True, lambda: frozenset({"secret"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "is_seen"),
+    [
+        pytest.param({"dag_id": "shop", "job": "shop.a"}, True, id="of a DAG that may be seen"),
+        pytest.param({"dag_id": "secret", "job": "x"}, False, id="of one that may not"),
+        pytest.param({"dag_id": None, "job": "dbt.model"}, True, id="of another producer"),
+        pytest.param({"dag_id": None, "job": "secret.a.b"}, False, id="named after a DAG's task"),
+        pytest.param({"dag_id": None, "job": "secret"}, False, id="named after a DAG"),
+        pytest.param({"dag_id": None, "job": "secretly"}, True, id="only the beginning of it"),
+        pytest.param({"dag_id": None, "job": None}, True, id="without a name"),
+    ],
+)
+def test_a_run_is_as_visible_as_its_dag(visitor, one, is_seen):
+    assert visitor.sees(one) is is_seen
+
+
+def test_airflow_is_asked_once_for_each_dag():
+    asked = []
+    of_user = Visibility(lambda dag: not asked.append(dag), asked.append, frozenset)
+    assert [of_user.sees(run("x")) for _ in range(3)] == [True] * 3
+    assert asked == ["shop"]
+
+
+UP = [
+    hop(0, "ours", name="orders"),
+    hop(1, "hidden", ["ours"]),
+    hop(2, "ours", ["hidden"], name="behind"),
+]
+DOWN = [
+    hop(1, "ours", ["wrong"], name="weekly"),
+    hop(1, "hidden", ["wrong"], name="unseen"),
+    hop(2, "ours", ["hidden"], name="after"),
+]
+
+
+def test_upstream_ends_at_a_run_that_may_not_be_seen(visitor):
+    found = graph.of(WANTED, History(up=UP), visitor)["upstream"]
+    assert [
+        (h["depth"], h["run"] and h["run"]["run_id"], h["is_hidden"]) for h in found["hops"]
+    ] == [
+        (0, "ours", False),
+        (1, None, True),
+    ]
+    assert found["hidden"] == 1
+
+
+def test_downstream_has_nothing_that_such_a_run_wrote_nor_what_came_of_it(visitor):
+    found = graph.of(WANTED, History(down=DOWN), visitor)["downstream"]
+    assert [h["dataset"]["name"] for h in found["hops"]] == ["/lake/weekly"]
+    assert found["hidden"] == 2
+
+
+def test_who_may_see_all_sees_all(admin):
+    found = graph.of(WANTED, History(up=UP, down=DOWN), admin)
+    assert [len(found[side]["hops"]) for side in ("upstream", "downstream")] == [3, 3]
+
+
+def step(run_id, **other):
+    return {"run_id": run_id, "wave": 0, "reasons": [{"text": "raw dt=2024-05-06"}], **other}
+
+
+PLAN = {"steps": [step("ours"), step("hidden", wave=1)], "by_hand": [step("theirs")]}
+
+
+def test_a_plan_has_a_number_for_what_may_not_be_seen(visitor):
+    found = plans.of(WANTED, History(plan=PLAN), visitor)["impact"]
+    assert [(s["run"]["run_id"], s["may_clear"]) for s in found["steps"]] == [("ours", False)]
+    assert [s["run"]["run_id"] for s in found["by_hand"]] == ["theirs"]
+    assert found["hidden"] == 1
+
+
+def test_what_airflow_did_not_run_is_cleared_by_nobody(admin):
+    found = plans.of(WANTED, History(plan=PLAN), admin)["refresh"]
+    assert [s["may_clear"] for s in found["steps"]] == [True, True]
+    assert [s["may_clear"] for s in found["by_hand"]] == [False]
+
+
+def written(day, run_id, is_there=True):
+    name = f"dt=2024-05-{day:02}"
+    at = datetime(2024, 5, day, 12)  # noqa: DTZ001  (as tables have it)
+    return {"cell": name, "partition": name, "run_id": run_id, "written": at, "is_there": is_there}
+
+
+def stale(day, by):
+    cause = {"dataset": {"namespace": "file", "name": "/lake/raw"}, "partition": {"dt": "x"}}
+    cause |= {"at": "2024-05-09T00:00:00Z", "how": "overwrite", "run": {"run_id": by}}
+    return {"partition": {"dt": f"2024-05-{day:02}"}, "cause": cause}
+
+
+CALENDAR = History(
+    written=[
+        written(1, "ours"),
+        written(2, "wrong"),
+        written(3, "ours"),
+        written(4, "ours", False),
+        written(7, "hidden"),
+    ],
+    read=[{"cell": f"dt=2024-05-0{n}", "partition": f"dt=2024-05-0{n}"} for n in (1, 5)],
+    stale=[stale(3, "hidden"), stale(7, "ours")],
+    gaps=[{"partition": {"dt": "2024-05-06"}}],
+)
+
+
+def test_each_partition_has_a_state(admin):
+    found = partitions.of(ORDERS, CALENDAR, admin)["partitions"]
+    days = [name.removeprefix("dt=2024-05-0") for name in found["names"]]
+    assert dict(zip(days, found["states"], strict=True)) == {
+        "1": "f",
+        "2": "m",
+        "3": "s",
+        "4": "x",
+        "5": "u",
+        "6": "n",
+        "7": "s",
+    }
+    assert found["written"][0] == 1_714_564_800
+
+
+def test_writers_and_causes_that_may_not_be_seen_have_no_name(visitor, admin):
+    found = partitions.of(ORDERS, CALENDAR, visitor)
+    assert found["partitions"]["runs"][-1] is None
+    assert set(found["causes"]) == {"dt=2024-05-07"}
+    assert set(partitions.of(ORDERS, CALENDAR, admin)["causes"]) == {
+        "dt=2024-05-03",
+        "dt=2024-05-07",
+    }
+
+
+def test_all_of_a_dataset_is_one_partition_without_a_name(admin):
+    whole = {**written(1, "ours"), "cell": None, "partition": None}
+    found = partitions.of(ORDERS, History(written=[whole]), admin)["partitions"]
+    assert (found["names"], found["states"]) == ([""], "f")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda user: graph.of(WANTED, History(up=UP, down=DOWN), user),
+        lambda user: plans.of(WANTED, History(plan=PLAN), user),
+        lambda user: partitions.of(ORDERS, CALENDAR, user),
+        lambda user: catalog().search("", user),
+    ],
+    ids=["graph", "plan", "partitions", "datasets"],
+)
+def test_no_answer_has_the_name_of_a_dag_that_may_not_be_seen(answer, visitor, admin):
+    assert "secret" not in json.dumps(answer(visitor))
+    assert "secret" in json.dumps(answer(admin))
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+class Accessed:
+    """A history with datasets."""
+
+    generation = "1"
+
+    def rows(self, sql):
+        if "FROM changes" in sql:
+            return [{"namespace": "file", "name": "/lake/orders", "partitions": 3}]
+        at = datetime(2024, 5, 6)  # noqa: DTZ001  (as tables have it)
+        rows = [
+            ("/lake/orders", "shop", at),
+            ("/lake/orders", "secret", at),
+            ("/secret", "secret", None),
+        ]
+        return [
+            {"namespace": "file", "name": n, "dag_id": d, "job": f"{d}.a", "runs": 2, "written": w}
+            for n, d, w in rows
+        ]
+
+
+def catalog():
+    return Catalog(Accessed())
+
+
+def test_a_dataset_is_found_if_a_run_that_may_be_seen_accessed_it(visitor, admin):
+    found = catalog().search("", visitor)
+    assert [(d["name"], d["runs"], d["partitions"]) for d in found["datasets"]] == [
+        ("/lake/orders", 2, 3)
+    ]
+    assert catalog().search("", admin)["count"] == 2
+    assert catalog().is_visible("file", "/secret", visitor) is False
+    assert catalog().is_visible("file", "/secret", admin) is True
+
+
+@pytest.mark.parametrize(("text", "count"), [("ORD lake", 1), ("file", 1), ("orders x", 0)])
+def test_all_words_of_a_search_are_in_the_name(visitor, text, count):
+    assert catalog().search(text, visitor)["count"] == count
