@@ -18,6 +18,8 @@ TEXTS = sorted(
     and path != Path(__file__)
     # Recorded by Spark and Airflow.
     and not (path.suffix == ".json" and "golden" in path.parts)
+    # Libraries of others, and what is built of them.
+    and not {"node_modules", "static"} & set(path.parts)
 )
 
 # Each with the word of the field; docs/architecture.md has the others.
