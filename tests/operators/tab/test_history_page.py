@@ -1,0 +1,135 @@
+"""The endpoints of the page: for whom, and of what, on an app with a history that is given."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import HTTPException
+from fastapi.testclient import TestClient
+
+from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.plugins.app import make_app
+from airflow_provider_sparklineage.plugins.history import access, routes, store
+from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+
+pytestmark = pytest.mark.airflow
+
+RUNS = [
+    {"run_id": f"{dag}-1", "dag_id": dag, "job": f"{dag}.task", "check_status": "matched"}
+    for dag in ("shop", "secret")
+]
+
+
+class History:
+    """Two datasets, each of one DAG."""
+
+    url, generation, built_at = "file:///history", "1", "2024-05-06T00:00:00Z"
+
+    def rows(self, sql, parameters=None):
+        if "JOIN runs" in sql:
+            of = {"namespace": "file", "runs": 1, "written": None}
+            names = [("/lake/orders", "shop"), ("/lake/salaries", "secret")]
+            return [{**of, "name": n, "dag_id": d, "job": f"{d}.task"} for n, d in names]
+        if "FROM runs" in sql:
+            return [run for run in RUNS if run["run_id"] in parameters["ids"]]
+        return []
+
+    def trace(self, *_):
+        problem = "There is no such partition; secret ones are …"
+        raise HistoryError(problem)
+
+    def impact(self, *_):
+        return {"hops": [], "plan": {"steps": [], "by_hand": []}}
+
+    def refresh(self, *_):
+        step = {"run_id": "secret-1", "wave": 0, "reasons": []}
+        return {"steps": [step], "by_hand": []}
+
+    def stale(self, *_):
+        return []
+
+    def gaps(self, *_):
+        return []
+
+
+@pytest.fixture
+def app():
+    made = make_app()
+    user = Visibility(lambda dag: dag == "shop", lambda _: True, frozenset)
+    made.dependency_overrides[access.visibility] = lambda: user
+    made.dependency_overrides[routes._history] = History
+    return made
+
+
+@pytest.fixture
+def ask(app):
+    client = TestClient(app, raise_server_exceptions=False)
+
+    def ask(what, status=200, **query):
+        answer = client.get(f"/api/history/{what}", params=query)
+        assert answer.status_code == status, answer.text
+        assert "secret" not in answer.text
+        return answer
+
+    return ask
+
+
+ORDERS = {"namespace": "file", "name": "/lake/orders"}
+QUESTIONS = ["partitions", "graph", "plan"]
+
+
+def test_datasets_of_dags_that_may_not_be_seen_are_not_found(ask):
+    answer = ask("datasets")
+    assert [d["name"] for d in answer.json()["datasets"]] == ["/lake/orders"]
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("what", QUESTIONS)
+def test_what_may_not_be_seen_is_not_there_and_no_different_from_what_is_not(ask, what):
+    hidden = ask(what, 404, namespace="file", name="/lake/salaries").json()
+    assert hidden == ask(what, 404, namespace="file", name="/nosuch").json()
+
+
+def test_partitions_and_plan_of_what_may_be_seen(ask):
+    assert ask("partitions", **ORDERS).json()["partitions"]["names"] == []
+    assert ask("plan", **ORDERS).json()["refresh"] == {"steps": [], "by_hand": [], "hidden": 1}
+
+
+def test_a_partition_that_is_not_there_is_not_answered_with_those_that_are(ask):
+    answer = ask("graph", 404, partition="dt=2024-05-06", **ORDERS)
+    assert answer.json()["detail"] == "There is no such partition or column."
+
+
+@pytest.mark.parametrize("what", ["datasets", *QUESTIONS])
+def test_without_a_session_nothing_is_opened(app, ask, what):
+    def nobody():
+        raise HTTPException(401)
+
+    def opened():
+        pytest.fail("the history was opened")
+
+    del app.dependency_overrides[access.visibility]
+    app.dependency_overrides[get_user] = nobody
+    app.dependency_overrides[routes._history] = opened
+    ask(what, 401, **ORDERS)
+
+
+def test_where_there_is_no_history_the_page_says_what_to_run(app, ask):
+    why = store.UnavailableError("DuckDB is missing.", "Install it.", (store.INSTALL,))
+    app.dependency_overrides[routes._history] = lambda: why
+    answer = ask("datasets").json()
+    assert answer["unavailable"]["commands"] == [store.INSTALL]
+    assert answer["datasets"] == []
+    ask("partitions", 503, **ORDERS)
+
+
+def test_nothing_can_be_changed_here(app):
+    methods = {m for r in app.routes for m in getattr(r, "methods", None) or ()}
+    assert methods <= {"GET", "HEAD"}
+
+
+def test_files_of_the_page_need_no_session(app):
+    client = TestClient(app)
+    assert client.get("/history/page.js").headers["Cache-Control"] == "no-cache"
+    assert client.get("/history/sources.json").status_code == 404
+    assert client.get("/history/..%2Froutes.py").status_code == 404
