@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import types
+from functools import cache
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
@@ -83,7 +84,7 @@ class _Fitting:
 
     def _struct(self, value: dict[str, Any], of: type[msgspec.Struct]) -> Any:
         made = {}
-        for part in msgspec.structs.fields(of):
+        for part in _fields(of):
             given = value.get(part.encode_name, _ABSENT)
             found = _ABSENT if given is _ABSENT else self.to(given, part.type)
             if found is not _ABSENT:
@@ -91,6 +92,11 @@ class _Fitting:
             elif part.required:
                 return _ABSENT
         return of(**made)
+
+
+@cache  # to resolve the annotations takes longer than all else
+def _fields(of: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(of)
 
 
 def _without_null(of: Any) -> Any:
