@@ -1,0 +1,9 @@
+"""Building the tables on Spark, from 3.5 on: the same steps and the same files as DuckDB's.
+
+A job for spark-submit (:mod:`airflow_provider_sparklineage.history.spark_jobs.build_history`) leads
+through it: texts become facts on the executors (:mod:`.reading`), the steps become Spark's SQL
+(:mod:`.sql`) and run (:mod:`.building`), and what comes out becomes files of a store
+(:mod:`.parquet`) or tables of a catalog (:mod:`.iceberg`).
+
+Nothing here imports PySpark before a job calls it.
+"""
