@@ -1,0 +1,68 @@
+"""Builds a history on Spark: ``spark-submit build_history.py SOURCE… --store URL``.
+
+Each SOURCE is a file of events, or a folder of them as an archive is one, where Spark can read it.
+The store is one that ``sparklineage history build`` builds too (``--format parquet``), or a
+namespace of an Iceberg catalog that the session knows (``--format iceberg --store lake.history``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.history.engines.spark.building import build, session_of
+from airflow_provider_sparklineage.history.engines.spark.iceberg import Iceberg
+from airflow_provider_sparklineage.history.engines.spark.parquet import Parquet
+from airflow_provider_sparklineage.history.engines.spark.reading import facts
+from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sparklineage.history.engines.spark.building import Counts
+
+
+def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> Counts:
+    """Add the events of sources to a store, and make its tables anew.
+
+    :raise HistoryError: if somebody else builds it, or it is of a newer version
+    """
+    own = session_of(session)
+    if format_ == "iceberg":
+        return build(own, facts(own, sources), Iceberg(own, store, uuid.uuid4().hex))
+    with Store.create(store).building() as building:
+        target = Parquet(own, building)
+        counts = build(own, facts(own, sources), target)
+        target.publish(counts.rows, counts.skipped)
+    return counts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; the exit code is 1 if there is no new history."""
+    from pyspark.sql import SparkSession
+
+    parser = argparse.ArgumentParser(prog="build_history.py", description=__doc__)
+    parser.add_argument("sources", metavar="SOURCE", nargs="+")
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--format", choices=("parquet", "iceberg"), default="parquet")
+    asked = parser.parse_args(arguments)
+    session = SparkSession.builder.appName("sparklineage history").getOrCreate()
+    try:
+        counts = built(session, asked.sources, asked.store, asked.format)
+    except SparkLineageError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        session.stop()
+    skipped = "".join(f", {count} {reason}" for reason, count in sorted(counts.skipped.items()))
+    sys.stdout.write(f"{counts.events} events, {counts.new} of them new{skipped}.\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Spark and DuckDB make the same tables of the same events, row by row."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+
+import pytest
+
+from airflow_provider_sparklineage.history.sources import source_of
+from airflow_provider_sparklineage.history.sources.reading import Reading
+from airflow_provider_sparklineage.history.steps import STEPS
+from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.history.tables import FACTS, TABLES
+from tests import record_events
+from tests.conftest import GOLDEN
+from tests.history import events, simulation
+from tests.spark import submissions
+
+pytestmark = pytest.mark.spark
+duckdb = pytest.importorskip("duckdb")
+
+TORN = '{"eventType": "COMPLETE", "run": {"runId"'
+AWKWARD = "lake with blanks/100%25 ünicode"
+
+
+@pytest.fixture(scope="module")
+def work(spark, tmp_path_factory):
+    """Build by Spark, in one application, what the tests look at."""
+    work = tmp_path_factory.mktemp("histories")
+    first, second = simulation.world(7, 12), simulation.world(8, 12)
+    events.write_archive(first, work / "archive")
+    (work / AWKWARD).mkdir(parents=True)
+    events.write_stream(second, work / AWKWARD / "stream.ndjson", seed=1)
+    with gzip.open(work / AWKWARD / "again.jsonl.gz", "wt") as file:
+        file.write((work / AWKWARD / "stream.ndjson").read_text())
+    (work / AWKWARD / "torn.json").write_text(TORN)
+    shutil.copytree(GOLDEN / "spark-4.0", work / "recorded")
+    builds = [
+        ("worlds", ["archive"]),
+        ("worlds", ["archive", AWKWARD]),
+        ("recorded", ["recorded"]),
+    ]
+    asked = [
+        {"store": str(work / store), "sources": [str(work / s) for s in sources],
+         "format_": "parquet"}
+        for store, sources in builds
+    ]  # fmt: skip
+    (work / "builds.json").write_text(json.dumps(asked))
+    (work / "scratch").mkdir()
+    application = record_events.APPLICATIONS / "build_histories.py"
+    options = record_events.conf_options(
+        submissions.UNSEEN | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+    )
+    # The Python of executors finds what is tested as this one does.
+    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
+    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
+    assert code == 0, tail
+    return work
+
+
+def built_by_duckdb(folder, sources):
+    """Make the tables of sources in memory."""
+    reading = Reading()
+    lines = reading.lines([source_of(str(one)) for one in sources])
+    file = folder / "facts.ndjson"
+    file.write_bytes(b"".join(lines))
+    connection = duckdb.connect()
+    columns = {column.name: column.type for column in FACTS.columns}
+    connection.execute(
+        "CREATE TABLE facts AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY event_id "
+        f"ORDER BY source) AS place FROM read_json('{file}', format = 'newline_delimited', "
+        f"columns = {columns})) WHERE place = 1"
+    )
+    for step in STEPS:
+        connection.execute(f"CREATE TABLE {step.name} AS {step.sql}")
+    return reading, connection
+
+
+def rows_of(connection, table, source):
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    return connection.execute(f"SELECT {names} FROM {source} ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("store", "sources"), [("worlds", ["archive", AWKWARD]), ("recorded", ["recorded"])]
+)
+def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path, store, sources):
+    _, expected = built_by_duckdb(tmp_path, [work / one for one in sources])
+    kept = Store.open(str(work / store))
+    for table in TABLES:
+        files = kept.local(kept.manifest.tables[table.name])
+        found = rows_of(expected, table, f"read_parquet({files})")
+        assert found == rows_of(expected, table, table.name), table.name
+        assert kept.manifest.rows[table.name] == len(found)
+
+
+def test_an_event_that_is_there_already_is_not_new(work):
+    counts = json.loads((work / "counts.json").read_text())
+    assert counts[0]["new"] == counts[0]["events"]
+    manifest = Store.open(str(work / "worlds")).manifest
+    assert counts[0]["new"] + counts[1]["new"] == manifest.rows["events"]
+    assert manifest.generation == 2
+
+
+def test_what_is_no_event_is_counted_as_duckdb_counts_it(work, tmp_path):
+    expected, _ = built_by_duckdb(tmp_path, [work / "archive", work / AWKWARD])
+    counts = json.loads((work / "counts.json").read_text())[1]
+    assert counts["skipped"] == expected.skipped
+    assert counts["events"] == expected.events
+
+
+def test_tables_lie_in_their_order(work):
+    kept = Store.open(str(work / "worlds"))
+    for table in TABLES:
+        files = kept.local(kept.manifest.tables[table.name])
+        keys = ", ".join(table.sorted_by)
+        read = duckdb.connect().sql(f"SELECT {keys} FROM read_parquet({files})")
+        found = read.fetchall()
+        assert found == sorted(found, key=lambda row: [(v is not None, v) for v in row])
+        assert found
