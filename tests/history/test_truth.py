@@ -155,23 +155,29 @@ def test_a_plan_runs_what_is_stale_again_and_what_is_read_before_what_reads_it(r
         again = [r for r in runs.values() if r.instance and _instance(r) == key]
         last = max((r for r in again if r.state == "COMPLETE"), key=lambda r: (r.ended, r.id))
         assert step.run_id == last.id
-    before = _before(asked.oracle, [run for run in stale_runs if run.instance])
-    for reader, writers in before.items():
+    read = _read(asked.oracle, [run for run in stale_runs if run.instance])
+    for reader, writers in read.items():
         for writer in writers:  # who read each other, at different times, are in no order
-            assert reader in before[writer] or waves[writer] < waves[reader]
+            assert waves[writer] < waves[reader] or reader in _all_read(writer, read)
 
 
-def _before(oracle: Oracle, runs: list[Any]) -> dict[Any, set[Any]]:
-    """Give for each task instance those that it was made of, of some runs, however indirectly."""
-    before: dict[Any, set[Any]] = {_instance(run): set() for run in runs}
+def _read(oracle: Oracle, runs: list[Any]) -> dict[Any, set[Any]]:
+    """Give for each task instance those whose versions it read, of some runs."""
+    read: dict[Any, set[Any]] = {_instance(run): set() for run in runs}
     for run in runs:
-        read = {one.run.id for one in oracle.bound(run)}
-        before[_instance(run)] |= {_instance(one) for one in runs if one.id in read}
-    while True:
-        more = {one: set().union(read, *(before[r] for r in read)) for one, read in before.items()}
-        if more == before:
-            return {one: read - {one} for one, read in before.items()}
-        before = more
+        writers = {one.run.id for one in oracle.bound(run)}
+        read[_instance(run)] |= {_instance(one) for one in runs if one.id in writers}
+    return {one: others - {one} for one, others in read.items()}
+
+
+def _all_read(one: Any, read: dict[Any, set[Any]]) -> set[Any]:
+    found: set[Any] = set()
+    waiting = [one]
+    while waiting:
+        new = read[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
 
 
 RULES = {

@@ -147,7 +147,8 @@ def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
     while before:
         ready = [key for key, others in before.items() if not others]
         if not ready:
-            ready = [min(before, key=lambda key: (tasks.ended(key), str(key)))]
+            circle = _circle(before, after)
+            ready = [min(circle, key=lambda key: (tasks.ended(key), str(key)))]
         for key in ready:
             waves[key] = wave
             del before[key]
@@ -156,6 +157,27 @@ def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
                 before[other].discard(key)
         wave += 1
     return waves
+
+
+def _circle(before: dict[_Key, set[_Key]], after: Mapping[_Key, set[_Key]]) -> set[_Key]:
+    """Find some that read from each other, and from no others that are left."""
+    one = next(iter(before))
+    while True:
+        above = _reached(one, before)
+        circle = above & _reached(one, {key: after[key] & before.keys() for key in before})
+        if above == circle and circle:
+            return circle
+        one = next(iter(above - circle))
+
+
+def _reached(one: _Key, steps: Mapping[_Key, set[_Key]]) -> set[_Key]:
+    found: set[_Key] = set()
+    waiting = [one]
+    while waiting:
+        new = steps[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _columns(
