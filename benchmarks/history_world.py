@@ -30,6 +30,7 @@ def write(folder: Path, accesses: int) -> None:
 
     pipelines = -(-accesses // (ACCESSES_A_DAY * DAYS))
     with duckdb.connect(str(folder / "making.duckdb")) as connection:
+        connection.execute("SET enable_progress_bar = false")
         _tables(connection)
         connection.execute(_TASKS.format(days=DAYS, pipelines=pipelines))
         for table, query in _ROWS.items():
@@ -74,11 +75,11 @@ _CELL = "'dt=' || strftime({dt}, '%Y-%m-%d') || '/region=r' || region"
 _KEY = "'partition' AS extent, {cell} AS partition, {cell} AS cell, 'dt,region' AS dims"
 _WRITTEN = f"""
 SELECT t.*, '{{namespace}}' AS namespace, 'warehouse/' || task_id AS name,
-    {_KEY.format(cell=_CELL.format(dt="t.dt"))}, 'overwrite' AS mode
+    {_KEY.format(cell=_CELL.format(dt="t.dt"))}, 'overwrite' AS mode, 'both' AS evidence
 FROM tasks t, generate_series(0, {{regions}} - 1) AS r(region)
 WHERE layer < 4
 UNION ALL
-SELECT t.*, '{{namespace}}', 'warehouse/report', 'all', NULL, NULL, NULL, 'overwrite'
+SELECT t.*, '{{namespace}}', 'warehouse/report', 'all', NULL, NULL, NULL, 'overwrite', 'both'
 FROM tasks t WHERE layer = 4
 """
 _READ = f"""
@@ -123,20 +124,24 @@ FROM tasks t JOIN (SELECT DISTINCT pipeline, layer, task_id FROM tasks) s
     generate_series(0, {columns} - 1) AS c(c)
 """,
     "changes": f"""
-SELECT namespace, name, extent, partition, cell, dims, w.run_id, mode, w.ended AS valid_from,
+SELECT namespace, name, extent, partition, cell, dims, w.run_id, mode, evidence,
+    w.ended AS valid_from,
     r.ended AS valid_to, r.run_id AS replaced_by, TRUE AS is_certain
 FROM ({_WRITTEN}) w LEFT JOIN tasks r ON r.dt = w.dt AND r.pipeline = w.pipeline
     AND r.layer = w.layer AND r.try_number = w.try_number + 1
 """,
     "bindings": f"""
 SELECT namespace, name, extent, partition, cell, dims, b.run_id AS reader_run_id,
-    b.started AS read_at, version_run_id, v.ended AS valid_from, r.ended AS valid_to,
-    TRUE AS is_certain
+    b.started AS read_at, version_run_id, 'partition' AS version_extent, cell AS version_cell,
+    v.ended AS valid_from, r.ended AS valid_to, 'both' AS evidence, TRUE AS is_certain
 FROM ({_READ}) b JOIN tasks v ON v.run_id = b.version_run_id
     LEFT JOIN tasks r ON r.dt = v.dt AND r.pipeline = v.pipeline AND r.layer = v.layer
         AND r.try_number = 2
 UNION ALL
-SELECT namespace, name, extent, NULL, NULL, NULL, run_id, started, NULL, NULL, NULL, TRUE
+SELECT namespace, name, extent, NULL, NULL, NULL, run_id, started, NULL, NULL, NULL, NULL,
+    NULL, 'both', TRUE
 FROM ({_WHOLE})
 """,
+    "changes_by_run": "FROM changes",
+    "bindings_by_run": "FROM bindings",
 }

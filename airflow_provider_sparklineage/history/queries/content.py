@@ -18,29 +18,30 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-# What is written to more than a cell is no content of a cell that was replaced since.
 _CONTENT = """
-SELECT c.run_id, {own} AS cell, c.valid_from, c.valid_to, c.extent,
+SELECT c.run_id, {own} AS cell, c.valid_from, c.cell IS NULL AS is_coarse,
     c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
         OR c.uncertain_from > COALESCE($as_of, TIMESTAMP '9999-12-31')) AS is_certain
 FROM changes AS c
 WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {removing}
     AND ($as_of IS NULL OR c.valid_from <= $as_of)
     AND (c.valid_to IS NULL OR c.valid_to > $as_of)
-    {condition}
+    AND {condition}
 """
-_OF_CELL = f"""
-AND ((c.cell IS NOT NULL AND {meets("c.cell", "$cell")})
-    OR (c.cell IS NULL AND (c.extent <> 'range' OR {within("$cell", "c")})
-        AND NOT EXISTS (
-            SELECT 1 FROM changes AS x
-            WHERE x.namespace = $namespace AND x.name = $name AND x.cell = $cell
-                AND x.mode IN {REPLACING} AND ($as_of IS NULL OR x.valid_from <= $as_of)
-                AND (x.valid_from > c.valid_from
-                    OR (x.valid_from = c.valid_from AND x.run_id > c.run_id)))))
+_OF_ALL = _CONTENT.format(own="c.cell", removing=REMOVING, condition="TRUE")
+_OF_CELL = _CONTENT.format(
+    own="COALESCE(c.cell, $cell)",
+    removing=REMOVING,
+    condition=f"""(c.cell = $cell
+    OR (c.cell IS NOT NULL AND {meets("c.cell", "$cell")})
+    OR (c.cell IS NULL AND (c.extent <> 'range' OR {within("$cell", "c")})))""",
+)
+_REPLACED = f"""
+SELECT valid_from, run_id FROM changes
+WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {REPLACING}
+    AND ($as_of IS NULL OR valid_from <= $as_of)
+ORDER BY valid_from DESC, run_id DESC LIMIT 1
 """
-_OF_ALL_SQL = _CONTENT.format(own="c.cell", removing=REMOVING, condition="")
-_OF_CELL_SQL = _CONTENT.format(own="COALESCE(c.cell, $cell)", removing=REMOVING, condition=_OF_CELL)
 
 
 def content(
@@ -52,5 +53,16 @@ def content(
     """
     asked = {**dataset._asdict(), "as_of": of_tables(as_of)}
     if cell is None:
-        return history.rows(_OF_ALL_SQL, asked)
-    return history.rows(_OF_CELL_SQL, {**asked, "cell": cell})
+        return history.rows(_OF_ALL, asked)
+    asked["cell"] = cell
+    rows = history.rows(_OF_CELL, asked)
+    if any(row["is_coarse"] for row in rows):
+        # What was written to more than a cell is no content of it if it was replaced since.
+        for last in history.rows(_REPLACED, asked):
+            since = (last["valid_from"], last["run_id"])
+            rows = [
+                row
+                for row in rows
+                if not row["is_coarse"] or (row["valid_from"], row["run_id"]) > since
+            ]
+    return rows

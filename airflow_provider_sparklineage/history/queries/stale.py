@@ -33,27 +33,25 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-# `late` are changes of cells that somebody may have read before; most cells are written once, and
-# first, and never looked at. Rows of `missed` are reads with a change that came after.
+# Most cells are written once and read after that: `cells` leaves them out before any join, and is
+# made once, because an optimizer that joins it with all changes takes that for the smaller side.
+# Rows of `missed` are reads with a change that came after.
 _DIRECT = f"""
 WITH shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
 ), coarse AS (
     SELECT * FROM changes WHERE cell IS NULL
-), changed AS (
+), extended AS (
     SELECT DISTINCT namespace, name, cell FROM changes
-    WHERE cell IS NOT NULL AND (valid_to IS NOT NULL OR mode NOT IN ('overwrite', 'create'))
-), reads AS (
-    SELECT namespace, name, extent, partition, cell, dims, first_partition, last_partition,
-        reader_run_id, read_at, is_certain, version_run_id, version_cell
-    FROM bindings
-), cells AS (
-    SELECT b.* FROM reads AS b SEMI JOIN changed AS c
-        ON c.namespace = b.namespace AND c.name = b.name AND c.cell = b.cell
+    WHERE cell IS NOT NULL AND mode NOT IN {REPLACING}
+), cells AS MATERIALIZED (
+    SELECT namespace, name, cell, reader_run_id, read_at, is_certain FROM bindings
+    WHERE extent = 'partition' AND (valid_to IS NOT NULL OR version_run_id IS NULL
+        OR version_cell IS DISTINCT FROM cell)
     UNION ALL
-    SELECT b.* FROM reads AS b
-    WHERE b.extent = 'partition'
-        AND (b.version_run_id IS NULL OR b.version_cell IS DISTINCT FROM b.cell)
+    SELECT b.namespace, b.name, b.cell, b.reader_run_id, b.read_at, b.is_certain
+    FROM bindings AS b SEMI JOIN extended AS c
+        ON c.namespace = b.namespace AND c.name = b.name AND c.cell = b.cell
 ), whole AS (
     SELECT b.*, r.ended FROM bindings AS b JOIN runs AS r
         ON r.started = b.read_at AND r.run_id = b.reader_run_id
@@ -67,14 +65,14 @@ WITH shapes AS (
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND c.extent = 'all'
-    FROM reads AS b JOIN coarse AS c
+    FROM bindings AS b JOIN coarse AS c
         ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
     WHERE b.extent = 'partition' AND (c.extent <> 'range' OR {within("b.partition", "c")})
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain
-    FROM reads AS b
+    FROM bindings AS b
     JOIN shapes AS s ON s.namespace = b.namespace AND s.name = b.name AND s.dims <> b.dims
     JOIN changes AS c ON c.namespace = s.namespace AND c.name = s.name AND c.dims = s.dims
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
@@ -149,7 +147,7 @@ WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT c.namespace, c.name, c.cell, c.run_id, c.valid_from
 FROM changes_by_run AS c JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
 WHERE c.valid_to IS NULL AND c.mode NOT IN {REMOVING}
-ORDER BY c.namespace, c.name, c.cell, c.run_id
+ORDER BY c.namespace, c.name, c.cell NULLS FIRST, c.run_id
 """
 
 
@@ -178,28 +176,15 @@ def stale(
     :param progress: is called with how often runs were followed, and the number of stale runs
     """
     found = {row["reader_run_id"]: _Found(row["ended"], row, True) for row in history.rows(_DIRECT)}
-    rows = _there(history, found)
-    frontier = found = {run: one for run, one in found.items() if run in rows}
+    frontier = found
     depth = 0
     while frontier:
         if progress:
             progress(depth, len(found))
         depth += 1
         frontier = _following(history, frontier, found)
-        new = _there(history, frontier)
-        frontier = {run: one for run, one in frontier.items() if run in new}
-        found |= frontier
-        rows |= new
-    return _listed(history, found, rows, dataset)
-
-
-def _there(history: Rows, runs: dict[str, _Found]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    if runs:
-        asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in runs.items()))
-        for row in history.rows(_VERSIONS, asked):
-            found.setdefault(row["run_id"], []).append(row)
-    return found
+        found = found | frontier
+    return _listed(history, found, dataset)
 
 
 def _following(
@@ -220,19 +205,15 @@ def _when(cause: dict[str, Any]) -> tuple[Any, ...]:
     return cause["valid_from"], cause["run_id"]
 
 
-def _listed(
-    history: Rows,
-    found: dict[str, _Found],
-    versions: dict[str, list[dict[str, Any]]],
-    dataset: DatasetName | None,
-) -> list[Stale]:
+def _listed(history: Rows, found: dict[str, _Found], dataset: DatasetName | None) -> list[Stale]:
+    if not found:
+        return []
+    asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in found.items()))
     rows = [
         row
-        for of_run in versions.values()
-        for row in of_run
+        for row in history.rows(_VERSIONS, asked)
         if dataset is None or (row["namespace"], row["name"]) == dataset
     ]
-    rows.sort(key=lambda row: (row["namespace"], row["name"], row["cell"] or "", row["run_id"]))
     stale_runs = {row["run_id"] for row in rows}
     writers = {(run, found[run].ended) for run in stale_runs}
     changes = {_when(found[run].cause)[::-1] for run in stale_runs}

@@ -22,18 +22,15 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.history.queries.walk import Level
 
+# By the run alone: to look up when it started would take longer than to find its reads.
 _READS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
-readers AS (
-    SELECT r.run_id, r.started, r.ended FROM runs AS r
-    JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
-)
+WITH f AS ({table_of(run_id="VARCHAR")})
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
     b.version_run_id AS run_id, b.valid_from, {SURELY_BOUND} AS is_certain,
-    b.extent, b.read_at, r.ended, b.first_partition, b.last_partition, b.evidence,
+    b.extent, b.read_at, b.first_partition, b.last_partition, b.evidence,
     b.is_certain AS is_read_certain
-FROM bindings_by_run AS b JOIN readers AS r
-    ON b.read_at = r.started AND b.reader_run_id = r.run_id
+FROM bindings_by_run AS b JOIN f ON b.reader_run_id = f.run_id
+WHERE b.read_at <= $last
 """
 _WHOLE = (
     *("reader_run_id", "namespace", "name", "extent", "read_at", "ended"),
@@ -99,8 +96,14 @@ def sources(history: Rows, level: Level, *, is_of_column: bool) -> Iterable[Link
 
 def _reads(history: Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
     found: _Reads = defaultdict(lambda: defaultdict(list))
-    rows = history.rows(_READS, lists(("run_id", "ended"), runs))
-    whole = [[row[name] for name in _WHOLE] for row in rows if row["extent"] != "partition"]
+    ended = dict(runs)
+    asked = {"run_id": list(ended), "last": max(ended.values())}
+    rows = history.rows(_READS, asked)
+    whole = [
+        [*map({**row, "ended": ended[row["reader_run_id"]]}.get, _WHOLE)]
+        for row in rows
+        if row["extent"] != "partition"
+    ]
     rows = [row for row in rows if row["extent"] == "partition"]
     if whole:
         rows += history.rows(_FOUND, lists(_WHOLE, whole))

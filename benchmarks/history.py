@@ -1,0 +1,74 @@
+"""What questions to the history cost: of a year with ten million accesses, in Parquet files."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+from airflow_provider_sparklineage.history.queries.impact import impact
+from airflow_provider_sparklineage.history.queries.stale import stale
+from airflow_provider_sparklineage.history.queries.trace import trace
+from airflow_provider_sparklineage.history.tables import TABLES
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from benchmarks import history_world
+from benchmarks.results import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sized
+
+ACCESSES = 10_000_000
+RUNS = 5
+_CELL, _DAY = "dt=2024-06-01/region=r3", "dt=2024-06-01"
+_MART, _RAW = (DatasetName(history_world.NAMESPACE, f"warehouse/{n}_1") for n in ("mart", "raw"))
+
+
+class Files:
+    """The tables in a folder, as queries ask them."""
+
+    def __init__(self, folder: Path) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect()
+        # The files do not change while they are open.
+        self._connection.execute("SET parquet_metadata_cache = true")
+        for table in TABLES:
+            file = folder / f"{table.name}.parquet"
+            self._connection.execute(f"CREATE VIEW {table.name} AS FROM '{file}'")
+
+    def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Answer a query."""
+        found = self._connection.execute(sql, parameters or {})
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def measured() -> Iterator[Result]:
+    """Measure questions on a year of tables, of 50 columns each, three hops deep."""
+    with tempfile.TemporaryDirectory() as name:
+        history_world.write(Path(name), ACCESSES)
+        yield from asked(Files(Path(name)))
+
+
+def asked(history: Files) -> Iterator[Result]:
+    """Measure each question, by the clock: DuckDB uses all cores; the files are in memory."""
+    yield _result("trace a partition", lambda: trace(history, _MART, _CELL), 0.1)
+    yield _result("trace a column of it", lambda: trace(history, _MART, _CELL, "c7"), 0.1)
+    yield _result("trace a day, ten partitions", lambda: trace(history, _MART, _DAY), 0.1)
+    yield _result("trace a column of all days", lambda: trace(history, _MART, None, "c7"))
+    yield _result("impact of a column", lambda: impact(history, _RAW, _CELL, "c7").hops)
+    yield _result("find a dataset by the end of its name", lambda: dataset_of(history, "mart_1"))
+    yield _result("stale, of all datasets", lambda: stale(history), 2)
+
+
+def _result(name: str, question: Callable[[], Sized], goal: float | None = None) -> Result:
+    seconds, found = [], 0
+    for _ in range(RUNS):
+        begun = time.perf_counter()
+        found = len(question())
+        seconds.append(time.perf_counter() - begun)
+    worst = max(seconds)
+    details = f"best of {RUNS} (worst {worst:.2f} s), {ACCESSES:,} accesses; {found:,} results"
+    return Result(name, min(seconds), goal, details, " s")
