@@ -66,9 +66,11 @@ def _spans(given: str, found: str, runs: Sequence[Points]) -> Iterable[Rule]:
             starts, stops = _bounds(given, found, anchor, ends)
             firsts.update(starts)
             lasts.update(stops)
-    begins = [*_top(firsts), *_widest(firsts, anchors[0]), *_top(fixed)[:1]]
+    # Of a month that is not over no run has found the last day.
+    plain = Bound(anchors[0], 0)
+    begins = [plain, *_top(firsts), *_widest(firsts, anchors[0]), *_top(fixed)[:1]]
     for first in dict.fromkeys(begins):
-        for last in _top(lasts):
+        for last in dict.fromkeys((plain, *_top(lasts))):
             if first.anchor != last.anchor or first.shift <= last.shift:
                 yield Span(given, found, first, last)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
 from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
@@ -16,6 +18,7 @@ from airflow_provider_sparklineage.history.queries.patterns.pattern import (
     Pattern,
     Run,
 )
+from airflow_provider_sparklineage.history.queries.patterns.relation import NONE
 from airflow_provider_sparklineage.history.queries.patterns.summary import rules_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -160,6 +163,7 @@ def _pattern(
     reads: Mapping[str, Sequence[dict[str, Any]]],
     known: Mapping[str, datetime],
 ) -> Iterable[tuple[Pattern, Learned]]:
+    """Learn one pattern: by what was written, else by the dates of the runs."""
     pairs = []
     for run_id, rows in reads.items():
         write = writes[run_id]
@@ -170,6 +174,8 @@ def _pattern(
             pairs.append(Pair(run_id, given, found, write.started))
     if pairs:
         learned = learn(pairs, known)
+        if learned.relation.kind == NONE:
+            learned = learn([replace(p, given=(writes[p.run_id].dates,)) for p in pairs], known)
         unclear = len(reads) - len(pairs)
         yield _described(dataset, source, learned, unclear, writes), learned
 

@@ -98,6 +98,19 @@ def test_what_a_whole_output_is_made_of_follows_from_the_dates_of_the_run(answer
     assert pattern.relation == "dt = data_interval_start - 2 days"
 
 
+def test_what_does_not_follow_from_the_output_may_follow_from_the_dates_of_the_run(answers):
+    for n in range(60):
+        answers.run(n, [day(n - 1)], [f"month={date(2024, 1, 1) + timedelta(n):%Y-%m}"])
+    pattern = patterns(answers, REVENUE)[0]
+    assert (pattern.relation, pattern.support) == ("dt = data_interval_start - 1 day", 60)
+
+
+def test_days_of_a_month_are_its_days_though_it_is_not_over(answers):
+    for n in range(20):
+        answers.run(n, [day(k) for k in range(n + 1)], ["month=2024-01"])
+    assert patterns(answers, REVENUE)[0].relation == "dt = days of month"
+
+
 def test_a_partition_that_was_never_written_is_planned_by_the_pattern(answers):
     daily(answers)
     (_, learned), *_ = learned_of(answers, REVENUE)
