@@ -11,11 +11,12 @@ export const SVG = "http://www.w3.org/2000/svg";
 export class Flow {
   // pages: dataset's key -> URL of its page in the lineage backend.
   // extras: dataset -> an element that its card ends with, or "".
-  constructor(model, pages, extras = () => "") {
+  // history: URL of the page of many runs, in Airflow.
+  constructor(model, pages, extras = () => "", history = "") {
     this.lines = document.createElementNS(SVG, "svg");
     this.lines.setAttribute("aria-hidden", "true");
     this.task = make("div.task", {}, name(model.job.split(".").at(-1) || model.job));
-    const cards = (datasets) => datasets.map((d) => new Card(d, pages.get(d.key), extras));
+    const cards = (datasets) => datasets.map((d) => new Card(d, pages.get(d.key), extras, history));
     const turned = () => this.#show();
     this.sides = [
       new Side("read", cards(model.inputs), turned),

@@ -5,6 +5,7 @@ import { draw, showText } from "./view.js";
 import { drawWaiting } from "./waiting.js";
 
 const HERE = new URL(".", import.meta.url);
+const HISTORY = new URL("plugin/spark-lineage-history", document.baseURI).href;
 const LOOK_AGAIN_MS = 5000; // while the task is not at its end
 const REFUSED = {
   401: "Your session has ended; log in to see the lineage of this task.",
@@ -80,7 +81,7 @@ export class Tab {
       this.drawn = { text, view: null };
       try {
         this.drawn.view = answer.event
-          ? draw(body, answer.event, answer.links ?? {}, state)
+          ? draw(body, answer.event, { ...answer.links, history: HISTORY }, state)
           : drawWaiting(body, answer, this.task, state);
       } catch (error) {
         showText(body, `The lineage cannot be shown (${error.message}).`);

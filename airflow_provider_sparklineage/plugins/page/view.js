@@ -11,7 +11,7 @@ import { Strips } from "./strip.js";
 
 // Draw an event into an element, instead of what is in it.
 // links: { backend, job: url, datasets: [{ namespace, name, url }] }, where the lineage backend
-// shows them.
+// shows them; and `history`, the URL of the page of many runs.
 // state: of an earlier view of the same task, which this one goes on from.
 // Gives the view: its `state` is what was chosen, searched and scrolled to; `strips` are its partition
 // strips, or null without any.
@@ -22,7 +22,7 @@ export function draw(root, event, links = {}, state = null) {
     (links.datasets ?? []).map((d) => [JSON.stringify([d.namespace, d.name]), d.url])
   );
   const strips = new Strips(model);
-  const flow = new Flow(model, pages, (dataset) => strips.of(dataset));
+  const flow = new Flow(model, pages, (dataset) => strips.of(dataset), links.history);
   const columns = new ColumnView(model, (keys) => flow.highlight(keys));
   const field = new SearchField(model, (search) => [flow, columns].forEach((part) => part.find(search)));
   root.replaceChildren(
