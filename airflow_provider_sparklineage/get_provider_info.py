@@ -25,6 +25,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Spark Lineage",
                 "python-modules": [
+                    "airflow_provider_sparklineage.operators.freshness_check",
                     "airflow_provider_sparklineage.operators.pyspark",
                     "airflow_provider_sparklineage.operators.spark_submit",
                 ],

@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_provider_sparklineage.cli import events, examples, listener, schemas, settings
+from airflow_provider_sparklineage.cli import events, examples, history, listener, schemas, settings
 from airflow_provider_sparklineage.cli.adoption import command as adoption
 from airflow_provider_sparklineage.cli.collect import command as collect
 from airflow_provider_sparklineage.cli.commands import Group
@@ -27,6 +27,7 @@ from airflow_provider_sparklineage.model.control_characters import escaped
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
+    HistoryError,
     RulesError,
     SparkLineageError,
     UnusableInputError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *events.COMMANDS,
+    *history.COMMANDS,
     explain.OF_TEMPLATES,
     schemas.COMMAND,
     listener.COMMAND,
@@ -52,6 +54,7 @@ COMMANDS = (
 
 AIRFLOW_COMMANDS = (
     *events.COMMANDS,
+    *history.COMMANDS,
     explain.OF_TASK,
     settings.COMMAND,
     adoption.COMMAND,
@@ -74,7 +77,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         return run(args)
-    except (UnusableInputError, DocumentError, RulesError) as error:
+    except (UnusableInputError, DocumentError, HistoryError, RulesError) as error:
         note(f"sparklineage: {error}")
         return 2
     except SparkLineageError as error:

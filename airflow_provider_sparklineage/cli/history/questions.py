@@ -1,0 +1,182 @@
+"""The questions without a plan: ``trace``, ``gaps``, ``drift`` and ``patterns``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.cli.commands import Argument, Command
+from airflow_provider_sparklineage.cli.history import arguments
+from airflow_provider_sparklineage.cli.history.hops import print_hops
+from airflow_provider_sparklineage.cli.history.reading import opened
+from airflow_provider_sparklineage.cli.history.tables import (
+    Column,
+    certainty_text,
+    labels,
+    partition_text,
+    print_table,
+    time_text,
+)
+from airflow_provider_sparklineage.cli.output import say_json_lines
+from airflow_provider_sparklineage.model.truncation import some
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sparklineage.cli.history.tables import Document
+
+
+def _trace(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+    from airflow_provider_sparklineage.history.queries.trace import trace
+
+    with opened(args) as history:
+        dataset, as_of = dataset_of(history, args.dataset), arguments.time_of(args.as_of)
+        found = trace(history, dataset, args.partition, args.column, as_of, args.depth)
+    hops = msgspec.to_builtins(found)
+    if args.json:
+        say_json_lines(hops)
+    else:
+        print_hops(hops, sys.stdout, empty="Nothing of it was there at that time.")
+    return 0
+
+
+def _gaps(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+    from airflow_provider_sparklineage.history.queries.gaps import gaps
+
+    with opened(args) as history:
+        rows = msgspec.to_builtins(gaps(history, dataset_of(history, args.dataset)))
+    return _listed(args, rows, _gap_columns, "No partition is missing, as far as runs are known.")
+
+
+def _gap_columns(_: Sequence[Document]) -> Sequence[Column]:
+    return (
+        Column("partition", lambda row: partition_text(row["partition"]), "cyan"),
+        Column("DAG", lambda row: row["dag_id"] or ""),
+        Column("DAG run", lambda row: row["dag_run_id"] or ""),
+        Column("logical date (UTC)", lambda row: time_text(row["logical_date"])),
+        Column("note", certainty_text, "yellow"),
+    )
+
+
+def _drift(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.drift import drift
+
+    with opened(args) as history:
+        rows = msgspec.to_builtins(drift(history, args.task))
+    return _listed(args, rows, _drift_columns, "Each run did what the one before it did.")
+
+
+def _drift_columns(rows: Sequence[Document]) -> Sequence[Column]:
+    name = labels(rows, "dataset")
+    return (
+        Column("run ended (UTC)", lambda row: time_text(row["run"]["ended"])),
+        Column("what", lambda row: row["kind"].replace("_", " ")),
+        Column("dataset", lambda row: name(row["dataset"]), "cyan"),
+        Column("column", lambda row: row["column"] or ""),
+        Column("change", lambda row: row["message"]),
+    )
+
+
+def _patterns(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+    from airflow_provider_sparklineage.history.queries.patterns import patterns
+
+    with opened(args) as history:
+        rows = msgspec.to_builtins(patterns(history, dataset_of(history, args.dataset)))
+    return _listed(args, rows, _pattern_columns, "No run is known that read what it is made of.")
+
+
+def _pattern_columns(rows: Sequence[Document]) -> Sequence[Column]:
+    name = labels(rows, "input")
+    return (
+        Column("job", lambda row: row["job"] or ""),
+        Column("reads", lambda row: name(row["input"]), "cyan"),
+        Column("rule", lambda row: row["relation"]),
+        Column("runs", lambda row: f"{row['support']} of {row['seen']}"),
+        Column("exceptions", _exceptions, "yellow"),
+    )
+
+
+_MAX_EXCEPTIONS = 3
+
+
+def _exceptions(row: Document) -> str:
+    """Name the latest runs that break the rule, and how."""
+    runs = row["exceptions"][-_MAX_EXCEPTIONS:]
+    more = len(row["exceptions"]) - len(runs)
+    return "; ".join([*map(_exception, runs), *([f"and {more} earlier"] if more else [])])
+
+
+def _exception(one: Document) -> str:
+    parts = [
+        f"{what} {some(cells, _MAX_EXCEPTIONS)}"
+        for what, cells in (("without", one["missing"]), ("also", one["unexpected"]))
+        if cells
+    ]
+    return f"{time_text(one['run']['ended'])} {', '.join(parts)}"
+
+
+def _listed(
+    args: argparse.Namespace,
+    rows: Sequence[Document],
+    columns: Callable[[Sequence[Document]], Sequence[Column]],
+    empty: str,
+) -> int:
+    if args.json:
+        say_json_lines(rows)
+    elif rows:
+        print_table(columns(rows), rows, sys.stdout)
+    else:
+        show.console(sys.stdout).print(empty)
+    return 1 if rows and getattr(args, "strict", False) else 0
+
+
+_OUTPUT = (arguments.STORE, arguments.JSON)
+TRACE = Command(
+    "trace",
+    "Show which partitions and columns something was made of, run by run, back to its sources",
+    _trace,
+    (
+        arguments.DATASET,
+        arguments.PARTITION,
+        arguments.COLUMN,
+        arguments.AS_OF,
+        Argument(
+            ("--depth",),
+            {"type": int, "metavar": "N", "help": "at most so many runs back; all by default"},
+        ),
+        *_OUTPUT,
+    ),
+)
+OTHERS = (
+    Command(
+        "gaps",
+        "List partitions that runs of the DAG should have written, and none did",
+        _gaps,
+        (arguments.DATASET, *_OUTPUT, arguments.STRICT),
+    ),
+    Command(
+        "drift",
+        "List what changed from one run of a task to the next: sources of columns, inputs, numbers "
+        "of partitions, the rule by which it reads",
+        _drift,
+        (
+            Argument(("task",), {"metavar": "TASK", "help": "dag_id.task_id, or a job's name"}),
+            *_OUTPUT,
+            arguments.STRICT,
+        ),
+    ),
+    Command(
+        "patterns",
+        "Show by which rule the partitions that runs read follow from those that they wrote, and "
+        "the runs that break it",
+        _patterns,
+        (arguments.DATASET, *_OUTPUT),
+    ),
+)

@@ -1,0 +1,163 @@
+"""SparkLineageFreshnessCheck: whether partitions are up to date, as far as the history knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowSkipException,
+    BaseOperator,
+    Stats,
+)
+
+from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.truncation import some
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.history.queries.answers import Stale
+    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+_MAX_SHOWN = 10
+_POLICIES = ("fail", "skip")
+_MISMATCHES = {str(status) for status in PartitionStatus if status.is_mismatch}
+_THERE = """
+SELECT c.cell, r.check_status FROM changes AS c JOIN runs AS r ON r.run_id = c.run_id
+WHERE c.namespace = $namespace AND c.name = $name AND c.valid_to IS NULL
+"""
+
+
+class SparkLineageFreshnessCheck(BaseOperator):
+    """
+    Fail, or skip what follows, unless partitions of a dataset are up to date.
+
+    They are not if they were made of data that has changed since, if the run that wrote them read
+    or wrote other partitions than it was expected to, or if nobody is known to have written them.
+    The history answers that, so what ran after its last build does not count. Retries ask it anew.
+
+    .. seealso::
+        ``sparklineage stale`` for the same on the command line, with what to run again.
+
+    :param dataset: ``namespace:name``, its URI, or the end of its name (templated)
+    :param partitions: ``["dt={{ ds }}"]``, as on the command line; None: whatever is there
+        (templated)
+    :param on_finding: ``fail`` or ``skip``
+    :param store: URL of the history; by default that of the configuration (templated)
+    """
+
+    template_fields: Sequence[str] = ("dataset", "partitions", "store")
+
+    def __init__(
+        self,
+        *,
+        dataset: str,
+        partitions: Collection[str] | None = None,
+        on_finding: Literal["fail", "skip"] = "fail",
+        store: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dataset = dataset
+        self.partitions = partitions
+        self.on_finding = on_finding
+        self.store = store
+
+    def execute(self, context: Context) -> None:
+        """
+        Ask the history.
+
+        :raise AirflowException: if something is found, and that is to fail
+        :raise AirflowSkipException: if it is to skip
+        """
+        from airflow_provider_sparklineage.history.engines.duckdb import History
+        from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+        from airflow_provider_sparklineage.history.store import Store
+        from airflow_provider_sparklineage.hooks.history import store_url
+
+        if self.on_finding not in _POLICIES:
+            problem = f"on_finding is {self.on_finding!r}."
+            raise DeclarationError(problem, "It must be fail or skip.")
+        wanted = _wanted(self.partitions)
+        with History(Store.open(self.store or store_url())) as history:
+            self.log.info("The history was built at %s.", history.manifest.built_at)
+            found = findings(history, dataset_of(history, self.dataset), wanted)
+        if not found:
+            self.log.info("%s is up to date.", self.dataset)
+            return
+        message = f"{self.dataset} is not up to date: {some(found, _MAX_SHOWN)}."
+        raise (AirflowSkipException if self.on_finding == "skip" else AirflowException)(message)
+
+
+Values = dict[str, str]
+
+
+def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
+    """Read partitions as they are written on the command line.
+
+    :raise DeclarationError: if one of them is none
+    """
+    from airflow_provider_sparklineage.history.facts.cells import cell_of_text
+    from airflow_provider_sparklineage.history.queries.answers import values_of
+
+    if partitions is None:
+        return None
+    wanted = []
+    for text in [partitions] if isinstance(partitions, str) else partitions:
+        cell = cell_of_text(text)
+        if cell is None:
+            problem = f"{text!r} is no partition."
+            raise DeclarationError(problem, "Write dt=2024-10-15, or dt=2024-10-15/region=eu.")
+        wanted.append(values_of(cell.cell) or {})
+    return wanted
+
+
+def findings(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> list[str]:
+    """Say what is wrong with partitions of a dataset, and count it in Airflow's metrics."""
+    from airflow_provider_sparklineage.history.queries.stale import stale
+
+    of_dataset = stale(history, dataset)
+    tags = {"dataset": f"{dataset.namespace}:{dataset.name}"}
+    Stats.gauge("sparklineage.stale_partitions", len(of_dataset), tags=tags)
+    return [
+        *(_stale(one) for one in of_dataset if _is_wanted(one.partition, wanted)),
+        *_of_runs(history, dataset, wanted),
+    ]
+
+
+def _stale(one: Stale) -> str:
+    cause = one.cause
+    what = f"{cause.dataset.name} {_text(cause.partition)} changed at {cause.at:%Y-%m-%d %H:%M}"
+    return f"{_text(one.partition)} is stale, as {what}"
+
+
+def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> Iterator[str]:
+    """Say what was written by runs that mismatch, and what was never written."""
+    from airflow_provider_sparklineage.history.queries.answers import values_of
+
+    there = [
+        (values_of(row["cell"]), row["check_status"])
+        for row in history.rows(_THERE, dataset._asdict())
+    ]
+    for values, status in there:
+        if status in _MISMATCHES and _is_wanted(values, wanted):
+            yield f"{_text(values)} was written by a run whose partitions mismatched"
+    for values in wanted or ():
+        if not any(_is_wanted(one, [values]) for one, _ in there):
+            yield f"nobody is known to have written {_text(values)}"
+
+
+def _is_wanted(partition: Values | None, wanted: list[Values] | None) -> bool:
+    """Whether a partition is one of those wanted; the whole dataset always is."""
+    if partition is None or wanted is None:
+        return True
+    return any(one.items() <= partition.items() for one in wanted)
+
+
+def _text(partition: Values | None) -> str:
+    return "/".join(f"{k}={v}" for k, v in partition.items()) if partition else "the whole dataset"
