@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.cli.commands import Command
 
-COMMANDS = (
+COMMANDS: tuple[Command | Group, ...] = (
     *events.COMMANDS,
     *history.COMMANDS,
     explain.OF_TEMPLATES,
@@ -52,7 +52,7 @@ COMMANDS = (
 )
 """Commands of ``sparklineage``."""
 
-AIRFLOW_COMMANDS = (
+AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
     *events.COMMANDS,
     *history.COMMANDS,
     explain.OF_TASK,

@@ -68,7 +68,7 @@ class SparkLineageFreshnessCheck(BaseOperator):
         self.on_finding = on_finding
         self.store = store
 
-    def execute(self, context: Context) -> None:
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow gives it
         """
         Ask the history.
 
@@ -119,11 +119,13 @@ def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
 
 def findings(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> list[str]:
     """Say what is wrong with partitions of a dataset, and count it in Airflow's metrics."""
+    from airflow_provider_sparklineage.history.queries.gaps import gaps
     from airflow_provider_sparklineage.history.queries.stale import stale
 
     of_dataset = stale(history, dataset)
     tags = {"dataset": f"{dataset.namespace}:{dataset.name}"}
     Stats.gauge("sparklineage.stale_partitions", len(of_dataset), tags=tags)
+    Stats.gauge("sparklineage.gaps", len(gaps(history, dataset)), tags=tags)
     return [
         *(_stale(one) for one in of_dataset if _is_wanted(one.partition, wanted)),
         *_of_runs(history, dataset, wanted),

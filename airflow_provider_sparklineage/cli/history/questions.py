@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.cli.history.hops import print_hops
 from airflow_provider_sparklineage.cli.history.reading import opened
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
-    certainty_text,
     labels,
     partition_text,
     print_table,
@@ -60,7 +59,7 @@ def _gap_columns(_: Sequence[Document]) -> Sequence[Column]:
         Column("DAG", lambda row: row["dag_id"] or ""),
         Column("DAG run", lambda row: row["dag_run_id"] or ""),
         Column("logical date (UTC)", lambda row: time_text(row["logical_date"])),
-        Column("note", certainty_text, "yellow"),
+        Column("why", lambda row: row["reason"].replace("_", " ")),
     )
 
 
@@ -85,7 +84,7 @@ def _drift_columns(rows: Sequence[Document]) -> Sequence[Column]:
 
 def _patterns(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.patterns import patterns
+    from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
 
     with opened(args) as history:
         rows = msgspec.to_builtins(patterns(history, dataset_of(history, args.dataset)))

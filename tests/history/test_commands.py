@@ -1,0 +1,223 @@
+"""The commands on the history, on a month of the flights example: what a person reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.cli.history import reading
+
+RECORDED = Path(__file__).parents[1] / "golden" / "history"
+MONTH, REWRITTEN, CLEARED = (
+    str(RECORDED / f"flights_{name}.ndjson.gz") for name in ("month", "rewritten", "cleared")
+)
+WEEK = [f"2013-01-{day}" for day in range(15, 22)]
+"""Ends of the weeks that 15 January is in."""
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*argv):
+        code = cli.main([*map(str, argv)])
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Build the month, and one day of `flights` that was rewritten after it."""
+    folder = tmp_path_factory.mktemp("history")
+    assert cli.main(["history", "build", MONTH, REWRITTEN, "--store", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def ask(run, store):
+    """Ask the store; give the objects that programs get."""
+
+    def ask(*argv):
+        done = run(*argv, "--store", store, "--json")
+        assert done.code == 0, done.err
+        return [json.loads(line) for line in done.out.splitlines()]
+
+    return ask
+
+
+def name(one):
+    return one["dataset"]["name"].rpartition("/")[2]
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+def test_a_build_says_what_it_read_and_what_is_there(run, tmp_path):
+    done = run("history", "build", MONTH, "--store", tmp_path / "store")
+    assert re.match(r"90 events were read in \d+\.\d s, 90 are new\.\n", done.out)
+    assert "has events 90, runs 90, accesses " in done.out
+    assert done.code == 0
+
+
+def test_a_second_build_adds_what_is_new(run, tmp_path):
+    first = json.loads(run("history", "build", MONTH, "--store", tmp_path, "--json").out)
+    second = json.loads(
+        run("history", "build", MONTH, REWRITTEN, "--store", tmp_path, "--json").out
+    )
+    assert (first["new"], second["new"], second["rows"]["events"]) == (90, 1, 91)
+
+
+def test_what_is_skipped_is_a_note_and_with_strict_a_failure(run, tmp_path):
+    events = tmp_path / "events.ndjson"
+    events.write_text('{"eventType": "COMPLETE"}\nnonsense\n')
+    done = run("history", "build", events, "--store", tmp_path / "store", "--strict")
+    assert done.err.count("note: skipped: ") >= 1
+    assert done.code == 1
+
+
+def test_a_compacted_store_answers_as_before(run, tmp_path):
+    run("history", "build", MONTH, "--store", tmp_path)
+    run("history", "build", REWRITTEN, "--store", tmp_path)
+    before = run("stale", "--store", tmp_path, "--json").out
+    assert run("history", "compact", "--store", tmp_path).code == 0
+    assert run("stale", "--store", tmp_path, "--json").out == before
+
+
+def test_the_store_is_shown_with_its_datasets(run, ask, store):
+    shown = run("history", "show", "--store", store)
+    assert "91 runs of 3 jobs, from 20" in shown.out
+    assert re.search(r"daily_delays +file +/flights/lake/daily_delays +30 +30 runs", shown.out)
+    [daily] = [one for one in ask("history", "show") if name(one) == "daily_delays"]
+    assert (daily["partitions"], daily["written_by"]) == (30, 30)
+
+
+# --- the questions --------------------------------------------------------------------------------
+
+
+def test_trace_leads_from_a_column_to_its_sources(ask):
+    hops = ask(*["trace", "daily_delays", "--partition", "flight_date=2013-01-16"], "--column",
+               "avg_visibility")  # fmt: skip
+    assert hops[0]["partition"] == {"flight_date": "2013-01-16"}
+    [visibility] = [h for h in hops if h["depth"] == 1 and h["column"] == "visib"]
+    assert name(visibility) == "weather"
+    assert visibility["run"]["job"] == "example_report_flight_delays.prepare_flights"
+    kinds = [(t["type"], t["subtype"]) for t in visibility["transformations"]]
+    assert kinds == [("DIRECT", "AGGREGATION")]
+
+
+def test_trace_goes_only_so_deep_and_back_in_time(ask):
+    argv = ("trace", "daily_delays", "--partition", "flight_date=2013-01-16")
+    assert {hop["depth"] for hop in ask(*argv, "--depth", "1")} == {0, 1}
+    assert ask(*argv, "--as-of", "2020-01-01") == []
+
+
+def test_stale_is_what_was_made_of_the_rewritten_day_and_nothing_else(ask):
+    found = [(name(one), *one["partition"].values()) for one in ask("stale")]
+    assert found == [("daily_delays", "2013-01-15"), *(("weekly_report", day) for day in WEEK)]
+
+
+def test_the_plan_of_what_is_stale_has_the_runs_that_wrote_it(ask):
+    plan = ask("stale", "--plan")
+    assert [(one["task_id"], one["dag_run_id"]) for one in plan] == [
+        ("daily_delays", "2013-01-15"),
+        *(("weekly_report", day) for day in WEEK),
+    ]
+    assert [one["order"] for one in plan] == [*range(1, 9)]
+
+
+def test_after_the_plan_has_run_nothing_is_stale(run, tmp_path):
+    run("history", "build", MONTH, REWRITTEN, CLEARED, "--store", tmp_path)
+    done = run("stale", "--store", tmp_path, "--strict")
+    assert done.out == "Nothing is stale.\n"
+    assert done.code == 0
+
+
+def test_impact_names_what_was_made_of_a_day(ask):
+    argv = ("impact", "flights", "--partition", "flight_date=2013-01-15")
+    assert {name(hop) for hop in ask(*argv)} >= {"daily_delays", "weekly_report"}
+    assert [one["task_id"] for one in ask(*argv, "--plan")].count("weekly_report") == len(WEEK)
+
+
+def test_patterns_gaps_and_drift_of_a_month_in_which_all_went_well(run, ask, store):
+    rules = {
+        one["input"]["name"].rpartition("/")[2]: one for one in ask("patterns", "daily_delays")
+    }
+    assert rules["flights"]["relation"] == "flight_date = flight_date"
+    assert rules["flights"]["support"] == rules["flights"]["seen"] == 30
+    assert ask("gaps", "daily_delays") == []
+    shown = run("gaps", "daily_delays", "--store", store, "--strict")
+    assert (shown.code, shown.out) == (0, "No partition is missing, as far as runs are known.\n")
+    assert ask("drift", "example_report_flight_delays.daily_delays") == []
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def test_stale_shows_the_cause_and_the_plan_and_strict_makes_it_a_failure(run, store):
+    done = run("stale", "daily_delays", "--store", store, "--strict")
+    assert "flights flight_date=2013-01-15 was rewritten 20" in done.out
+    assert "To clear, in this order" in done.out
+    assert done.code == 1
+
+
+def test_how_old_the_history_is_goes_next_to_the_answer(run, store):
+    done = run("trace", "daily_delays", "--store", store)
+    assert done.err.startswith("note: The history was built just now, on 20")
+    assert "The history" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("age", "text"),
+    [
+        (timedelta(seconds=-5), "just now"),
+        (timedelta(seconds=70), "a minute ago"),
+        (timedelta(minutes=119), "119 minutes ago"),
+        (timedelta(hours=30), "30 hours ago"),
+        (timedelta(days=400), "400 days ago"),
+    ],
+)
+def test_an_age_is_in_a_unit_of_which_there_are_some(age, text):
+    now = datetime(2024, 5, 6, tzinfo=UTC)
+    assert reading.ago(now - age, now) == text
+
+
+# --- what cannot be answered ----------------------------------------------------------------------
+
+
+def test_without_a_store_the_command_that_builds_it_is_named(run, tmp_path):
+    done = run("stale", "--store", tmp_path / "none")
+    assert f"There is no history at {tmp_path}/none. Build it: sparklineage history" in done.err
+    assert (done.code, done.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem", "there_is"),
+    [
+        (("trace", "daily_delay"), "There is no dataset 'daily_delay'", "daily_delays"),
+        (("gaps", "nothing"), "There is no dataset 'nothing'", "weekly_report"),
+        (("trace", "flights", "--partition", "flight_date=1999-01-01"), "1999-01-01", "2013-01-"),
+    ],
+)
+def test_for_what_is_not_there_what_there_is_is_named(run, store, argv, problem, there_is):
+    done = run(*argv, "--store", store)
+    assert problem in done.err
+    assert there_is in done.err
+    assert (done.code, done.out) == (2, "")
+
+
+def test_a_source_that_is_not_there_is_named(run, tmp_path):
+    done = run("history", "build", tmp_path / "gone", "--store", tmp_path / "store")
+    assert f"There is no {tmp_path}/gone." in done.err
+    assert done.code == 2
+
+
+def test_a_program_cannot_be_asked_whether_to_clear(run, store):
+    done = run("stale", "--clear", "--json", "--store", store)
+    assert done.err.endswith("Give --json or --clear, not both.\n")
+    assert done.code == 2

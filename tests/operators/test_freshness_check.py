@@ -1,0 +1,137 @@
+"""SparkLineageFreshnessCheck, on a month of the flights example of which a day was rewritten."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException
+
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.model.exceptions import DeclarationError, HistoryError
+from airflow_provider_sparklineage.operators import freshness_check
+from airflow_provider_sparklineage.operators.freshness_check import SparkLineageFreshnessCheck
+
+RECORDED = Path(__file__).parents[1] / "golden" / "history"
+
+
+def recorded(name):
+    return RECORDED / f"flights_{name}.ndjson.gz"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("history"))
+    sources = [str(recorded(name)) for name in ("month", "rewritten")]
+    assert cli.main(["history", "build", *sources, "--store", folder]) == 0
+    return folder
+
+
+@pytest.fixture
+def gauges(monkeypatch):
+    """Collect Airflow's metrics, which go to a server otherwise."""
+    found = {}
+
+    def gauge(name, value, tags):
+        found[name, tags["dataset"].rpartition("/")[2]] = value
+
+    monkeypatch.setattr(freshness_check.Stats, "gauge", gauge, raising=False)
+    return found
+
+
+@pytest.fixture
+def check(store):
+    def check(*partitions, dataset="daily_delays", **arguments):
+        arguments.setdefault("store", store)
+        operator = SparkLineageFreshnessCheck(
+            task_id="fresh", dataset=dataset, partitions=partitions or None, **arguments
+        )
+        operator.execute({})
+
+    return check
+
+
+def test_a_partition_that_is_up_to_date_passes(check):
+    check("flight_date=2013-01-14", "flight_date=2013-01-16")
+
+
+def test_a_stale_partition_fails_with_the_cause(check):
+    with pytest.raises(AirflowException, match="daily_delays is not up to date") as error:
+        check("flight_date=2013-01-15")
+    assert not isinstance(error.value, AirflowSkipException)
+    assert (
+        "flight_date=2013-01-15 is stale, as /flights/lake/flights flight_date=2013-01-15 changed"
+        in str(error.value)
+    )
+
+
+def test_without_partitions_all_of_the_dataset_is_checked(check):
+    with pytest.raises(AirflowException, match="week_ending=2013-01-21 is stale"):
+        check(dataset="weekly_report")
+
+
+def test_what_nobody_has_written_is_not_up_to_date(check):
+    with pytest.raises(AirflowException, match="nobody is known to have written flight_date=2014"):
+        check("flight_date=2014-01-01")
+
+
+def test_it_can_skip_what_follows(check):
+    with pytest.raises(AirflowSkipException, match="is stale"):
+        check("flight_date=2013-01-15", on_finding="skip")
+
+
+def test_a_run_whose_partitions_mismatched_is_a_finding(check, tmp_path):
+    events = []
+    for line in gzip.decompress(recorded("month").read_bytes()).splitlines():
+        event = json.loads(line)
+        facet = event["run"]["facets"].get("sparkLineage_partitionCheck", {})
+        if event["job"]["name"].endswith("daily_delays") and "2013-01-08" in str(facet):
+            facet["status"] = "unexpected"
+        events.append(json.dumps(event))
+    file = tmp_path / "events.ndjson"
+    file.write_text("\n".join(events))
+    other = str(tmp_path / "store")
+    assert cli.main(["history", "build", str(file), "--store", other]) == 0
+    with pytest.raises(AirflowException, match="written by a run whose partitions mismatched"):
+        check("flight_date=2013-01-08", store=other)
+    check("flight_date=2013-01-20", store=other)
+
+
+def test_how_much_is_stale_is_a_metric_of_airflow(check, gauges):
+    check("flight_date=2013-01-16")
+    assert gauges["sparklineage.stale_partitions", "daily_delays"] == 1
+    assert gauges["sparklineage.gaps", "daily_delays"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"on_finding": "ignore"}, "on_finding is 'ignore'. It must be fail or skip."),
+        ({"partitions": ["yesterday"]}, "'yesterday' is no partition. Write dt="),
+    ],
+)
+def test_impossible_arguments_are_named(store, arguments, problem):
+    operator = SparkLineageFreshnessCheck(
+        task_id="fresh", dataset="daily_delays", store=store, **arguments
+    )
+    with pytest.raises(DeclarationError, match=problem):
+        operator.execute({})
+
+
+def test_without_a_history_it_fails_with_the_command_that_builds_one(check, tmp_path):
+    with pytest.raises(HistoryError, match="sparklineage history build"):
+        check(store=str(tmp_path / "none"))
+
+
+def test_the_docstring_marks_exactly_the_template_fields():
+    cls = SparkLineageFreshnessCheck
+    text = inspect.cleandoc(cls.__doc__).replace("\n    ", " ")
+    marked = {
+        line.split(":")[1].removeprefix("param ").strip()
+        for line in text.splitlines()
+        if line.startswith(":param") and "(templated)" in line
+    }
+    assert marked == set(cls.template_fields)
