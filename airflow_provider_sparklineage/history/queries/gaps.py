@@ -50,9 +50,10 @@ WHERE dag_id IN (
 ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
 """
 _CHANGES = """
-SELECT cell, extent, valid_from, valid_to IS NULL AND mode NOT IN ('drop', 'truncate') AS is_there
+SELECT run_id, cell, extent, valid_from,
+       valid_to IS NULL AND mode NOT IN ('drop', 'truncate') AS is_there
 FROM changes
-WHERE namespace = $namespace AND name = $name AND extent IN ('partition', 'all')
+WHERE namespace = $namespace AND name = $name AND extent <> 'none'
 ORDER BY valid_from
 """
 
@@ -99,6 +100,9 @@ class _There:
         whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]
         self.whole = max(whole, default=None)
         """When the whole dataset was last written: it has what was due before."""
+        named = ("partition", "all")
+        self.vague = {row["run_id"] for row in rows if row["extent"] not in named}
+        """Runs that wrote nobody knows which partitions; what was due may be among them."""
 
 
 def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
@@ -132,6 +136,8 @@ def _of_task(
     kept = {relation.on_kept(one) for one in points if one is not None}
     for due in _dues(task, relation, runs) if relation.links else ():
         own = [row for row in due.rows if Task(row["namespace"], row["job"]) == task]
+        if not there.vague.isdisjoint(row["run_id"] for row in own):
+            continue
         if there.whole is not None and _due_at(relation, due, own) <= there.whole:
             continue
         for wanted in product_of(relation.boxes([due.points])):

@@ -169,6 +169,15 @@ def test_a_later_write_of_the_whole_fills_gaps_and_an_earlier_one_does_not(answe
     assert found_gaps(answers) == [(day(15), "no_run", None)]
 
 
+@pytest.mark.parametrize("extent", ["range", "unknown", "condition"])
+def test_what_a_run_wrote_without_saying_which_partitions_is_no_gap(answers, extent):
+    daily(answers, 20, without={5})
+    answers.run(5)
+    whole = {"namespace": "ns", "name": "revenue", "extent": extent, "mode": "overwrite"}
+    answers.add("changes", run_id="build-5", valid_from=START + timedelta(5), **whole)
+    assert found_gaps(answers) == []
+
+
 def test_partitions_of_other_schedulers_are_expected_at_their_own_step(answers):
     nothing = dict.fromkeys(("dag_id", "logical_date", "data_interval_start", "data_interval_end"))
     for n in range(0, 140, 7):
