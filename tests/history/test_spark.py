@@ -41,7 +41,9 @@ def work(spark, tmp_path_factory):
         ("worlds", ["archive"]),
         ("worlds", ["archive", AWKWARD]),
         ("recorded", ["recorded"]),
+        ("begun", ["archive"]),
     ]
+    Store.create(str(work / "begun")).build([source_of(str(work / AWKWARD))])
     asked = [
         {"store": str(work / store), "sources": [str(work / s) for s in sources],
          "format_": "parquet"}
@@ -120,3 +122,14 @@ def test_tables_lie_in_their_order(work):
         found = read.fetchall()
         assert found == sorted(found, key=lambda row: [(v is not None, v) for v in row])
         assert found
+
+
+def test_each_engine_goes_on_from_what_the_other_has_built(work):
+    by_both = Store.open(str(work / "begun"))
+    by_spark = Store.open(str(work / "worlds"))
+    assert by_both.manifest.rows == by_spark.manifest.rows
+    again = by_spark.build([source_of(str(work / "archive")), source_of(str(work / AWKWARD))])
+    assert again.new == 0
+    more = by_spark.build([source_of(str(work / "recorded"))])
+    assert more.new > 0
+    assert more.rows["events"] == by_both.manifest.rows["events"] + more.new
