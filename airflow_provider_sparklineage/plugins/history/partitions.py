@@ -77,11 +77,12 @@ def _there(
 ) -> Iterator[Row]:
     whole = written.get(None)
     for cell, row in written.items():
-        if cell is None and len(written) > 1:
-            continue  # it is content of each of them
+        if cell is None and len(written) > 1 and not row["is_there"]:
+            continue  # nothing of it is left but what is written to its partitions
         # A write of all of it replaced this one, and has what was there.
         is_again = whole is not None and whole["is_there"] and whole["written"] >= row["written"]
-        state = _state(row["is_there"] or is_again, known.get(row["run_id"], {}), cell in stale)
+        is_stale = cell in stale or (is_again and None in stale)
+        state = _state(row["is_there"] or is_again, known.get(row["run_id"], {}), is_stale)
         yield row["partition"] or "", state, row["written"], row["run_id"]
 
 

@@ -100,7 +100,7 @@ export function DatasetView({ api, place, go }: Props) {
         </>
       )}
       {!names.length && <p className="sentence">No run accessed partitions of it.</p>}
-      {(place.partition || isWhole || !names.length) && (
+      {(place.partition || at >= 0 || !names.length) && (
         <PartitionView key={place.partition} api={api} place={place} go={go} letter={letters[at] ?? ""}
           cause={value.causes[place.partition] ?? null} />
       )}
