@@ -155,17 +155,29 @@ def test_a_plan_runs_what_is_stale_again_and_what_is_read_before_what_reads_it(r
         again = [r for r in runs.values() if r.instance and _instance(r) == key]
         last = max((r for r in again if r.state == "COMPLETE"), key=lambda r: (r.ended, r.id))
         assert step.run_id == last.id
-    read = _read(asked.oracle, [run for run in stale_runs if run.instance])
-    for reader, writers in read.items():
-        for writer in writers:  # who read each other, at different times, are in no order
-            assert waves[writer] < waves[reader] or reader in _all_read(writer, read)
+    again = [run for run in stale_runs if run.instance]
+    flow = _read(asked.oracle, stale_runs, is_again=True)
+    for reader, writers in _read(asked.oracle, again).items():
+        for writer in writers:  # who reads each other, then or now, is in no order
+            assert waves[writer] < waves[reader] or reader in _all_read(writer, flow)
 
 
-def _read(oracle: Oracle, runs: list[Any]) -> dict[Any, set[Any]]:
-    """Give for each task instance those whose versions it read, of some runs."""
+def _read(oracle: Oracle, runs: list[Any], *, is_again: bool = False) -> dict[Any, set[Any]]:
+    """Give for each task instance, or run of others, those whose versions some runs read.
+
+    :param is_again: also those whose versions they would read now
+    """
     read: dict[Any, set[Any]] = {_instance(run): set() for run in runs}
     for run in runs:
         writers = {one.run.id for one in oracle.bound(run)}
+        if is_again:
+            # Of what names no cells, all may be read.
+            wanted = (
+                (access.table, one if one.cell is not None else Wanted())
+                for access in run.reads
+                for one in wanted_of(access)
+            )
+            writers |= {v.change.run.id for each in wanted for v in oracle.content(*each)}
         read[_instance(run)] |= {_instance(one) for one in runs if one.id in writers}
     return {one: others - {one} for one, others in read.items()}
 
@@ -252,6 +264,8 @@ def _name(table: Any) -> DatasetName:
 
 def _instance(run: Any) -> tuple[Any, ...]:
     one = run.instance
+    if one is None:
+        return (run.id,)
     return one.dag_id, one.task_id, one.dag_run_id, one.map_index
 
 
