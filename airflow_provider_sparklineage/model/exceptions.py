@@ -20,7 +20,8 @@
     ├── ArchiveError             the archive does not take or give an event in time: after the
     │                            task's event is made, and when a page or a command asks for it
     ├── HistoryError             a store of the history cannot be opened, built or asked: in
-    │                            commands, on the page, and in tasks that look at it
+    │   │                        commands, on the page, and in tasks that look at it
+    │   └── UnknownNameError     it has no dataset, partition, column or task of that name
     ├── DeliveryError            a backend did not take all of an event: when it is sent
     ├── DocumentError            a stored event cannot be shown: on pages and in commands
     └── UnusableInputError       a command was given nothing that it can use
@@ -32,7 +33,7 @@ refused with the DAG that has it.
 
 from __future__ import annotations
 
-from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 
 
 class SparkLineageError(Exception):
@@ -45,12 +46,16 @@ class SparkLineageError(Exception):
     """
 
     def __init__(self, problem: str, fix: str = "") -> None:
-        self.problem = scrub(problem)
-        self.fix = scrub(fix)
+        self.problem = self._shown(problem)
+        self.fix = self._shown(fix)
         super().__init__(self.problem, self.fix)
 
     def __str__(self) -> str:
         return f"{self.problem} {self.fix}".rstrip()
+
+    @staticmethod
+    def _shown(text: str) -> str:
+        return scrub(text)
 
 
 class SettingsError(SparkLineageError):
@@ -91,6 +96,18 @@ class ArchiveError(SparkLineageError):
 
 class HistoryError(SparkLineageError):
     """Raised when the history cannot be built, opened or asked; says what there is instead."""
+
+
+class UnknownNameError(HistoryError):
+    """Raised when nothing in the history has a name that was asked for; says what there is.
+
+    It quotes names and nothing else, so only what is part of a URL can be a credential: in
+    ``s3://lake:orders`` nothing is.
+    """
+
+    @staticmethod
+    def _shown(text: str) -> str:
+        return scrub_name(text)
 
 
 class DeliveryError(SparkLineageError):

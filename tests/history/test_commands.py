@@ -111,6 +111,19 @@ def test_trace_leads_from_a_column_to_its_sources(ask):
     assert kinds == [("DIRECT", "AGGREGATION")]
 
 
+def test_trace_of_values_leaves_out_what_only_chose_rows(ask, run, store):
+    argv = ("trace", "daily_delays", "--partition", "flight_date=2013-01-16", "--direct")
+    hops = ask(*argv, "--column", "avg_visibility")
+    assert [(hop["depth"], name(hop), hop["column"]) for hop in hops] == [
+        (0, "daily_delays", "avg_visibility"),
+        (1, "weather", "visib"),
+        (2, "weather.csv", "visib"),
+    ]
+    done = run(*argv, "--store", store)
+    assert "Name the column: --column COLUMN." in done.err
+    assert done.code == 2
+
+
 def test_trace_goes_only_so_deep_and_back_in_time(ask):
     argv = ("trace", "daily_delays", "--partition", "flight_date=2013-01-16")
     assert {hop["depth"] for hop in ask(*argv, "--depth", "1")} == {0, 1}
@@ -163,7 +176,25 @@ def test_stale_shows_the_cause_and_the_plan_and_strict_makes_it_a_failure(run, s
     done = run("stale", "daily_delays", "--store", store, "--strict")
     assert "flights flight_date=2013-01-15 was rewritten 20" in done.out
     assert "To clear, in this order" in done.out
+    assert "read flights flight_date=2013-01-15, which was rewritten 20" in done.out
     assert done.code == 1
+
+
+def test_impact_names_a_run_once_and_the_columns_through_which_it_goes(run, store):
+    argv = ("impact", "weather", "--partition", "observed_date=2013-01-15", "--column", "visib")
+    done = run(*argv, "--store", store)
+    assert done.out.count("example_report_flight_delays.daily_delays") == 1
+    assert "read weather observed_date=2013-01-15 (visib → avg_visibility" in done.out
+
+
+def test_many_lines_are_one_for_each_cause_unless_all_are_wanted(run, store):
+    argv = ("impact", "flights.csv", "--store", store)
+    done = run(*argv)
+    assert re.search(r"2 +weekly_report +30: week_ending=2013-01-01 … week_ending=2013-0", done.out)
+    assert re.search(r"weekly_report +30: 2013-01-01 … 2013-01-30 .* read flights, ", done.out)
+    everything = run(*argv, "--all")
+    assert everything.out.count(".weekly_report") == 30
+    assert everything.out.count("flight_date=2013-01-09") > done.out.count("flight_date=2013-01-09")
 
 
 def test_how_old_the_history_is_goes_next_to_the_answer(run, store):
@@ -202,6 +233,10 @@ def test_without_a_store_the_command_that_builds_it_is_named(run, tmp_path):
         (("trace", "daily_delay"), "There is no dataset 'daily_delay'", "daily_delays"),
         (("gaps", "nothing"), "There is no dataset 'nothing'", "weekly_report"),
         (("trace", "flights", "--partition", "flight_date=1999-01-01"), "1999-01-01", "2013-01-"),
+        (("trace", "s3://lake:flight", "--depth", "1"), "'s3://lake:flight'", "flights"),
+        (("trace", "daily_delays", "--column", "visibility"), "'visibility'", "avg_visibility"),
+        (("impact", "weather", "--column", "visibil"), "'visibil'", "e.g. visib."),
+        (("drift", "daily_delays"), "of 'daily_delays'", "example_report_flight_delays.daily_"),
     ],
 )
 def test_for_what_is_not_there_what_there_is_is_named(run, store, argv, problem, there_is):

@@ -7,6 +7,15 @@ from datetime import UTC, datetime
 from airflow_provider_sparklineage.cli.commands import Argument
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
+
+def count(text: str) -> int:
+    """Read a number that counts something; for argparse, which names what is none."""
+    found = int(text)
+    if found < 0:
+        raise ValueError
+    return found
+
+
 STORE = Argument(
     ("--store",),
     {
@@ -41,8 +50,19 @@ AS_OF = Argument(
         "help": "as it was then, e.g. 2024-10-16 or 2024-10-16T08:00+02:00; UTC without an offset",
     },
 )
+DEPTH = Argument(
+    ("--depth",),
+    {"type": count, "metavar": "N", "help": "at most so many runs away; all by default"},
+)
 JSON = Argument(
     ("--json",), {"action": "store_true", "help": "print one JSON object a line, for programs"}
+)
+ALL = Argument(
+    ("--all",),
+    {
+        "action": "store_true",
+        "help": "a line for each partition, however many there are",
+    },
 )
 STRICT = Argument(
     ("--strict",), {"action": "store_true", "help": "exit with 1 if anything is found"}

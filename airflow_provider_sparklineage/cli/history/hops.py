@@ -1,17 +1,22 @@
-"""Hops upstream or downstream for people: one line each, the nearest first."""
+"""Hops upstream or downstream for people, the nearest first."""
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.cli.history.grouping import (
+    grouped,
+    more_text,
+    partitions_text,
+    times_text,
+)
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
     certainty_text,
     how_text,
     job_text,
     labels,
-    partition_text,
     print_table,
     time_text,
 )
@@ -21,23 +26,65 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.cli.history.tables import Document
 
+_INDIRECT = "INDIRECT"
 
-def print_hops(hops: Sequence[Document], file: IO[str], *, empty: str) -> None:
-    """Print hops, or a sentence if there are none."""
+
+def print_hops(
+    hops: Sequence[Document],
+    file: IO[str],
+    *,
+    empty: str,
+    is_all: bool = False,
+    has_plan: bool = False,
+) -> None:
+    """Print hops, or a sentence if there are none.
+
+    Of each depth columns whose values went on come first, then those that decided which rows or
+    groups there are.
+
+    :param is_all: whether there is a line for each, however many there are
+    :param has_plan: whether a plan follows, which has the runs
+    """
     out = show.console(file)
     if not hops:
         out.print(empty)
         return
+    lines = grouped(sorted(hops, key=_order), _common, is_all=is_all)
     name = labels(hops, "dataset")
+    runs = (
+        Column("written by", lambda hop: job_text(hop["run"]) or "nobody known"),
+        Column("at (UTC)", lambda hop: times_text(hop, _time)),
+    )
     columns = (
         Column("hop", lambda hop: str(hop["depth"])),
         Column("dataset", lambda hop: name(hop["dataset"]), "cyan"),
-        Column("partition", lambda hop: partition_text(hop["partition"])),
+        Column("partition", partitions_text),
         Column("column", lambda hop: hop["column"] or ""),
-        Column("written by", lambda hop: job_text(hop["run"])),
-        Column("at (UTC)", lambda hop: time_text((hop["run"] or {}).get("ended"))),
+        *(() if has_plan else runs),
         Column("how", lambda hop: how_text(hop["transformations"])),
-        Column("note", certainty_text, "yellow"),
+        Column("note", _note, "yellow"),
     )
-    print_table(columns, hops, file)
+    print_table(columns, lines, file)
+    if more := more_text(hops, lines):
+        out.print(more)
     out.print()
+
+
+def _order(hop: Document) -> tuple[int, bool]:
+    kinds = [one.get("type") for one in hop["transformations"]]
+    return hop["depth"], bool(kinds) and all(kind == _INDIRECT for kind in kinds)
+
+
+def _common(hop: Document) -> tuple[Any, ...]:
+    dataset = hop["dataset"]
+    what = (hop["depth"], dataset["namespace"], dataset["name"], hop["column"])
+    return *what, job_text(hop["run"]), how_text(hop["transformations"]), _note(hop)
+
+
+def _time(hop: Document) -> str:
+    return "" if hop["run"] is None else time_text(hop["run"]["ended"])
+
+
+def _note(hop: Document) -> str:
+    """Give what is to be known of a hop; that nobody wrote it is where the writer would be."""
+    return certainty_text(hop if hop["run"] else {**hop, "note": None})

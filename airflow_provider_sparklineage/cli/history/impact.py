@@ -10,16 +10,20 @@ import msgspec
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.history import arguments, plans
+from airflow_provider_sparklineage.cli.history.causes import cause_text
+from airflow_provider_sparklineage.cli.history.grouping import (
+    grouped,
+    more_text,
+    partitions_text,
+)
 from airflow_provider_sparklineage.cli.history.hops import print_hops
-from airflow_provider_sparklineage.cli.history.reading import opened
+from airflow_provider_sparklineage.cli.history.reading import counted, opened
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
     certainty_text,
     job_text,
     labels,
-    partition_text,
     print_table,
-    time_text,
 )
 from airflow_provider_sparklineage.cli.output import say_json_lines
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
@@ -38,12 +42,16 @@ def _impact(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.impact import impact
 
     _check(args)
-    with opened(args) as history:
+    as_of = arguments.time_of(args.as_of)
+    with opened(args) as history, counted("Partitions made of it") as progress:
         dataset = dataset_of(history, args.dataset)
-        found = impact(history, dataset, args.partition, args.column, arguments.time_of(args.as_of))
+        found = impact(
+            history, dataset, args.partition, args.column, as_of, args.depth, progress=progress
+        )
     hops = msgspec.to_builtins(found.hops)
     if not (args.plan or args.json):
-        print_hops(hops, sys.stdout, empty="Nothing is known that was made of it.")
+        empty = "Nothing is known that was made of it."
+        print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
     return _answer(args, hops, found.plan)
 
 
@@ -52,12 +60,13 @@ def _stale(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 
     _check(args)
-    with opened(args) as history:
-        found = stale(history, dataset_of(history, args.dataset) if args.dataset else None)
+    with opened(args) as history, counted("Stale runs") as progress:
+        dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
+        found = stale(history, dataset, progress)
         plan = plan_of(history, found)
     rows = msgspec.to_builtins(found)
     if not (args.plan or args.json):
-        print_stale(rows, sys.stdout)
+        print_stale(rows, sys.stdout, is_all=args.all)
     code = _answer(args, rows, plan)
     return 1 if args.strict and rows and not args.clear else code
 
@@ -74,7 +83,7 @@ def _answer(args: argparse.Namespace, rows: Sequence[Document], plan: Plan) -> i
         say_json_lines(plans.documents(plan) if args.plan else rows)
         return 0
     if rows or args.plan:
-        plans.print_plan(plan, sys.stdout)
+        plans.print_plan(plan, sys.stdout, is_all=args.all)
     if not args.clear:
         return 0
     from airflow_provider_sparklineage.cli.history.clearing import clear
@@ -82,35 +91,34 @@ def _answer(args: argparse.Namespace, rows: Sequence[Document], plan: Plan) -> i
     return clear(plan.steps, yes=args.yes)
 
 
-def print_stale(rows: Sequence[Document], file: IO[str]) -> None:
-    """Print a line for each version that is stale, with what changed."""
+def print_stale(rows: Sequence[Document], file: IO[str], *, is_all: bool = False) -> None:
+    """Print what is stale with what changed: a line for each version, or for each cause.
+
+    :param is_all: whether there is a line for each, however many there are
+    """
     out = show.console(file)
     if not rows:
         out.print("Nothing is stale.")
         return
     name = labels([*rows, *(row["cause"] for row in rows)], "dataset")
+
+    def since(row: Document) -> str:
+        return cause_text(row, name(row["cause"]["dataset"]))
+
+    def common(row: Document) -> tuple[str, ...]:
+        return name(row["dataset"]), job_text(row["run"]), since(row), certainty_text(row)
+
+    lines = grouped(rows, common, is_all=is_all)
     columns = (
         Column("dataset", lambda row: name(row["dataset"]), "cyan"),
-        Column("partition", lambda row: partition_text(row["partition"])),
-        Column("made by", lambda row: job_text(row["run"])),
-        Column("at (UTC)", lambda row: time_text(row["run"]["ended"])),
-        Column("since then", lambda row: _cause(row, name(row["cause"]["dataset"]))),
+        Column("partition", partitions_text),
+        Column("since then", since),
         Column("note", certainty_text, "yellow"),
     )
-    print_table(columns, rows, file)
+    print_table(columns, lines, file)
+    if more := more_text(rows, lines):
+        out.print(more)
     out.print()
-
-
-_DONE = {"overwrite": "was rewritten", "append": "was added to", "create": "was made anew"}
-_DONE |= {"drop": "was dropped", "truncate": "was emptied"}
-
-
-def _cause(row: Document, dataset: str) -> str:
-    """Say what changed, when, and that what was read is stale itself, if that is how."""
-    cause = row["cause"]
-    done = _DONE.get(cause["how"], "was written")
-    what = f"{dataset} {partition_text(cause['partition'])} {done} {time_text(cause['at'])}"
-    return what if row["is_direct"] else f"what it read is stale: {what}"
 
 
 _PLAN = (
@@ -134,7 +142,9 @@ IMPACT = Command(
         arguments.PARTITION,
         arguments.COLUMN,
         arguments.AS_OF,
+        arguments.DEPTH,
         *_PLAN,
+        arguments.ALL,
         arguments.STORE,
         arguments.JSON,
     ),
@@ -143,5 +153,12 @@ STALE = Command(
     "stale",
     "List partitions made of data that has changed since, why, and what to run again",
     _stale,
-    (arguments.ANY_DATASET, *_PLAN, arguments.STORE, arguments.JSON, arguments.STRICT),
+    (
+        arguments.ANY_DATASET,
+        *_PLAN,
+        arguments.ALL,
+        arguments.STORE,
+        arguments.JSON,
+        arguments.STRICT,
+    ),
 )

@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.cli.commands import Argument, Command
 from airflow_provider_sparklineage.cli.history import arguments
 from airflow_provider_sparklineage.cli.history.hops import print_hops
-from airflow_provider_sparklineage.cli.history.reading import opened
+from airflow_provider_sparklineage.cli.history.reading import counted, opened
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
     labels,
@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.cli.history.tables import (
     time_text,
 )
 from airflow_provider_sparklineage.cli.output import say_json_lines
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
@@ -33,14 +34,27 @@ def _trace(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.datasets import dataset_of
     from airflow_provider_sparklineage.history.queries.trace import trace
 
-    with opened(args) as history:
-        dataset, as_of = dataset_of(history, args.dataset), arguments.time_of(args.as_of)
-        found = trace(history, dataset, args.partition, args.column, as_of, args.depth)
+    if args.direct and args.column is None:
+        problem = "--direct is about the sources of a column."
+        raise UnusableInputError(problem, "Name the column: --column COLUMN.")
+    as_of = arguments.time_of(args.as_of)
+    with opened(args) as history, counted("Partitions that it was made of") as progress:
+        found = trace(
+            history,
+            dataset_of(history, args.dataset),
+            args.partition,
+            args.column,
+            as_of,
+            args.depth,
+            progress,
+            is_direct=args.direct,
+        )
     hops = msgspec.to_builtins(found)
     if args.json:
         say_json_lines(hops)
     else:
-        print_hops(hops, sys.stdout, empty="Nothing of it was there at that time.")
+        empty = "Nothing of it was there then." if as_of else "Nothing of it is there any more."
+        print_hops(hops, sys.stdout, empty=empty, is_all=args.all)
     return 0
 
 
@@ -48,7 +62,7 @@ def _gaps(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.datasets import dataset_of
     from airflow_provider_sparklineage.history.queries.gaps import gaps
 
-    with opened(args) as history:
+    with opened(args) as history, counted("Comparing runs"):
         rows = msgspec.to_builtins(gaps(history, dataset_of(history, args.dataset)))
     return _listed(args, rows, _gap_columns, "No partition is missing, as far as runs are known.")
 
@@ -66,7 +80,7 @@ def _gap_columns(_: Sequence[Document]) -> Sequence[Column]:
 def _drift(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.drift import drift
 
-    with opened(args) as history:
+    with opened(args) as history, counted("Comparing runs"):
         rows = msgspec.to_builtins(drift(history, args.task))
     return _listed(args, rows, _drift_columns, "Each run did what the one before it did.")
 
@@ -86,7 +100,7 @@ def _patterns(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.datasets import dataset_of
     from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
 
-    with opened(args) as history:
+    with opened(args) as history, counted("Comparing runs"):
         rows = msgspec.to_builtins(patterns(history, dataset_of(history, args.dataset)))
     return _listed(args, rows, _pattern_columns, "No run is known that read what it is made of.")
 
@@ -146,10 +160,16 @@ TRACE = Command(
         arguments.PARTITION,
         arguments.COLUMN,
         arguments.AS_OF,
+        arguments.DEPTH,
         Argument(
-            ("--depth",),
-            {"type": int, "metavar": "N", "help": "at most so many runs back; all by default"},
+            ("--direct",),
+            {
+                "action": "store_true",
+                "help": "of a column: only sources of its values, without the columns that decide "
+                "which rows or groups there are (filters, joins, …)",
+            },
         ),
+        arguments.ALL,
         *_OUTPUT,
     ),
 )

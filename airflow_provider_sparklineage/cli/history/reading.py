@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.output import logging_to_stderr, note
+from airflow_provider_sparklineage.cli.progress import progress
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_sparklineage.history.engines.duckdb import History
 
@@ -47,6 +48,16 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     note(f"note: {freshness(store.manifest.built_at, datetime.now(UTC))}")
     with History(store) as history:
         yield history
+
+
+@contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal that a question takes time; what is given takes what queries say.
+
+    :param what: what they count
+    """
+    with progress(what, None) as reached:
+        yield lambda _, found: reached(found)
 
 
 def freshness(built_at: datetime, now: datetime) -> str:

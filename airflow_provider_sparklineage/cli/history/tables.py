@@ -23,6 +23,12 @@ MAX_ROWS = 500
 """More than that nobody reads, and a table of 50,000 rows takes seconds; ``--json`` has all."""
 
 
+_PLAIN_WIDTH = 10_000
+_CELL_WIDTH = 200
+"""Where the output is no terminal a row is one line, for ``grep``; one name of 10,000 characters
+must not make all lines as long."""
+
+
 class Column(NamedTuple):
     """A column of a table: its title, and what it shows of a document."""
 
@@ -36,12 +42,14 @@ def print_table(columns: Sequence[Column], documents: Sequence[Document], file: 
     shown = documents[:MAX_ROWS]
     texts = [[column.text(document) for document in shown] for column in columns]
     kept = [(c, cells) for c, cells in zip(columns, texts, strict=True) if any(cells)]
+    out = show.console(file)
+    if not out.is_terminal:
+        out.width = _PLAIN_WIDTH
     table = Table(box=None, pad_edge=False)
     for column, _ in kept:
-        table.add_column(column.title, overflow="fold", style=column.style)
+        table.add_column(column.title, overflow="fold", style=column.style, max_width=_CELL_WIDTH)
     for cells in zip(*(cells for _, cells in kept), strict=True):
         table.add_row(*map(show.escape, cells))
-    out = show.console(file)
     out.print(table)
     if len(documents) > len(shown):
         out.print(f"… and {len(documents) - len(shown):,} more; --json prints all.")
@@ -75,14 +83,22 @@ def job_text(run: Document | None) -> str:
     return "" if run is None else str(run.get("job") or run["run_id"])
 
 
+def span_text(first: str, last: str) -> str:
+    """Give the first and the last of times that :func:`time_text` made."""
+    if first == last:
+        return first
+    return f"{first} … {last[11:] if first[:10] == last[:10] else last}"
+
+
 def how_text(transformations: Iterable[Mapping[str, Any]] | None) -> str:
     """Name what was done with a column, each kind once."""
     return " + ".join(dict.fromkeys(map(_kind, transformations or ())))
 
 
 def _kind(of: Mapping[str, Any]) -> str:
-    kind = "/".join(filter(None, (of.get("type") or "unknown", of.get("subtype"))))
-    return f"{kind} masked" if of.get("masking") else kind
+    # Subtypes are different words for values (identity, …) and for conditions (filter, …).
+    kind = str(of.get("subtype") or of.get("type") or "unknown").lower().replace("_", " ")
+    return f"{kind}, masked" if of.get("masking") else kind
 
 
 def certainty_text(document: Document) -> str:

@@ -144,6 +144,11 @@ def at_utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC)
 
 
+def at_utc_if_known(time: datetime | None) -> datetime | None:
+    """Give a time of the tables, if there is one, its zone."""
+    return None if time is None else at_utc(time)
+
+
 def of_tables(time: datetime | None) -> datetime | None:
     """Write a time as tables have it, without its zone; one without a zone is in UTC already."""
     return time.astimezone(UTC).replace(tzinfo=None) if time and time.tzinfo else time

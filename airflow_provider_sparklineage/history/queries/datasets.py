@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.frontier import meets
 from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
-from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.exceptions import UnknownNameError
+from airflow_provider_sparklineage.model.truncation import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.rows import Rows
 
 _LISTED = 10
+_LONGEST = 300  # characters of a name in a message
 
 _DATASETS = "SELECT DISTINCT namespace, name FROM accesses ORDER BY ALL"
 
@@ -26,7 +28,7 @@ def dataset_of(history: Rows, text: str) -> DatasetName:
     That is ``namespace:name``, a URI or a path, with partition folders or not, or the last parts of
     the name, ``sales.orders`` or ``orders``, if they are those of one dataset only.
 
-    :raises HistoryError: there is none, or there are several
+    :raises UnknownNameError: there is none, or there are several
     """
     known = [DatasetName(row["namespace"], row["name"]) for row in history.rows(_DATASETS)]
     for found in (_exact(known, text), _by_uri(known, text), _by_end(known, text)):
@@ -34,8 +36,8 @@ def dataset_of(history: Rows, text: str) -> DatasetName:
             return found[0]
         if found:
             msg = f"{text!r} is not one dataset: {_listed(_texts(found))}."
-            raise HistoryError(msg, "Write one of them.")
-    raise HistoryError(*_not_found(known, text))
+            raise UnknownNameError(msg, "Write one of them.")
+    raise UnknownNameError(*_not_found(known, text))
 
 
 def _exact(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
@@ -77,8 +79,7 @@ def _near(ends: dict[str, DatasetName], last: str) -> list[DatasetName]:
 
 
 def _texts(known: Iterable[DatasetName]) -> list[str]:
-    # Not with a colon, which would make a URI look as if it had a password, to be hidden.
-    return [str(one) for one in known]
+    return [truncated(str(one), _LONGEST) for one in known]
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -108,21 +109,21 @@ def cell_of(history: Rows, dataset: DatasetName, partition: str | None) -> str |
 
     Some of the dimensions are enough; they are all partitions that have these values.
 
-    :raises HistoryError: there is no such partition; says which there are
+    :raises UnknownNameError: there is no such partition; says which there are
     """
     if partition is None:
         return None
     found = cell_of_text(partition.strip("/"))
     if found is None:
         msg = f"{partition!r} is no partition."
-        raise HistoryError(msg, "Write dt=2024-10-15, or dt=2024-10-15/region=eu.")
+        raise UnknownNameError(msg, "Write dt=2024-10-15, or dt=2024-10-15/region=eu.")
     cell, labels = found.cell, set(found.dims.split(","))
     asked = {"namespace": dataset.namespace, "name": dataset.name, "cell": cell}
     if history.rows(_SAME, asked) or (
         _has_dimensions(history, dataset, labels) and history.rows(_MEETING, asked)
     ):
         return cell
-    raise HistoryError(*_no_partition(history, dataset, cell, labels))
+    raise UnknownNameError(*_no_partition(history, dataset, cell, labels))
 
 
 _DIMS = " UNION ".join(

@@ -14,6 +14,7 @@ Successful runs only, each compared with the one before; of a mapped task with t
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections import defaultdict, deque
 from statistics import median
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
 from airflow_provider_sparklineage.history.queries.patterns.pattern import Dataset, Run
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _TASK = """
 SELECT run_id, job, ended, coalesce(map_index, -1) AS map_index FROM runs
 WHERE job = $task AND state = 'COMPLETE' ORDER BY ended DESC, run_id DESC LIMIT $runs
 """
-_JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' ORDER BY job LIMIT 1000"
+_JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' ORDER BY job"
 _ACCESSES = """
 SELECT run_id, side, namespace, name,
        count(*) FILTER (WHERE extent = 'partition')
@@ -92,16 +94,23 @@ def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
 
     :param task: name of its job, ``dag_id.task_id``
     :param runs: how many of the last ones are compared
-    :raise HistoryError: if no such task has ended well; says which have
+    :raise UnknownNameError: if no such task has ended well; says which have
     """
     rows = history.rows(_TASK, {"task": task, "runs": runs})
     if not rows:
-        jobs = [row["job"] for row in history.rows(_JOBS, {})]
-        problem = f"No successful run of {task} is in the history."
-        raise HistoryError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
+        jobs = [row["job"] for row in history.rows(_JOBS)]
+        problem = f"No successful run of {task!r} is in the history."
+        raise UnknownNameError(problem, _there(jobs, task))
     found = list(_all(history, task, rows[::-1]))
     order = {row["run_id"]: number for number, row in enumerate(reversed(rows))}
     return sorted(found, key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset)))
+
+
+def _there(jobs: Sequence[str], task: str) -> str:
+    if near := difflib.get_close_matches(task, jobs, _SHOWN):
+        return f"Similar: {some(near, _SHOWN)}."
+    ends = [job for job in jobs if job.endswith(f".{task}")]
+    return f"It has runs of: {some(ends or jobs, 20)}." if jobs else ""
 
 
 def _all(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Drift]:
@@ -118,7 +127,8 @@ def _all(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterato
 
 def _known(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _Of]:
     known = {
-        row["run_id"]: _Of(Run(row["run_id"], row["job"], row["ended"]), {}, {}) for row in rows
+        row["run_id"]: _Of(Run(row["run_id"], row["job"], at_utc_if_known(row["ended"])), {}, {})
+        for row in rows
     }
     for row in history.rows(_ACCESSES, {"task": task}):
         if of := known.get(row["run_id"]):

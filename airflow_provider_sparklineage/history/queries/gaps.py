@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.axes import values_of
 from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
 from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
@@ -209,8 +210,10 @@ def _gap(
         task.job,
         any_row.get("dag_id"),
         any_row.get("dag_run_id"),
-        any_row.get("logical_date"),
-        Run(last["run_id"], last["job"], last["ended"], last["state"]) if last else None,
+        at_utc_if_known(any_row.get("logical_date")),
+        Run(last["run_id"], last["job"], at_utc_if_known(last["ended"]), last["state"])
+        if last
+        else None,
     )
 
 

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.history.queries.answers import (
     Plan,
     Reason,
     Step,
-    at_utc,
+    at_utc_if_known,
 )
 from airflow_provider_sparklineage.history.queries.frontier import lists, table_of
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -91,17 +91,15 @@ def plan_for(
         why = _reasons(tasks.runs[key], reasons, columns)
         wave = waves[key]
         if len(key) == 1:
-            by_hand.append(ByHand(row["job"], row["run_id"], _utc(row["ended"]), wave, why))
+            by_hand.append(
+                ByHand(row["job"], row["run_id"], at_utc_if_known(row["ended"]), wave, why)
+            )
         else:
             latest = row["latest"] or row["run_id"]
-            ended = _utc(row["latest_ended"] or row["ended"])
+            ended = at_utc_if_known(row["latest_ended"] or row["ended"])
             dag_id, task_id, dag_run_id, map_index = key
             steps.append(Step(dag_id, task_id, dag_run_id, map_index, latest, ended, wave, why))
     return Plan(tuple(steps), tuple(by_hand))
-
-
-def _utc(time: datetime | None) -> datetime | None:
-    return None if time is None else at_utc(time)
 
 
 _Key = tuple[Any, ...]

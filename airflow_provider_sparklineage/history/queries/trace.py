@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.queries.columns import check_column
+from airflow_provider_sparklineage.history.queries.columns import check_column, is_written
 from airflow_provider_sparklineage.history.queries.content import content
 from airflow_provider_sparklineage.history.queries.datasets import cell_of
 from airflow_provider_sparklineage.history.queries.upstream import sources
@@ -27,6 +27,8 @@ def trace(
     as_of: datetime | None = None,
     depth: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    is_direct: bool = False,
 ) -> list[Hop]:
     """Give what a partition was made of, from its own versions (depth 0) on.
 
@@ -38,17 +40,21 @@ def trace(
     :param as_of: what was there then; None: what is there
     :param depth: of the last hops; None: as deep as it goes
     :param progress: is called with each depth and the number of hops until then
+    :param is_direct: of a column, follow only columns whose values became its values, and not those
+        that decide which rows there are: filters, joins, groups, sorting
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = cell_of(history, dataset, partition)
     found = breadth_first(
         _versions(history, dataset, cell, column, as_of),
-        lambda level: sources(history, level, is_of_column=column is not None),
+        lambda level: sources(history, level, is_of_column=column is not None, is_direct=is_direct),
         depth,
         progress=progress,
     )
-    if column is not None and all(one.depth == 0 for one in found.values()):
-        check_column(history, dataset, column)
+    if column is not None:
+        own = [(node.run_id, one.at) for node, one in found.items() if one.depth == 0]
+        if not is_written(history, dataset, column, own):
+            check_column(history, dataset, column)
     return hops(history, found)
 
 

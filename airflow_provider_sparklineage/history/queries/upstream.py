@@ -65,7 +65,8 @@ SELECT DISTINCT f.run_id, f.namespace, f.name, f.of_column, c.in_namespace, c.in
     CASE WHEN f.of_column IS NOT NULL THEN c.description END AS description
 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
     AND c.out_namespace = f.namespace AND c.out_name = f.name
-WHERE f.of_column IS NULL OR c.out_column IS NULL OR c.out_column = f.of_column
+WHERE (f.of_column IS NULL OR c.out_column IS NULL OR c.out_column = f.of_column)
+    AND NOT ($is_direct AND COALESCE(c.type, '') = 'INDIRECT')
 """
 _WITH_COLUMNS = f"""
 WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP", namespace="VARCHAR", name="VARCHAR")})
@@ -79,8 +80,13 @@ _Output = tuple[str, Any, str, str, str | None]
 """run_id, its end, namespace and name of what it wrote, and a column of it."""
 
 
-def sources(history: Rows, level: Level, *, is_of_column: bool) -> Iterable[Link]:
-    """Give links from versions to those that their runs read."""
+def sources(
+    history: Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
+) -> Iterable[Link]:
+    """Give links from versions to those that their runs read.
+
+    :param is_direct: of columns only to those whose values became theirs, not to conditions
+    """
     outputs = {
         (node.run_id, found.at, node.namespace, node.name, node.column)
         for node, found in level.items()
@@ -91,7 +97,7 @@ def sources(history: Rows, level: Level, *, is_of_column: bool) -> Iterable[Link
     reads = _reads(history, {output[:2] for output in outputs})
     if not is_of_column:
         return _whole_rows(reads)
-    return _by_columns(history, outputs, reads)
+    return _by_columns(history, outputs, reads, is_direct)
 
 
 def _reads(history: Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
@@ -130,10 +136,12 @@ def _link(
     return Link(node, at, bool(row["is_certain"]), via, how, is_column_known=is_column_known)
 
 
-def _by_columns(history: Rows, outputs: set[_Output], reads: _Reads) -> Iterator[Link]:
+def _by_columns(
+    history: Rows, outputs: set[_Output], reads: _Reads, is_direct: bool
+) -> Iterator[Link]:
     names = ("run_id", "ended", "namespace", "name", "of_column")
     fed: set[_Output | tuple[object, ...]] = set()
-    for row in history.rows(_EDGES, lists(names, outputs)):
+    for row in history.rows(_EDGES, {**lists(names, outputs), "is_direct": is_direct}):
         fed.add((row["run_id"], row["namespace"], row["name"], row["of_column"]))
         how = transformation(row)
         for read in reads[row["run_id"]].get((row["in_namespace"], row["in_name"]), ()):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
+from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
 from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
 from airflow_provider_sparklineage.history.queries.patterns.learning import learn
@@ -139,7 +140,7 @@ def _writes(rows: Sequence[dict[str, Any]], known: Collection[str]) -> Writes:
     is_whole = any(row["extent"] == "all" for row in rows)
     return Writes(
         Task(first["namespace"], first["job"]),
-        Run(first["run_id"], first["job"], first["ended"]),
+        Run(first["run_id"], first["job"], at_utc_if_known(first["ended"])),
         first["started"],
         dates_of(first),
         None if is_whole else _cells(rows, known),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -25,9 +26,9 @@ def hop(depth=0, name="/lake/orders", **values):
     }
 
 
-def printed(*hops):
+def printed(*hops, is_all=False):
     file = io.StringIO()
-    print_hops(hops, file, empty="Nothing.")
+    print_hops(hops, file, empty="Nothing.", is_all=is_all)
     return file.getvalue()
 
 
@@ -41,14 +42,14 @@ def test_a_column_of_the_table_is_there_if_something_is_in_it():
     how = [{"type": "DIRECT", "subtype": "AGGREGATION"}, {"type": "DIRECT", "masking": True}]
     text = printed(hop(), hop(1, "/lake/prices", column="price", transformations=how))
     assert "column" in text
-    assert "DIRECT/AGGREGATION + DIRECT masked" in text
+    assert "aggregation + direct, masked" in text
 
 
 def test_what_is_not_certain_or_not_known_says_so():
-    text = printed(hop(is_certain=False), hop(run=None, partition=None, note="nobody wrote it"))
+    text = printed(hop(is_certain=False), hop(run=None, partition=None), hop(note="no columns"))
     assert "not certain" in text
-    assert " all " in text
-    assert "nobody wrote it" in text
+    assert re.search(r" all +nobody known", text)
+    assert "no columns" in text
 
 
 def test_datasets_of_one_name_are_distinguished():
@@ -67,6 +68,51 @@ def test_rows_beyond_those_that_people_read_are_counted():
     text = printed(*[hop(n, f"/lake/t{n}") for n in range(tables.MAX_ROWS + 7)])
     assert text.count("shop.orders") == tables.MAX_ROWS
     assert "… and 7 more; --json prints all." in text
+
+
+def days(count):
+    return [
+        hop(
+            partition={"dt": f"2024-10-{day:02}"},
+            run={"run_id": f"r{day}", "job": "shop.orders", "ended": f"2024-10-{day:02}T03:00:00Z"},
+        )
+        for day in range(1, count + 1)
+    ]
+
+
+def test_what_differs_in_the_partition_alone_is_one_line_if_it_would_be_many():
+    text = printed(*days(21), hop(1, "/lake/prices"))
+    assert re.search(r"orders +21: dt=2024-10-01 … dt=2024-10-21 +shop\.orders", text)
+    assert "2024-10-01 03:00:00 … 2024-10-21 03:00:00" in text
+    assert "22 in 2 lines; --all has a line for each." in text
+
+
+@pytest.mark.parametrize(("count", "is_all"), [(20, False), (30, True)])
+def test_few_lines_are_not_grouped_and_none_if_all_are_wanted(count, is_all):
+    text = printed(*days(count), is_all=is_all)
+    assert text.count("shop.orders") == count
+    assert "lines" not in text
+
+
+def test_times_of_one_day_name_it_once():
+    assert tables.span_text("2024-10-01 03:00:00", "2024-10-01 04:00:00") == (
+        "2024-10-01 03:00:00 … 04:00:00"
+    )
+
+
+def test_a_row_is_one_line_where_the_output_is_no_terminal():
+    long = "x" * 190
+    text = printed(hop(name=f"/lake/{long}", partition={"dt": long}))
+    assert f"{long}  dt={long[:-3]}" in text
+
+
+def test_columns_whose_values_went_on_come_before_those_that_chose_rows():
+    conditions = [{"type": "INDIRECT", "subtype": "FILTER"}]
+    values = [{"type": "DIRECT", "subtype": "IDENTITY"}, *conditions]
+    text = printed(
+        hop(1, column="a", transformations=conditions), hop(1, column="b", transformations=values)
+    )
+    assert text.index("identity + filter") < text.index(" filter\n")
 
 
 def test_no_hop_is_a_sentence():

@@ -246,5 +246,5 @@ def test_four_runs_are_too_few_for_a_range(answers):
 
 def test_a_task_that_is_not_there_is_refused_with_those_that_are(answers):
     daily(answers, 1)
-    with pytest.raises(HistoryError, match=r"No successful run of dag\.other .* dag\.build"):
+    with pytest.raises(HistoryError, match=r"No successful run of 'dag\.other' .* dag\.build"):
         drift(answers, "dag.other")
