@@ -67,7 +67,7 @@ def built_by_duckdb(folder, sources):
     reading = Reading()
     lines = reading.lines([source_of(str(one)) for one in sources])
     file = folder / "facts.ndjson"
-    file.write_bytes(b"".join(lines))
+    file.write_bytes(b"".join(line.text for line in lines))
     connection = duckdb.connect()
     columns = {column.name: column.type for column in FACTS.columns}
     connection.execute(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from airflow_provider_sparklineage.history.facts import Line
     from airflow_provider_sparklineage.history.steps import Step
     from airflow_provider_sparklineage.history.store import Building, Store
 
@@ -57,7 +58,7 @@ class Built(Frozen, frozen=True):
 
 def build(
     store: Store,
-    lines_of: Callable[[Reading], Iterable[bytes]],
+    lines_of: Callable[[Reading], Iterable[Line]],
     *,
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,

@@ -20,9 +20,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.history.facts.accesses import accesses, reporter
-from airflow_provider_sparklineage.history.facts.columns import edges
+from airflow_provider_sparklineage.history.facts.columns import columns
 from airflow_provider_sparklineage.history.facts.lenient import read
-from airflow_provider_sparklineage.history.facts.line import Facts, line
+from airflow_provider_sparklineage.history.facts.line import Facts, Line
 from airflow_provider_sparklineage.history.facts.runs import run
 from airflow_provider_sparklineage.history.facts.times import utc
 from airflow_provider_sparklineage.model.credentials import scrub
@@ -30,6 +30,8 @@ from airflow_provider_sparklineage.model.credentials import scrub
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.facts.runs import Try
     from airflow_provider_sparklineage.history.facts.shapes import Event
+
+__all__ = ["Line", "Reason", "Skipped", "facts_of"]
 
 _TYPES = frozenset({"START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"})
 _OTHER = "OTHER"
@@ -43,17 +45,6 @@ class Reason(StrEnum):
     """The text is no JSON, or nested too deeply to be read."""
     NO_RUN_EVENT = "no_run_event"
     """It has no run with an id, no job with a name, or no time: e.g. an event of a dataset."""
-
-
-class Line(NamedTuple):
-    """Facts of an event.
-
-    :param text: a line of JSON, with a newline: a row of :data:`.tables.FACTS`
-    :param left_out: how many parts of the event were not of their shape, and are not in it
-    """
-
-    text: bytes
-    left_out: int = 0
 
 
 class Skipped(NamedTuple):
@@ -80,7 +71,8 @@ def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | S
     facts = _facts(found.event, of)
     if facts is None:
         return Skipped(Reason.NO_RUN_EVENT)
-    return Line(line(facts, source), found.left_out)
+    made, left_out = columns(found.event.outputs or ())
+    return Line.of(facts, made, source, found.left_out + left_out)
 
 
 def _facts(event: Event, of: Try | None) -> Facts | None:
@@ -89,7 +81,6 @@ def _facts(event: Event, of: Try | None) -> Facts | None:
         return None
     facets = event.run.facets
     check = facets.check if facets else None
-    columns = (edge for output in event.outputs or () for edge in edges(output))
     return Facts(
         run_id=event.run.runId,
         namespace=event.job.namespace,
@@ -99,7 +90,6 @@ def _facts(event: Event, of: Try | None) -> Facts | None:
         is_ours=who.is_ours,
         degradations=_degradations(event),
         accesses=list(dict.fromkeys(accesses(event, who))),
-        columns=list(dict.fromkeys(columns)),
         producer=scrub(event.producer) if event.producer else None,
         check_status=check.status if check else None,
         **run(event, of if who.is_ours else None),

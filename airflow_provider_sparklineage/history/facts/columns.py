@@ -3,20 +3,25 @@
 Both forms of the facet are read: lists of transformations, and the deprecated single type of a
 column (``IDENTITY``, ``MASKED``; this package's events have ``DIRECT:AGGREGATION`` there). Its
 entries of the whole dataset are INDIRECT, whatever they say (the listener gives DIRECT for some).
+
+The facet is half of an event and more, and that of a job's next run is nearly always the same
+text. So each text is read once, as long as those that were read lately fit into some memory.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.facts.line import Edge
+from airflow_provider_sparklineage.history.facts.lenient import read_columns
+from airflow_provider_sparklineage.history.facts.line import Columns, Edge
 from airflow_provider_sparklineage.history.facts.names import dataset_name, short
 from airflow_provider_sparklineage.history.facts.shapes import Transformation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from airflow_provider_sparklineage.history.facts.shapes import (
+        ColumnLineage,
         ColumnSources,
         Dataset,
         InputField,
@@ -27,12 +32,54 @@ _DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
 _MASKED = "MASKED"
 
 
-def edges(dataset: Dataset) -> Iterator[Edge]:
-    """Give the edges of an output."""
-    lineage = dataset.facets and dataset.facets.column_lineage
-    if not lineage:
-        return
-    output = dataset_name(dataset.namespace, dataset.name)
+_MAX_KEPT = 32 << 20  # bytes of texts: of some thousand jobs
+_Given = tuple[tuple[str, str, bytes], ...]
+
+
+def columns(outputs: Iterable[Dataset]) -> tuple[Columns, int]:
+    """Give the edges of an event's outputs; how many parts of them were not of their shape."""
+    given = tuple(
+        (one.namespace, one.name, bytes(one.facets.column_lineage))
+        for one in outputs
+        if one.facets and one.facets.column_lineage
+    )
+    return _KNOWN.get(given) or _KNOWN.add(given, _read(given))
+
+
+class _Known:
+    """What was read of which texts; forgets all of it when it is too much."""
+
+    def __init__(self) -> None:
+        self._found: dict[_Given, tuple[Columns, int]] = {}
+        self._size = 0
+        self.get = self._found.get
+
+    def add(self, given: _Given, found: tuple[Columns, int]) -> tuple[Columns, int]:
+        """Keep what was read; give it."""
+        self._size += len(found[0].text) + sum(len(text) for *_, text in given)
+        if self._size > _MAX_KEPT:
+            self._found.clear()
+            self._size = 0
+        else:
+            self._found[given] = found
+        return found
+
+
+_KNOWN = _Known()
+
+
+def _read(given: _Given) -> tuple[Columns, int]:
+    found: dict[Edge, None] = {}
+    left_out = 0
+    for namespace, name, text in given:
+        lineage, wrong = read_columns(text)
+        left_out += wrong
+        if lineage is not None:
+            found |= dict.fromkeys(_edges(dataset_name(namespace, name), lineage))
+    return Columns.of(list(found)), left_out
+
+
+def _edges(output: DatasetName, lineage: ColumnLineage) -> Iterator[Edge]:
     for column, sources in (lineage.fields or {}).items():
         known = _deprecated(sources)
         for source in sources.inputFields or ():

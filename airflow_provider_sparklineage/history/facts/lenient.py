@@ -14,7 +14,12 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
-from airflow_provider_sparklineage.history.facts.shapes import DECODER, Event
+from airflow_provider_sparklineage.history.facts.shapes import (
+    COLUMNS,
+    DECODER,
+    ColumnLineage,
+    Event,
+)
 
 _ABSENT = object()
 
@@ -36,15 +41,31 @@ def read(text: bytes) -> Read | None:
     :raise ValueError: if it is no JSON
     :raise RecursionError: if it is nested too deeply
     """
+    event, left_out = _read(text, DECODER, Event)
+    return Read(event, left_out) if isinstance(event, Event) else None
+
+
+def read_columns(text: bytes) -> tuple[ColumnLineage | None, int]:
+    """Read the text of a facet ``columnLineage``.
+
+    :return: None if nothing of it can be read; how many parts of it were not of their shape
+    """
     try:
-        return Read(DECODER.decode(text))
+        found, left_out = _read(text, COLUMNS, ColumnLineage)
+    except (ValueError, RecursionError):
+        return None, 1
+    return (found if isinstance(found, ColumnLineage) else None), left_out
+
+
+def _read(text: bytes, decoder: msgspec.json.Decoder[Any], of: type) -> tuple[Any, int]:
+    try:
+        return decoder.decode(text), 0
     except msgspec.ValidationError:
         value = msgspec.json.decode(text)
     except ValueError:
         value = _any_json(text)
     fitting = _Fitting()
-    event = fitting.to(value, Event)
-    return Read(event, fitting.left_out) if isinstance(event, Event) else None
+    return fitting.to(value, of), fitting.left_out
 
 
 def _any_json(text: bytes) -> Any:
@@ -71,6 +92,8 @@ class _Fitting:
         return made
 
     def _of_parts(self, value: Any, of: Any) -> Any:
+        if of is msgspec.Raw:
+            return msgspec.Raw(msgspec.json.encode(value))
         match get_origin(of), value:
             case None, dict() if issubclass(of, msgspec.Struct):
                 return self._struct(value, of)

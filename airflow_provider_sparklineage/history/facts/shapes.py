@@ -250,10 +250,10 @@ class Made(Struct):
 
 
 class DatasetFacets(Struct):
-    """Facets of a dataset."""
+    """Facets of a dataset; ``columnLineage`` is text, of which each is read once."""
 
     lifecycle: Lifecycle | None = field(name="lifecycleStateChange", default=None)
-    column_lineage: ColumnLineage | None = field(name="columnLineage", default=None)
+    column_lineage: msgspec.Raw = field(name="columnLineage", default=msgspec.Raw())
     partitions: Partitions | None = field(name="sparkLineage_partitions", default=None)
     data_source: Made | None = field(name="dataSource", default=None)
 
@@ -319,3 +319,5 @@ class Event(Struct):
 
 
 DECODER = msgspec.json.Decoder(Event)
+COLUMNS = msgspec.json.Decoder(ColumnLineage | None)
+"""Reads the text of facet ``columnLineage``."""

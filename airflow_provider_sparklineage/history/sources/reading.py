@@ -10,6 +10,7 @@ from airflow_provider_sparklineage.history.facts import Skipped, facts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from airflow_provider_sparklineage.history.facts import Line
     from airflow_provider_sparklineage.history.sources import Piece, Source
 
 LEFT_OUT = "part_left_out"
@@ -31,8 +32,8 @@ class Reading:
         self.skipped: Counter[str] = Counter()
         """How many were skipped, by :class:`.Skip`, :class:`.Reason` or :data:`LEFT_OUT`."""
 
-    def lines(self, sources: Iterable[Source]) -> Iterator[bytes]:
-        """Give the facts of all events that are new, each a line of JSON.
+    def lines(self, sources: Iterable[Source]) -> Iterator[Line]:
+        """Give the facts of all events that are new.
 
         A file's mark is noted when all of it was taken.
 
@@ -44,7 +45,7 @@ class Reading:
                 if piece.mark:
                     self.marks[piece.place] = piece.mark
 
-    def _of(self, piece: Piece) -> Iterator[bytes]:
+    def _of(self, piece: Piece) -> Iterator[Line]:
         for document in piece.documents(self.skipped):
             self.events += 1
             found = facts_of(document.text, piece.source, document.of)
@@ -53,4 +54,4 @@ class Reading:
                 continue
             if found.left_out:
                 self.skipped[LEFT_OUT] += found.left_out
-            yield found.text
+            yield found

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.history.engines.building import Built
+    from airflow_provider_sparklineage.history.facts import Line
     from airflow_provider_sparklineage.history.sources import Source
     from airflow_provider_sparklineage.history.sources.reading import Reading
 
@@ -114,12 +115,12 @@ class Store:
         """
         from airflow_provider_sparklineage.history.engines.building import build
 
-        def lines(reading: Reading) -> Iterator[bytes]:
+        def lines(reading: Reading) -> Iterator[Line]:
             return reading.lines(sources)
 
         return build(self, lines, progress=progress, keep=keep)
 
-    def add(self, lines: Iterable[bytes], *, keep: timedelta | None = None) -> Built:
+    def add(self, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
         """Add lines of facts, as :func:`.facts.facts_of` gives them; as :meth:`build` does."""
         from airflow_provider_sparklineage.history.engines.building import build
 

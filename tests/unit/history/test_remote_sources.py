@@ -23,7 +23,7 @@ def store(tmp_path, monkeypatch):
 
 def read(url=URL, known=None):
     reading = Reading(known)
-    lines = map(json.loads, reading.lines([source_of(url)]))
+    lines = [json.loads(one.text) for one in reading.lines([source_of(url)])]
     return sorted((line["source"], int(line["event_time"][14:16])) for line in lines), reading
 
 

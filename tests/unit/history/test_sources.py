@@ -32,7 +32,9 @@ def line_of(minute: int) -> bytes:
 def read(*sources: Path | str, known: dict[str, str] | None = None) -> tuple[list[int], Reading]:
     """Read sources; give the minutes of the events that were read, and the reading."""
     reading = Reading(known)
-    lines = [json.loads(one) for one in reading.lines([source_of(str(one)) for one in sources])]
+    lines = [
+        json.loads(one.text) for one in reading.lines([source_of(str(one)) for one in sources])
+    ]
     return [int(line["event_time"][14:16]) for line in lines], reading
 
 
@@ -140,7 +142,7 @@ def test_the_source_is_the_name_that_the_user_gave_with_the_path_below(tmp_path,
     (tmp_path / "events/a.json").write_bytes(line_of(1))
     monkeypatch.chdir(tmp_path)
     (line,) = Reading().lines([source_of("events/")])
-    assert json.loads(line)["source"] == "events/a.json"
+    assert json.loads(line.text)["source"] == "events/a.json"
 
 
 TASK = TaskIdentity("shop/a=b", "task.ü", "manual__2024-10-15T00:00:00+00:00", 2, 7)
@@ -151,7 +153,7 @@ def test_an_archive_says_of_its_events_which_try_they_are_of(tmp_path):
     sending = {"started": "2024-10-15T02:59:00+00:00", "runFacets": {}}
     Archive(url).write(TASK, Written(ours()), sending, is_unsent=True)
     reading = Reading()
-    (line,) = map(json.loads, reading.lines([source_of(url)]))
+    (line,) = (json.loads(one.text) for one in reading.lines([source_of(url)]))
     assert reading.skipped.total() == 0
     assert (line["dag_id"], line["task_id"], line["dag_run_id"]) == (
         TASK.dag_id, TASK.task_id, TASK.run_id,
@@ -200,7 +202,7 @@ def test_a_bundle_is_its_merged_event_and_not_what_spark_reported(tmp_path):
     }
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     reading = Reading()
-    (line,) = map(json.loads, reading.lines([source_of(str(tmp_path))]))
+    (line,) = (json.loads(one.text) for one in reading.lines([source_of(str(tmp_path))]))
     assert (line["dag_id"], line["task_id"], line["map_index"]) == ("shop", "report", -1)
     assert line["started"] == "2024-10-15T02:00:00.000000"
     assert {access["side"] for access in line["accesses"]} == {"read", "write"}

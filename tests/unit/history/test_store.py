@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.history.engines.duckdb import History
+from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import GRACE, Store
 from airflow_provider_sparklineage.history.store.lock import NAME, STALE, Lock, Owner
@@ -89,9 +90,13 @@ def test_a_build_from_nothing_gives_the_same_as_many_builds(store, tmp_path):
 
 
 def test_a_line_that_is_no_facts_is_counted(store):
-    built = store.add([b"{torn\n", b'{"event_id": "x"}\n', *source(WRITTEN)])
+    built = store.add([torn(b"{torn"), torn(b'{"event_id": "x"'), *source(WRITTEN)])
     assert built.skipped == store.manifest.skipped == {"unreadable": 2}
     assert built.new == 1
+
+
+def torn(head):
+    return Line(head, Columns.of([]))
 
 
 def archived(folder, run_id, minute):

@@ -6,6 +6,7 @@ import json
 
 import duckdb
 
+from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import ACCESS, EDGE, FACTS
 
@@ -52,13 +53,20 @@ def event(run_id, ended, *accesses, started=None, columns=(), **fields):
 
 def lines(events):
     """Give events as the store takes them."""
-    return [json.dumps(one).encode() + b"\n" for one in events]
+    return list(map(line, events))
+
+
+def line(event):
+    """Give an event as the store takes it."""
+    head = {key: value for key, value in event.items() if key != "columns"}
+    text = json.dumps(event["columns"]).encode()
+    return Line(json.dumps(head).encode()[:-1], Columns(text, str(hash(text)).encode()))
 
 
 def tables(folder, events):
     """Make all tables of events; give a function that asks for rows of one."""
     file = folder / "facts.ndjson"
-    file.write_bytes(b"".join(lines(events)))
+    file.write_bytes(b"".join(one.text for one in lines(events)))
     connection = duckdb.connect(config={"threads": 1})
     columns = {one.name: one.type for one in FACTS.columns}
     connection.execute(

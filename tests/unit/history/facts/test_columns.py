@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from airflow_provider_sparklineage.history.facts import facts_of
 from tests.unit.history.facts.events import dataset, event, facts
 
 SOURCE = {"namespace": "file", "name": "/lake/orders", "field": "amount"}
@@ -67,3 +70,18 @@ def test_a_long_expression_is_truncated_and_secrets_in_it_are_hidden():
     (edge,) = columns({"total": {"inputFields": sources}})
     assert len(edge["description"]) <= 1000
     assert "hunter2" not in edge["description"]
+
+
+def test_the_same_text_is_read_once_and_a_wrong_part_of_it_counts_each_time():
+    edges = {"a": {"inputFields": [7, {"namespace": "file", "name": "/x", "field": "b"}]}}
+    document = event(outputs=[dataset("/y", facets={"columnLineage": {"fields": edges}})])
+    first, second = (facts_of(json.dumps(document).encode(), source) for source in "ab")
+    assert first.columns is second.columns
+    assert (first.left_out, second.left_out) == (1, 1)
+    assert [edge["in_column"] for edge in json.loads(second.columns.text)] == ["b"]
+
+
+def test_a_text_of_another_output_is_another_one():
+    lineage = {"columnLineage": {"fields": {"a": {"inputFields": [SOURCE]}}}}
+    found = [facts(event(outputs=[dataset(name, facets=lineage)])) for name in ("/x", "/y")]
+    assert [one["columns"][0]["out_name"] for one in found] == ["/x", "/y"]

@@ -15,7 +15,7 @@ from tests.unit.history.facts.events import dataset, event, facts, ours, part
 @pytest.mark.parametrize(
     ("struct", "table", "more"),
     [
-        (Facts, tables.FACTS, {"event_id", "source"}),
+        (Facts, tables.FACTS, {"event_id", "source", "columns"}),
         (Access, tables.ACCESS, set()),
         (Edge, tables.EDGE, set()),
     ],

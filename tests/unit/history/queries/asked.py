@@ -15,7 +15,7 @@ class Asked:
 
     def __init__(self, folder, events):
         file = folder / "facts.ndjson"
-        file.write_bytes(b"".join(lines(events)))
+        file.write_bytes(b"".join(one.text for one in lines(events)))
         self.connection = duckdb.connect(config={"threads": 1})
         columns = {one.name: one.type for one in FACTS.columns}
         self.connection.execute(
