@@ -134,7 +134,7 @@ def _of_task(
     there: _There,
 ) -> Iterator[Gap]:
     points = (relation.found.read(cell) for cell in there.cells)
-    kept = {relation.on_kept(one) for one in points if one is not None}
+    kept = set(relation.on_kept(one for one in points if one is not None))
     for due in _dues(task, relation, runs) if relation.links else ():
         own = [row for row in due.rows if Task(row["namespace"], row["job"]) == task]
         if not there.vague.isdisjoint(row["run_id"] for row in own):

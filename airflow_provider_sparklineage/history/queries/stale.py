@@ -227,7 +227,9 @@ def _listed(history: Rows, found: dict[str, _Found], dataset: DatasetName | None
         Stale(of, partitions[cell], by, one.is_direct, cause, one.is_certain)
         for row in rows
         for of in (Dataset(row["namespace"], row["name"]),)
-        for cell, (by, cause, one) in zip(row["cells"], map(why.__getitem__, row["runs"]), strict=True)
+        for cell, (by, cause, one) in zip(
+            row["cells"], map(why.__getitem__, row["runs"]), strict=True
+        )
     ]
 
 

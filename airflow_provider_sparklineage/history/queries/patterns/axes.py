@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.queries.patterns.units import (
@@ -53,11 +54,7 @@ class Times(Axis, frozen=True):
 
     def read(self, values: Mapping[str, str]) -> Point | None:
         """Give the number of the period; None for what is no time, or no whole period."""
-        at = parsed(values[self.labels[0]], self.form)
-        if at is None:
-            return None
-        number = number_of(self.unit, at)
-        return number if start_of(self.unit, number) == at else None
+        return _period(values[self.labels[0]], self.form, self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
         """Write the first moment of the period."""
@@ -142,4 +139,17 @@ class Axes(Frozen, frozen=True):
 
 def values_of(cell: str) -> dict[str, str]:
     """Read a cell, ``dt=2024-10-15/region=eu``; the empty one has no values."""
-    return dict(found for folder in cell.split("/") if (found := split_folder(folder)))
+    return dict(found for folder in cell.split("/") if (found := _folder(folder)))
+
+
+# A day and a region are in many partitions.
+_folder = lru_cache(maxsize=16384)(split_folder)
+
+
+@lru_cache(maxsize=16384)
+def _period(value: str, form: str, unit: str) -> int | None:
+    at = parsed(value, form)
+    if at is None:
+        return None
+    number = number_of(unit, at)
+    return number if start_of(unit, number) == at else None

@@ -74,7 +74,7 @@ class Known:
 def judged(relation: Relation, run: Observed, known: Known) -> float:
     """Give 1 if a run follows, less if not all was there yet, 0 if it does not follow."""
     boxes = relation.boxes(run.given)
-    kept = {relation.on_kept(points) for points in run.found}
+    kept = set(relation.on_kept(run.found))
     if not all(map(_inside(boxes), kept)) or _any(_missing(run, known, boxes)):
         return 0
     return 1 if _size(boxes) <= len(kept) else _PARTIAL
@@ -123,7 +123,9 @@ def deviation(
     boxes = relation.boxes(run.given)
     missing = _missing(run, known, boxes)
     is_inside = _inside(boxes)
-    unexpected = (p for p in sorted(run.found) if not is_inside(relation.on_kept(p)))
+    found = sorted(run.found)
+    kept = relation.on_kept(found)
+    unexpected = (p for p, on_kept in zip(found, kept, strict=True) if not is_inside(on_kept))
     write = relation.found.write
     return (
         tuple(write(points) for points in islice(missing, SHOWN)),

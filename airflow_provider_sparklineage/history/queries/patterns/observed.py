@@ -35,22 +35,23 @@ DATES = ("data_interval_end", "data_interval_start", "logical_date")
 
 _WRITES = """
 SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
-       r.logical_date, a.extent, a.cell, a.first_partition, a.last_partition, a.partition_count
+       r.logical_date, a.extent, list(a.cell ORDER BY a.cell) AS cells,
+       a.first_partition, a.last_partition, a.partition_count
 FROM accesses AS a JOIN runs AS r ON a.run_id = r.run_id
 WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name AND a.extent <> 'none'
   AND r.state = 'COMPLETE' AND NOT coalesce(a.is_failed, FALSE)
   AND coalesce(a.mode, 'unknown') NOT IN ('drop', 'truncate', 'alter', 'rename')
-ORDER BY r.ended, r.run_id, a.cell
+GROUP BY ALL ORDER BY r.ended, r.run_id, a.extent, a.first_partition
 """
 _READS = """
-SELECT a.run_id, a.namespace, a.name, a.extent, a.cell, a.first_partition, a.last_partition,
-       a.partition_count
+SELECT a.run_id, a.namespace, a.name, a.extent, list(a.cell ORDER BY a.cell) AS cells,
+       a.first_partition, a.last_partition, a.partition_count
 FROM accesses AS a
 WHERE a.side = 'read' AND a.extent <> 'none' AND a.run_id IN (
     SELECT run_id FROM accesses
     WHERE side = 'write' AND namespace = $namespace AND name = $name AND extent <> 'none'
 )
-ORDER BY a.namespace, a.name, a.run_id, a.cell
+GROUP BY ALL ORDER BY a.namespace, a.name, a.run_id, a.extent, a.first_partition
 """
 _KNOWN = """
 SELECT cell, min(since) AS since FROM (
@@ -120,7 +121,8 @@ def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
     by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(_WRITES, dataset._asdict()):
         by_run[row["run_id"]].append(row)
-    known = dict.fromkeys(row["cell"] for rows in by_run.values() for row in rows if row["cell"])
+    cells = (cell for rows in by_run.values() for row in rows for cell in row["cells"])
+    known = dict.fromkeys(cell for cell in cells if cell)
     return {run_id: _writes(rows, known) for run_id, rows in by_run.items()}
 
 
@@ -212,7 +214,7 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
     """Give the cells of accesses; None if it is not known which they are."""
     cells: list[str] = []
     for row in rows:
-        found = (row["cell"],) if row["extent"] == "partition" else _of_range(row, known)
+        found = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
         if not found or None in found:
             return None
         cells += found

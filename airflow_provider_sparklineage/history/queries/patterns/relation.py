@@ -101,11 +101,9 @@ class Relation(Frozen, frozen=True):
         expected = (points for box in self.boxes(given) for points in product(*box))
         if len(self.kept) < len(self.links):
             wanted = set(islice(expected, MOST_CELLS))
-            return [
-                cell
-                for cell, points in self._read(self.found, known)
-                if self.on_kept(points) in wanted
-            ]
+            read = dict(self._read(self.found, known))
+            kept = self.on_kept(read.values())
+            return [cell for cell, points in zip(read, kept, strict=True) if points in wanted]
         return _written(self.found, expected)
 
     def follows(self, cell: str, known: Collection[str] = ()) -> list[str]:
@@ -149,9 +147,12 @@ class Relation(Frozen, frozen=True):
             return first
         return [p for p in islice(first, MOST_CELLS) if all(p in side for side in sides)]
 
-    def on_kept(self, points: Points) -> Points:
-        """Give the points on the kept axes."""
-        return tuple(points[n] for n in self.kept)
+    def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
+        """Give points of all found axes on the kept ones."""
+        kept = self.kept
+        if len(kept) == len(self.links):
+            return found
+        return (tuple(points[n] for n in kept) for points in found)
 
     def _read(self, axes: Axes, cells: Iterable[str]) -> Iterator[tuple[str, Points]]:
         for cell in cells:
