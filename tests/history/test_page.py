@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from airflow_provider_sparklineage.plugins.history.asking import History
 from airflow_provider_sparklineage.plugins.history.datasets import Catalog
 from airflow_provider_sparklineage.plugins.history.texts import partition_of
 from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from tests.conftest import GOLDEN
 from tests.history import events
 from tests.history.simulation import world
 
@@ -66,3 +69,81 @@ def test_who_may_see_no_dag_finds_nothing_that_a_dag_did(history, datasets):
     for dataset in datasets:
         shown = json.dumps(partitions.of(dataset, history, NOTHING))
         assert [job for job in runs if f'"{job}"' in shown] == []
+
+
+# --- the recorded month of flights ---------------------------------------------------------------
+
+DELAYS = ("file", "/flights/lake/daily_delays")
+
+
+def lines_of(part):
+    text = gzip.decompress((GOLDEN / "history" / f"flights_{part}.ndjson.gz").read_bytes())
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def add(tmp_path):
+    """Add events to one store, and open it; gives what the page asks."""
+    opened = []
+
+    def build(found):
+        file = tmp_path / f"{len(opened)}.ndjson"
+        file.write_text("".join(f"{json.dumps(event)}\n" for event in found))
+        Store.create(str(tmp_path / "store")).build([source_of(str(file))])
+        opened.append(History(str(tmp_path / "store")))
+        return opened[-1]
+
+    yield build
+    for one in opened:
+        one.close()
+
+
+def states_of(dataset, history):
+    shown = partitions.of(dataset, history, ALL)["partitions"]
+    days = (Path(name).name.rpartition("=")[2] for name in shown["names"])
+    return dict(zip(days, shown["states"], strict=True))
+
+
+def is_of(event, task, day):
+    return event["job"]["name"].endswith(f".{task}") and (
+        event["sending"]["runFacets"]["airflow"]["dagRun"]["run_id"] == day
+    )
+
+
+def test_a_state_of_the_store_that_was_built_since_is_asked_and_not_what_is_kept(add):
+    before = add(lines_of("month"))
+    assert set(states_of(DELAYS, before).values()) == {"f"}
+    after = add(lines_of("rewritten"))
+    assert [d for d, state in states_of(DELAYS, after).items() if state == "s"] == ["2013-01-15"]
+    assert set(states_of(DELAYS, before).values()) == {"f"}
+    last = add(lines_of("cleared"))
+    assert set(states_of(DELAYS, last).values()) == {"f"}
+
+
+def test_each_state_comes_of_what_runs_did(add):
+    found = [*lines_of("month"), *lines_of("rewritten")]
+    never = [e for e in found if not is_of(e, "daily_delays", "2013-01-20")]
+    [wrong] = [e for e in never if is_of(e, "daily_delays", "2013-01-10")]
+    wrong["run"]["facets"]["sparkLineage_partitionCheck"]["status"] = "unexpected"
+    history = add(never)
+
+    states = states_of(DELAYS, history)
+    of = {"2013-01-10": "m", "2013-01-15": "s", "2013-01-20": "n"}
+    assert {day: state for day, state in states.items() if state != "f"} == of
+    assert len(states) == 30
+
+
+def test_what_was_read_and_nobody_wrote_has_no_known_writer(add):
+    found = [e for e in lines_of("month") if not is_of(e, "prepare_flights", "2013-01-01")]
+    states = states_of(("file", "/flights/lake/flights"), add(found))
+    assert {day: state for day, state in states.items() if state != "f"} == {"2013-01-01": "u"}
+
+
+def test_what_was_removed_is_missing(add):
+    found = lines_of("month")
+    [written] = [e for e in found if is_of(e, "daily_delays", "2013-01-30")]
+    removing = json.loads(json.dumps(written))
+    removing |= {"eventTime": "2040-01-01T00:00:00Z", "inputs": []}
+    removing["run"]["runId"] = "00000000-0000-7000-8000-000000000001"
+    removing["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] = "TRUNCATE"
+    assert states_of(DELAYS, add([*found, removing]))["2013-01-30"] == "x"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import compress, decompress
 
 import msgspec
 
 from airflow_provider_sparklineage.history.engines import duckdb
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
+from airflow_provider_sparklineage.history.queries.answers import Stale
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.plugins.history import kept
 from airflow_provider_sparklineage.plugins.history.texts import cell_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.history.queries.answers import Stale
+Answer = TypeVar("Answer")
 
 
 class History:
@@ -32,8 +35,10 @@ class History:
         """
         self._history = duckdb.History(Store.open(url))
         self.url = url
-        self.generation = str(self._history.manifest.generation)
         self.built_at = str(msgspec.to_builtins(self._history.manifest.built_at))
+        # A store that was removed and built anew begins to count again.
+        self.generation = f"{self._history.manifest.generation} {self.built_at}"
+        self._kept = kept.of(self)
 
     def close(self) -> None:
         """Let go of its files."""
@@ -59,17 +64,39 @@ class History:
 
     def stale(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
         """Give the partitions of a dataset that are stale, with causes."""
-        return _list(stale(self._history, DatasetName(*dataset)))
+        return _list(self._stale(dataset))
 
     def refresh(self, dataset: tuple[str, str], partition: str | None) -> dict[str, Any]:
         """Give the plan that makes a stale partition fresh."""
-        found = stale(self._history, DatasetName(*dataset))
+        found = self._stale(dataset)
         wanted = [one for one in found if partition is None or _is_of(one, partition)]
         return _dict(plan_of(self._history, wanted))
 
     def gaps(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
         """Give the partitions that are expected and were never written."""
-        return _list(gaps(self._history, DatasetName(*dataset)))
+        name = DatasetName(*dataset)
+        found = self._kept.of(("gaps", dataset), lambda: _packed(gaps(self._history, name)))
+        return _list(_unpacked(found, list[dict[str, Any]]))
+
+    def _stale(self, dataset: tuple[str, str]) -> list[Stale]:
+        # What is stale of one dataset follows from all others: it is found of all at once.
+        found = self._kept.of("stale", self._stale_of_all).get(dataset)
+        return _unpacked(found, list[Stale]) if found else []
+
+    def _stale_of_all(self) -> dict[tuple[str, str], bytes]:
+        found: dict[tuple[str, str], list[Stale]] = {}
+        for one in stale(self._history):
+            found.setdefault((one.dataset.namespace, one.dataset.name), []).append(one)
+        return {dataset: _packed(of) for dataset, of in found.items()}
+
+
+def _packed(answer: object) -> bytes:
+    """Write an answer that is kept in few bytes: a hundred thousand stale partitions are 3 MB."""
+    return compress(msgspec.json.encode(answer), 1)
+
+
+def _unpacked(packed: bytes, kind: type[Answer]) -> Answer:
+    return msgspec.json.decode(decompress(packed), type=kind)
 
 
 def _is_of(stale: Stale, partition: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.history.queries.frontier import REPLACING
+
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.plugins.history.opened import Asked
     from airflow_provider_sparklineage.plugins.history.visibility import Visibility
@@ -11,16 +13,30 @@ if TYPE_CHECKING:
 MOST = 200
 """Datasets in one answer; the page asks again for what is typed."""
 
+# Accesses of a run become one before they are joined: there may be ten million.
 _ACCESSED = """
-SELECT a.namespace, a.name, r.dag_id, r.job, count(DISTINCT a.run_id) AS runs,
-       max(CASE WHEN a.side = 'write' THEN a.accessed_at END) AS written
-FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
+WITH a AS (
+    SELECT namespace, name, run_id,
+           max(CASE WHEN side = 'write' THEN accessed_at END) AS written
+    FROM accesses GROUP BY namespace, name, run_id
+)
+SELECT a.namespace, a.name, r.dag_id, r.job, count(*) AS runs, max(a.written) AS written
+FROM a JOIN runs AS r ON r.run_id = a.run_id
 GROUP BY a.namespace, a.name, r.dag_id, r.job
 """
-_THERE = """
+# Where partitions are only ever replaced, each that is there has one version.
+_THERE = f"""
+WITH there AS (
+    SELECT namespace, name, cell, mode FROM changes WHERE valid_to IS NULL AND cell IS NOT NULL
+), added AS (
+    SELECT DISTINCT namespace, name FROM there WHERE mode NOT IN {REPLACING}
+)
+SELECT namespace, name, count(*) AS partitions
+FROM there ANTI JOIN added USING (namespace, name) GROUP BY namespace, name
+UNION ALL
 SELECT namespace, name, count(DISTINCT cell) AS partitions
-FROM changes WHERE valid_to IS NULL GROUP BY namespace, name
-"""
+FROM there SEMI JOIN added USING (namespace, name) GROUP BY namespace, name
+"""  # noqa: S608  (a constant of ours)
 
 
 class Catalog:
@@ -50,21 +66,24 @@ class Catalog:
             one
             for (namespace, name), jobs in self._found.items()
             if all(word in f"{namespace} {name}".casefold() for word in words)
-            and (one := self._entry(namespace, name, list(filter(visibility.sees, jobs))))
+            and (one := self._entry(namespace, name, jobs, visibility))
         ]
         found.sort(key=lambda d: (d["last_written"] or "", d["namespace"], d["name"]), reverse=True)
         return {"datasets": found[:MOST], "count": len(found)}
 
     def _entry(
-        self, namespace: str, name: str, jobs: list[dict[str, Any]]
+        self, namespace: str, name: str, jobs: list[dict[str, Any]], visibility: Visibility
     ) -> dict[str, Any] | None:
-        if not jobs:
+        seen = list(filter(visibility.sees, jobs))
+        if not seen:
             return None
-        written = [job["written"] for job in jobs if job["written"]]
+        written = [job["written"] for job in seen if job["written"]]
+        partitions = self._partitions.get((namespace, name), 0)
         return {
             "namespace": namespace,
             "name": name,
-            "partitions": self._partitions.get((namespace, name), 0),
-            "runs": sum(job["runs"] for job in jobs),
+            # Of those that hidden runs wrote not even the number is known.
+            "partitions": partitions if len(seen) == len(jobs) else None,
+            "runs": sum(job["runs"] for job in seen),
             "last_written": f"{max(written).isoformat()}Z" if written else None,
         }

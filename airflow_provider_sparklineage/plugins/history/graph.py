@@ -1,15 +1,16 @@
 """What a partition was made from and what was made from it, as far as a user may see.
 
 Nothing is shown behind a run that the user may not see: not what it read, nor what it wrote. That
-a version has a writer is shown, without the writer's name.
+a version has a writer is shown, without the writer's name, where a run that the user may see names
+the partition.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.plugins.history import runs
-from airflow_provider_sparklineage.plugins.history.texts import partition_of
+from airflow_provider_sparklineage.plugins.history import naming, runs
+from airflow_provider_sparklineage.plugins.history.texts import cell_of, partition_of
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.plugins.history.opened import Asked
@@ -45,6 +46,7 @@ def of(wanted: Wanted, history: Asked, visibility: Visibility) -> dict[str, Any]
     :return: ``upstream`` and ``downstream`` with ``hops`` and the number of those that are
         ``hidden``; ``columns``
     """
+    shown = naming.checked(wanted.dataset, wanted.partition, history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
     found = history.impact(wanted.dataset, wanted.partition, wanted.column)
     down = [hop for hop in found["hops"] if hop["depth"] <= wanted.depth]
@@ -53,7 +55,9 @@ def of(wanted: Wanted, history: Asked, visibility: Visibility) -> dict[str, Any]
     }
     known = runs.of(ids - {""}, history)
     seen = runs.seen(known, visibility)
-    upstream, downstream = _upstream(up, known, seen), _downstream(down, seen)
+    named = None if seen.keys() == known.keys() else naming.by_runs(seen, history)
+    up = [hop for hop in up if hop["depth"] or shown.has(cell_of(hop["partition"]))]
+    upstream, downstream = _upstream(up, known, seen, named), _downstream(down, seen)
     return {
         "upstream": upstream,
         "downstream": downstream,
@@ -63,9 +67,15 @@ def of(wanted: Wanted, history: Asked, visibility: Visibility) -> dict[str, Any]
 
 
 def _upstream(
-    hops: list[dict[str, Any]], known: dict[str, Any], seen: dict[str, Any]
+    hops: list[dict[str, Any]],
+    known: dict[str, Any],
+    seen: dict[str, Any],
+    named: frozenset[tuple[str, str, str]] | None,
 ) -> dict[str, Any]:
-    """Keep what a run read that is kept itself; a hidden writer is kept without a name."""
+    """Keep what a run read that is kept itself; a hidden writer is kept without a name.
+
+    :param named: the partitions that runs name which are seen; None if all are
+    """
     kept: list[dict[str, Any]] = []
     readers: set[str] = set()
     for hop in sorted(hops, key=lambda hop: hop["depth"]):
@@ -73,7 +83,10 @@ def _upstream(
         if hop["depth"] and not via:
             continue
         run_id = runs.id_of(hop)
-        kept.append(_shown(hop, via, seen.get(run_id), is_hidden=run_id in known.keys() - seen))
+        is_hidden = run_id in known and run_id not in seen
+        if is_hidden and not naming.is_in(named or frozenset(), hop["dataset"], hop["partition"]):
+            continue
+        kept.append(_shown(hop, via, seen.get(run_id), is_hidden=is_hidden))
         readers |= {run_id} & seen.keys()
     return _bounded(kept, len(hops))
 

@@ -9,19 +9,20 @@ A state is one letter, the first that is true of
 ``x``    missing: it was there, and has been removed
 ``u``    it was read, and the history knows of nobody who wrote it
 ``n``    never written, though a run of its task was due
+``c``    it is there, and what may be known against it is not worked out yet
 =======  =========================================================================================
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
-from airflow_provider_sparklineage.plugins.history import runs
+from airflow_provider_sparklineage.plugins.history import naming, runs
 from airflow_provider_sparklineage.plugins.history.texts import cell_of, partition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime
 
     from airflow_provider_sparklineage.plugins.history.opened import Asked
@@ -42,39 +43,63 @@ WHERE namespace = $namespace AND name = $name AND side = 'read' AND extent = 'pa
 _MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismatch)
 
 
-def of(dataset: tuple[str, str], history: Asked, visibility: Visibility) -> dict[str, Any]:
-    """List the partitions of a dataset, by name.
+def of(
+    dataset: tuple[str, str], history: Asked, visibility: Visibility, *, is_quick: bool = False
+) -> dict[str, Any]:
+    """List the partitions of a dataset that a user may see, by name.
 
+    :param is_quick: without what may take seconds to work out: which of them are stale or due
     :return: ``partitions``, of which ``names``, ``states``, ``written`` (seconds since the epoch)
         and ``runs`` (index into ``runs``, which the user may see) are equally long; ``causes`` of
         those that are stale, by name
     """
     named = {"namespace": dataset[0], "name": dataset[1]}
+    shown = naming.of(dataset, history, visibility)
     written = {row["cell"]: row for row in history.rows(_WRITTEN, named)}
     known = runs.of({row["run_id"] for row in written.values()}, history)
-    causes = {cell_of(one["partition"]): one for one in history.stale(dataset)}
-    rows = sorted(
-        [
-            *_there(written, known, causes),
-            *_unwritten(history.rows(_READ, named), history.gaps(dataset), written),
-        ]
-    )
+    stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))
+    causes = {cell: one for one in stale if shown.has(cell := cell_of(one["partition"]))}
+    due = {
+        cell: partition_of(one["partition"])
+        for one in gaps
+        if shown.has(cell := cell_of(one["partition"])) or _is_of_seen(one, visibility)
+    }
+    read = {r["cell"]: r["partition"] for r in history.rows(_READ, named) if shown.has(r["cell"])}
+    there = _there(written, known, causes, "c" if is_quick else "f")
+    rows = [*(row for row in there if shown.has(row.cell)), *_unwritten(read, due, written)]
+    visible = runs.seen(known, visibility)
     return {
-        **_columns(rows, visible := runs.seen(known, visibility)),
+        "partitions": _columns(sorted(rows, key=lambda row: row.name), visible),
         "runs": list(visible.values()),
         "causes": _causes(causes.values(), visibility, history),
     }
 
 
-Row = tuple[str, str, "datetime | None", str]
-"""Name, state, when it was written, and the id of the run; empty if there is none."""
+def _is_of_seen(gap: dict[str, Any], visibility: Visibility) -> bool:
+    """Whether a task is known that should have written it, and may be seen."""
+    return bool(gap.get("job")) and visibility.sees(gap)
+
+
+class _Row(NamedTuple):
+    """A partition.
+
+    :param written: when it was written last; None if it never was
+    :param run_id: who wrote it; empty if nobody did
+    """
+
+    name: str
+    state: str
+    cell: str | None
+    written: datetime | None = None
+    run_id: str = ""
 
 
 def _there(
     written: dict[str | None, dict[str, Any]],
     known: dict[str, dict[str, Any]],
-    stale: dict[str | None, dict[str, Any]],
-) -> Iterator[Row]:
+    stale: Collection[str | None],
+    fresh: str,
+) -> Iterator[_Row]:
     whole = written.get(None)
     for cell, row in written.items():
         if cell is None and len(written) > 1 and not row["is_there"]:
@@ -82,8 +107,9 @@ def _there(
         # A write of all of it replaced this one, and has what was there.
         is_again = whole is not None and whole["is_there"] and whole["written"] >= row["written"]
         is_stale = cell in stale or (is_again and None in stale)
-        state = _state(row["is_there"] or is_again, known.get(row["run_id"], {}), is_stale)
-        yield row["partition"] or "", state, row["written"], row["run_id"]
+        is_there = row["is_there"] or is_again
+        state = _state(is_there, known.get(row["run_id"], {}), is_stale) or fresh
+        yield _Row(row["partition"] or "", state, cell, row["written"], row["run_id"])
 
 
 def _state(is_there: bool, run: dict[str, Any], is_stale: bool) -> str:
@@ -91,28 +117,24 @@ def _state(is_there: bool, run: dict[str, Any], is_stale: bool) -> str:
         return "x"
     if is_stale:
         return "s"
-    return "m" if run.get("check_status") in _MISMATCHES else "f"
+    return "m" if run.get("check_status") in _MISMATCHES else ""
 
 
 def _unwritten(
-    read: list[dict[str, Any]], gaps: list[dict[str, Any]], written: Iterable[str | None]
-) -> Iterator[Row]:
-    due = {cell_of(gap["partition"]): partition_of(gap["partition"]) for gap in gaps}
-    seen = {row["cell"]: row["partition"] for row in read}
-    for cell in (due.keys() | seen.keys()) - set(written):
-        name = due.get(cell) or seen.get(cell) or ""
-        yield name, "n" if cell in due else "u", None, ""
+    read: dict[str, str], due: dict[str | None, str], written: Collection[str | None]
+) -> Iterator[_Row]:
+    for cell in (due.keys() | read.keys()).difference(written):
+        name = due.get(cell) or read.get(cell or "") or ""
+        yield _Row(name, "n" if cell in due else "u", cell)
 
 
-def _columns(rows: list[Row], visible: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _columns(rows: list[_Row], visible: dict[str, dict[str, Any]]) -> dict[str, Any]:
     index = {run_id: n for n, run_id in enumerate(visible)}
     return {
-        "partitions": {
-            "names": [name for name, *_ in rows],
-            "states": "".join(state for _, state, *_ in rows),
-            "written": [runs.seconds(at) for _, _, at, _ in rows],
-            "runs": [index.get(run_id) for *_, run_id in rows],
-        }
+        "names": [row.name for row in rows],
+        "states": "".join(row.state for row in rows),
+        "written": [runs.seconds(row.written) for row in rows],
+        "runs": [index.get(row.run_id) for row in rows],
     }
 
 

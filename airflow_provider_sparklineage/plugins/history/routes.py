@@ -97,8 +97,11 @@ def _catalog(history: Asked | UnavailableError) -> Catalog:
     return catalog_of(_there(history))
 
 
-def _partitions(wanted: Wanted, user: User, history: History) -> dict[str, Any]:
-    return partitions.of(wanted.dataset, _there(history), user)
+# The page asks for what is known at once when all of it takes long.
+def _partitions(
+    wanted: Wanted, user: User, history: History, *, quick: bool = False
+) -> dict[str, Any]:
+    return partitions.of(wanted.dataset, _there(history), user, is_quick=quick)
 
 
 def _graph(wanted: Wanted, user: User, history: History) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.hooks.history import store_url
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.plugins.history import kept
 from airflow_provider_sparklineage.plugins.history.datasets import Catalog
 
 if TYPE_CHECKING:
@@ -53,12 +54,7 @@ def opened() -> Iterator[Asked]:
         history.close()
 
 
-_CATALOGS: dict[tuple[str, str], Catalog] = {}
-
-
 def catalog_of(history: Asked) -> Catalog:
     """Give the datasets of a state of the store, which are counted once for all requests."""
-    if (found := _CATALOGS.get(key := (history.url, history.generation))) is None:
-        _CATALOGS.clear()  # nobody asks for an older state
-        found = _CATALOGS[key] = Catalog(history)
-    return found
+    catalog: Catalog = kept.of(history).of("catalog", lambda: Catalog(history))
+    return catalog

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.plugins.history import graph, partitions, plans
 from airflow_provider_sparklineage.plugins.history.datasets import Catalog
 from airflow_provider_sparklineage.plugins.history.visibility import Visibility
@@ -43,13 +44,30 @@ def hop(depth, run_id, via=(), name="raw"):
 class History:
     """A history whose answers are given; rows by the table that a query is of."""
 
-    def __init__(self, *, up=(), down=(), plan=None, stale=(), gaps=(), written=(), read=()):
+    def __init__(
+        self,
+        *,
+        up=(),
+        down=(),
+        plan=None,
+        stale=(),
+        gaps=(),
+        written=(),
+        read=(),
+        jobs=(),
+        named=(),
+    ):
         self._up, self._down = list(up), list(down)
         self._plan = plan or {"steps": [], "by_hand": []}
         self._stale, self._gaps = list(stale), list(gaps)
         self._written, self._read = list(written), list(read)
+        self._jobs, self._named = list(jobs), list(named)
 
     def rows(self, sql, parameters=None):
+        if "SELECT DISTINCT r.dag_id" in sql:
+            return self._jobs
+        if "wanted" in sql or "seen" in sql:
+            return [{"namespace": "file", "name": n, "cell": cell} for n, cell in self._named]
         if "FROM runs" in sql:
             return [row for row in RUNS if row["run_id"] in parameters["ids"]]
         if "FROM changes" in sql:
@@ -118,8 +136,12 @@ DOWN = [
 ]
 
 
+RAW = ("/lake/raw", "dt=2024-05-06")
+BOTH = [{"dag_id": "shop", "job": "shop.task"}, {"dag_id": "secret", "job": "secret.task"}]
+
+
 def test_upstream_ends_at_a_run_that_may_not_be_seen(visitor):
-    found = graph.of(WANTED, History(up=UP), visitor)["upstream"]
+    found = graph.of(WANTED, History(up=UP, named=[RAW]), visitor)["upstream"]
     assert [
         (h["depth"], h["run"] and h["run"]["run_id"], h["is_hidden"]) for h in found["hops"]
     ] == [
@@ -127,6 +149,25 @@ def test_upstream_ends_at_a_run_that_may_not_be_seen(visitor):
         (1, None, True),
     ]
     assert found["hidden"] == 1
+
+
+def test_upstream_has_no_partition_that_only_hidden_runs_name(visitor):
+    found = graph.of(WANTED, History(up=UP), visitor)["upstream"]
+    assert [h["depth"] for h in found["hops"]] == [0]
+    assert found["hidden"] == 2
+
+
+@pytest.mark.parametrize("question", [graph.of, plans.of])
+def test_a_partition_that_only_hidden_runs_name_is_not_there(question, visitor, admin):
+    history = History(up=UP, jobs=BOTH, named=[("/lake/orders", "dt=2024-05-05")])
+    with pytest.raises(HistoryError, match="no such partition"):
+        question(WANTED, history, visitor)
+    assert question(WANTED, history, admin)
+
+
+def test_a_day_is_there_if_a_region_of_it_is_named(visitor):
+    history = History(jobs=BOTH, named=[("/lake/orders", "dt=2024-05-06/region=eu")])
+    assert graph.of(WANTED, history, visitor)["upstream"]["hops"] == []
 
 
 def test_downstream_has_nothing_that_such_a_run_wrote_nor_what_came_of_it(visitor):
@@ -141,7 +182,9 @@ def test_who_may_see_all_sees_all(admin):
 
 
 def step(run_id, **other):
-    return {"run_id": run_id, "wave": 0, "reasons": [{"text": "raw dt=2024-05-06"}], **other}
+    of = {"namespace": "file", "name": "/lake/raw"}
+    reason = {"dataset": of, "partition": {"dt": "2024-05-06"}, "text": "read raw dt=2024-05-06"}
+    return {"run_id": run_id, "wave": 0, "reasons": [reason], **other}
 
 
 PLAN = {"steps": [step("ours"), step("hidden", wave=1)], "by_hand": [step("theirs")]}
@@ -152,6 +195,14 @@ def test_a_plan_has_a_number_for_what_may_not_be_seen(visitor):
     assert [(s["run"]["run_id"], s["may_clear"]) for s in found["steps"]] == [("ours", False)]
     assert [s["run"]["run_id"] for s in found["by_hand"]] == ["theirs"]
     assert found["hidden"] == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "text"), [([RAW], "read raw dt=2024-05-06"), ([], "read /lake/raw")]
+)
+def test_a_reason_names_a_partition_only_if_a_run_does_that_may_be_seen(visitor, named, text):
+    found = plans.of(WANTED, History(plan=PLAN, named=named), visitor)["impact"]
+    assert [s["reasons"] for s in found["steps"]] == [[text]]
 
 
 def test_what_airflow_did_not_run_is_cleared_by_nobody(admin):
@@ -211,6 +262,31 @@ def test_writers_and_causes_that_may_not_be_seen_have_no_name(visitor, admin):
     }
 
 
+def test_partitions_that_only_hidden_runs_name_are_not_there(visitor, admin):
+    gaps = [
+        {"partition": {"dt": "2024-05-08"}, "dag_id": "secret", "job": "secret.task"},
+        {"partition": {"dt": "2024-05-09"}, "dag_id": "shop", "job": "shop.task"},
+        {"partition": {"dt": "2024-05-10"}, "dag_id": None, "job": ""},
+    ]
+    history = History(
+        written=[written(1, "ours"), written(7, "hidden")],
+        read=[{"cell": f"dt=2024-05-0{n}", "partition": f"dt=2024-05-0{n}"} for n in (2, 3)],
+        stale=[stale(7, "ours")],
+        gaps=gaps,
+        jobs=BOTH,
+        named=[("/lake/orders", "dt=2024-05-01"), ("/lake/orders", "dt=2024-05-02")],
+    )
+    found = partitions.of(ORDERS, history, visitor)
+    days = [int(name[-2:]) for name in found["partitions"]["names"]]
+    assert (days, found["partitions"]["states"], found["causes"]) == ([1, 2, 9], "fun", {})
+    assert len(partitions.of(ORDERS, history, admin)["partitions"]["names"]) == 7
+
+
+def test_what_is_known_at_once_says_that_the_rest_is_not(admin):
+    found = partitions.of(ORDERS, CALENDAR, admin, is_quick=True)
+    assert (found["partitions"]["states"], found["causes"]) == ("cmcxuc", {})
+
+
 def test_all_of_a_dataset_is_one_partition_without_a_name(admin):
     whole = {**written(1, "ours"), "cell": None, "partition": None}
     found = partitions.of(ORDERS, History(written=[whole]), admin)["partitions"]
@@ -262,9 +338,13 @@ def catalog():
 def test_a_dataset_is_found_if_a_run_that_may_be_seen_accessed_it(visitor, admin):
     found = catalog().search("", visitor)
     assert [(d["name"], d["runs"], d["partitions"]) for d in found["datasets"]] == [
-        ("/lake/orders", 2, 3)
+        ("/lake/orders", 2, None)
     ]
-    assert catalog().search("", admin)["count"] == 2
+    everything = catalog().search("", admin)["datasets"]
+    assert [(d["name"], d["runs"], d["partitions"]) for d in everything] == [
+        ("/lake/orders", 4, 3),
+        ("/secret", 2, 0),
+    ]
     assert catalog().is_visible("file", "/secret", visitor) is False
     assert catalog().is_visible("file", "/secret", admin) is True
 

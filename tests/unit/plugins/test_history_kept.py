@@ -1,0 +1,65 @@
+"""What the page works out once: by whom, how often, and for how long it is kept."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import pytest
+
+from airflow_provider_sparklineage.plugins.history import kept
+from airflow_provider_sparklineage.plugins.history.kept import Kept
+
+
+class State(NamedTuple):
+    url: str
+    generation: str
+
+
+def test_a_question_is_worked_out_once():
+    known, asked = Kept(), []
+    found = [known.of("stale", lambda: asked.append(1) or ["a"]) for _ in range(3)]
+    assert (found, asked) == ([["a"]] * 3, [1])
+
+
+def test_who_asks_meanwhile_waits_and_one_thing_is_worked_out_at_a_time():
+    known, at_once, most, begun = Kept(), [], [], threading.Barrier(4)
+
+    def work_out():
+        at_once.append(1)
+        most.append(len(at_once))
+        threading.Event().wait(0.01)
+        at_once.pop()
+        return "found"
+
+    def ask(question):
+        begun.wait()
+        known.of(question, work_out)
+
+    threads = [threading.Thread(target=ask, args=(n % 2,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1]
+
+
+def test_a_question_that_failed_is_asked_anew():
+    known = Kept()
+    with pytest.raises(ZeroDivisionError):
+        known.of("stale", lambda: 1 // 0)
+    assert known.of("stale", lambda: "found") == "found"
+
+
+def test_what_was_asked_for_longest_ago_is_forgotten():
+    known, asked = Kept(most=2), []
+    for question in (1, 2, 1, 3, 1, 2):
+        known.of(question, lambda question=question: asked.append(question) or question)
+    assert asked == [1, 2, 3, 2]
+
+
+def test_each_state_of_a_store_is_known_by_itself():
+    before, after = (kept.of(State("/store", generation)) for generation in "12")
+    assert before.of("stale", lambda: "before") == "before"
+    assert after.of("stale", lambda: "after") == "after"
+    assert kept.of(State("/store", "1")) is before
