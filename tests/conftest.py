@@ -60,6 +60,7 @@ os.environ.update(
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
 _OF_AIRFLOW = (
     *("operators", "adoption", "faults", "dag_runs", "integration", "browser", "cluster"),
+    "history/test_clearing.py",
     "spark/test_jar_application.py",
     "spark/test_pyspark_tasks.py",
 )
