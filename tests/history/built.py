@@ -49,15 +49,19 @@ class Tables:
         self._connection.close()
 
 
-def _lines(ledger: Ledger, *, is_sent: bool) -> Iterator[Line]:
-    """Give the facts of events as the archive has them, or as they are sent."""
+def sent(ledger: Ledger, *, is_sent: bool) -> Iterator[dict[str, Any]]:
+    """Give events as the archive has them, or as they are sent."""
     for run in ledger.runs:
         is_kept = run.instance is not None and not is_sent
-        for event in [events.archived(run)] if is_kept else events.events(run):
-            line = facts_of(json.dumps(event), "world")
-            assert isinstance(line, Line)
-            assert line.left_out == 0
-            yield line
+        yield from [events.archived(run)] if is_kept else events.events(run)
+
+
+def _lines(ledger: Ledger, *, is_sent: bool) -> Iterator[Line]:
+    for event in sent(ledger, is_sent=is_sent):
+        line = facts_of(json.dumps(event), "world")
+        assert isinstance(line, Line)
+        assert line.left_out == 0
+        yield line
 
 
 def cell_of(text: str | None) -> Cell | None:

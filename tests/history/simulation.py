@@ -66,11 +66,15 @@ class World:
     """A world in the making.
 
     :param is_exact: whether all partitions are known of all that Airflow's tasks do
+    :param dag: what its DAG is called, which tells it from other worlds in one store
+    :param lake: namespace of its tables
     """
 
     seed: int
     days: int = 6
     is_exact: bool = True
+    dag: str = "world"
+    lake: str = "s3://lake"
     ledger: Ledger = field(default_factory=Ledger)
 
     def __post_init__(self) -> None:
@@ -84,7 +88,7 @@ class World:
         for task in self.tasks:
             for each in task.inputs:
                 for output, _ in task.outputs:
-                    key = (f"world.{task.name}", each.table.name, output.name)
+                    key = (f"{self.dag}.{task.name}", each.table.name, output.name)
                     self.ledger.rules[key] = each.rule
         for number in range(self.days):
             for task in self.tasks:
@@ -96,13 +100,12 @@ class World:
     # --- what there is ----------------------------------------------------------------------------
 
     def _tables(self) -> list[Table]:
-        raw = [
-            Table(f"raw{i}", self.chance.choice(_DIMS)) for i in range(self.chance.choice((2, 3)))
-        ]
-        made = [
-            Table(f"made{i}", self.chance.choice(_DIMS)) for i in range(self.chance.randint(2, 4))
-        ]
+        raw = [self._table(f"raw{i}") for i in range(self.chance.choice((2, 3)))]
+        made = [self._table(f"made{i}") for i in range(self.chance.randint(2, 4))]
         return raw + made
+
+    def _table(self, name: str) -> Table:
+        return Table(name, self.chance.choice(_DIMS), namespace=self.lake)
 
     def _tasks(self, tables: list[Table]) -> list[Task]:
         raw = [table for table in tables if table.name.startswith("raw")]
@@ -221,7 +224,7 @@ class World:
         self.ledger.runs.append(
             Run(
                 self._id(),
-                "world.cleanup",
+                f"{self.dag}.cleanup",
                 at,
                 at + timedelta(minutes=self.chance.randint(0, 5)),
                 writes=(whole if is_whole else part,),
@@ -231,7 +234,7 @@ class World:
 
     def _instance(self, task: Task, day: date, kind: str) -> Instance:
         logical = _midnight(day)
-        return Instance("world", task.name, f"{kind}__{logical.isoformat()}", logical)
+        return Instance(self.dag, task.name, f"{kind}__{logical.isoformat()}", logical)
 
     def _run(
         self,
@@ -246,7 +249,7 @@ class World:
         read_days = [day - timedelta(days=4) for day in days] if is_breaking else days
         run = Run(
             self._id(),
-            f"world.{task.name}",
+            f"{self.dag}.{task.name}",
             at,
             at + timedelta(minutes=self.chance.choice((0, 5, 10, 20, 45))),
             tuple(self._read(task, each, read_days) for each in task.inputs),
@@ -335,6 +338,9 @@ def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-def world(seed: int, days: int = 6, *, is_exact: bool | None = None) -> Ledger:
-    """Make a random world; of those that are not exact every second one."""
-    return World(seed, days, seed % 2 == 0 if is_exact is None else is_exact).make()
+def world(seed: int, days: int = 6, *, is_exact: bool | None = None, **names: str) -> Ledger:
+    """Make a random world; of those that are not exact every second one.
+
+    :param names: ``dag`` and ``lake`` of :class:`World`
+    """
+    return World(seed, days, seed % 2 == 0 if is_exact is None else is_exact, **names).make()
