@@ -19,14 +19,19 @@ _ROWS = "rows"
 
 
 def grouped(
-    rows: Sequence[Document], key: Callable[[Document], Hashable], *, is_all: bool
+    rows: Sequence[Document],
+    key: Callable[[Document], Hashable],
+    *,
+    is_all: bool,
+    most: int = MOST_LINES,
 ) -> Sequence[Document]:
     """Give one row for all of a key, the first of them; few rows, or all, as they are.
 
     :param key: what rows of one line have in common
     :param is_all: whether a line for each row is wanted
+    :param most: how many rows are few
     """
-    if is_all or len(rows) <= MOST_LINES:
+    if is_all or len(rows) <= most:
         return rows
     groups: dict[Hashable, list[Document]] = {}
     for row in rows:

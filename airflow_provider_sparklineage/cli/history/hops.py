@@ -6,9 +6,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.cli.history.grouping import (
+    MOST_LINES,
     grouped,
     more_text,
     partitions_text,
+    rows_of,
     times_text,
 )
 from airflow_provider_sparklineage.cli.history.tables import (
@@ -17,9 +19,11 @@ from airflow_provider_sparklineage.cli.history.tables import (
     how_text,
     job_text,
     labels,
+    partition_text,
     print_table,
     time_text,
 )
+from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.cli.history.tables import Document
 
 _INDIRECT = "INDIRECT"
+_MAX_COLUMNS = 5
 
 
 def print_hops(
@@ -39,8 +44,8 @@ def print_hops(
 ) -> None:
     """Print hops, or a sentence if there are none.
 
-    Of each depth columns whose values went on come first, then those that decided which rows or
-    groups there are.
+    Of each depth columns whose values went on come first, then, in one line for each version, those
+    that decided which rows or groups there are.
 
     :param is_all: whether there is a line for each, however many there are
     :param has_plan: whether a plan follows, which has the runs
@@ -49,7 +54,9 @@ def print_hops(
     if not hops:
         out.print(empty)
         return
-    lines = grouped(sorted(hops, key=_order), _common, is_all=is_all)
+    lines = grouped(sorted(hops, key=_order), _version, is_all=is_all, most=0)
+    if len(lines) > MOST_LINES:
+        lines = grouped(sorted(hops, key=_order), _common, is_all=is_all)
     name = labels(hops, "dataset")
     runs = (
         Column("written by", lambda hop: job_text(hop["run"]) or "nobody known"),
@@ -59,9 +66,9 @@ def print_hops(
         Column("hop", lambda hop: str(hop["depth"])),
         Column("dataset", lambda hop: name(hop["dataset"]), "cyan"),
         Column("partition", partitions_text),
-        Column("column", lambda hop: hop["column"] or ""),
+        Column("column", _columns),
         *(() if has_plan else runs),
-        Column("how", lambda hop: how_text(hop["transformations"])),
+        Column("how", _how),
         Column("note", _note, "yellow"),
     )
     print_table(columns, lines, file)
@@ -71,14 +78,33 @@ def print_hops(
 
 
 def _order(hop: Document) -> tuple[int, bool]:
+    return hop["depth"], _is_condition(hop)
+
+
+def _is_condition(hop: Document) -> bool:
     kinds = [one.get("type") for one in hop["transformations"]]
-    return hop["depth"], bool(kinds) and all(kind == _INDIRECT for kind in kinds)
+    return bool(kinds) and all(kind == _INDIRECT for kind in kinds)
+
+
+def _version(hop: Document) -> tuple[Any, ...]:
+    """Give what hops have in common that differ in the column alone, or are conditions."""
+    return *_common(hop), partition_text(hop["partition"]), (hop["run"] or {}).get("run_id")
 
 
 def _common(hop: Document) -> tuple[Any, ...]:
+    """Give what hops have in common that differ in partition and run as well."""
     dataset = hop["dataset"]
-    what = (hop["depth"], dataset["namespace"], dataset["name"], hop["column"])
-    return *what, job_text(hop["run"]), how_text(hop["transformations"]), _note(hop)
+    how = None if _is_condition(hop) else how_text(hop["transformations"])
+    what = (hop["depth"], dataset["namespace"], dataset["name"], how)
+    return *what, job_text(hop["run"]), _note(hop)
+
+
+def _columns(row: Document) -> str:
+    return some(sorted({hop["column"] for hop in rows_of(row) if hop["column"]}), _MAX_COLUMNS)
+
+
+def _how(row: Document) -> str:
+    return how_text([one for hop in rows_of(row) for one in hop["transformations"]])
 
 
 def _time(hop: Document) -> str:

@@ -108,7 +108,8 @@ def print_stale(rows: Sequence[Document], file: IO[str], *, is_all: bool = False
     def common(row: Document) -> tuple[str, ...]:
         return name(row["dataset"]), job_text(row["run"]), since(row), certainty_text(row)
 
-    lines = grouped(rows, common, is_all=is_all)
+    # The plan below has a line for each run.
+    lines = grouped(rows, common, is_all=is_all, most=0)
     columns = (
         Column("dataset", lambda row: name(row["dataset"]), "cyan"),
         Column("partition", partitions_text),

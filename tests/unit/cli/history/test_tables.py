@@ -94,6 +94,16 @@ def test_few_lines_are_not_grouped_and_none_if_all_are_wanted(count, is_all):
     assert "lines" not in text
 
 
+def test_columns_of_a_version_are_one_line_by_what_was_done_with_them():
+    how = [{"type": "DIRECT", "subtype": "IDENTITY"}]
+    chose = [[{"type": "INDIRECT", "subtype": kind}] for kind in ("FILTER", "GROUP_BY")]
+    hops = [hop(1, column=one, transformations=how) for one in ("b", "a")]
+    hops += [hop(1, column=one, transformations=of) for one, of in zip("cd", chose, strict=True)]
+    text = printed(*hops)
+    assert re.search(r"orders +dt=2024-10-15 +a, b .* identity +\n", text)
+    assert re.search(r"orders +dt=2024-10-15 +c, d .* filter \+ group by\n", text)
+
+
 def test_times_of_one_day_name_it_once():
     assert tables.span_text("2024-10-01 03:00:00", "2024-10-01 04:00:00") == (
         "2024-10-01 03:00:00 … 04:00:00"
