@@ -1,4 +1,4 @@
-"""``schema``: the JSON Schemas of what this package writes, the tables of the history among it."""
+"""``schema``: the JSON Schemas of what this package writes, and of the history."""
 
 from __future__ import annotations
 
@@ -26,18 +26,22 @@ _TYPES: dict[str, dict[str, Any]] = {
 def _schema(args: argparse.Namespace) -> int:
     from importlib import resources
 
+    from airflow_provider_sparklineage.cli import answer_schemas
     from airflow_provider_sparklineage.history.tables import TABLES
 
     folder = resources.files("airflow_provider_sparklineage.event") / "schemas"
     files = {f.name.removesuffix(".json"): f for f in folder.iterdir() if f.name.endswith(".json")}
     tables = {f"{_TABLE}{table.name}": table for table in TABLES}
-    names = sorted({*files, *tables})
+    answers = {f"{_TABLE}{name}": name for name in answer_schemas.NAMES}
+    names = sorted({*files, *tables, *answers})
     if args.name is None:
         print("\n".join(names))
     elif args.name in files:
         print(files[args.name].read_text(encoding="utf-8"), end="")
     elif args.name in tables:
         say_json(table_schema(tables[args.name]))
+    elif args.name in answers:
+        say_json(answer_schemas.answer_schema(answers[args.name]))
     else:
         problem = f"There is no schema {args.name}."
         fix = f"There are: {', '.join(names)}."
@@ -71,8 +75,8 @@ def table_schema(table: Table) -> dict[str, Any]:
 
 COMMAND = Command(
     "schema",
-    "Print a JSON Schema of what this package writes, or of a row of a table of the history; "
-    "without a name, list them",
+    "Print a JSON Schema of what this package writes, of a row of a table of the history, or "
+    "of a line that a question of the history answers under --json; without a name, list them",
     _schema,
     (Argument(("name",), {"nargs": "?", "metavar": "NAME", "help": "name of the schema"}),),
 )

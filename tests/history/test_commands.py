@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
+import jsonschema
 import pytest
 
 from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.cli.answer_schemas import answer_schema
 from airflow_provider_sparklineage.cli.history import reading
 
 RECORDED = Path(__file__).parents[1] / "golden" / "history"
@@ -167,6 +170,93 @@ def test_patterns_gaps_and_drift_of_a_month_in_which_all_went_well(run, ask, sto
     shown = run("gaps", "daily_delays", "--store", store, "--strict")
     assert (shown.code, shown.out) == (0, "No partition is missing, as far as runs are known.\n")
     assert ask("drift", "example_report_flight_delays.daily_delays") == []
+
+
+# --- for programs ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def validator():
+    def validator(name):
+        return jsonschema.Draft202012Validator(
+            answer_schema(name), format_checker=jsonschema.FormatChecker()
+        )
+
+    return validator
+
+
+@pytest.mark.parametrize(
+    ("name", "argv"),
+    [
+        ("trace", ("trace", "daily_delays", "--column", "avg_visibility")),
+        ("trace", ("trace", "weekly_report")),
+        ("impact", ("impact", "flights", "--column", "carrier")),
+        ("plan", ("impact", "flights.csv", "--plan")),
+        ("stale", ("stale",)),
+        ("plan", ("stale", "--plan")),
+        ("patterns", ("patterns", "weekly_report")),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else one,
+)
+def test_each_line_for_programs_is_as_its_schema_says(ask, validator, name, argv):
+    lines = ask(*argv)
+    assert lines
+    for line in lines:
+        validator(name).validate(line)
+
+
+def test_a_hop_has_the_keys_of_the_contract_in_their_order(ask):
+    argv = ("trace", "daily_delays", "--partition", "flight_date=2013-01-16", "--column")
+    hop = ask(*argv, "avg_visibility", "--direct")[1]
+    run_id = hop["run"].pop("run_id")
+    assert len(run_id) == 36
+    assert (
+        hop.items()
+        >= {
+            "depth": 1,
+            "dataset": {"namespace": "file", "name": "/flights/lake/weather"},
+            "partition": {"observed_date": "2013-01-16"},
+            "column": "visib",
+            "run": {
+                "job": "example_report_flight_delays.prepare_flights",
+                "ended": hop["run"]["ended"],
+            },
+        }.items()
+    )
+    assert list(hop)[:6] == [
+        "depth", "dataset", "partition", "column", "run", "transformations",
+    ]  # fmt: skip
+    [how] = hop["transformations"]
+    assert (how["type"], how["subtype"], how["masking"]) == ("DIRECT", "AGGREGATION", False)
+    assert datetime.fromisoformat(hop["run"]["ended"]).utcoffset() == timedelta(0)
+
+
+def test_gaps_and_drift_are_as_their_schemas_say_with_times_in_utc(run, validator, tmp_path):
+    # Of one day nothing ran; of a later one the report read a week that has another day.
+    events = []
+    for line in gzip.decompress(Path(MONTH).read_bytes()).splitlines():
+        event = json.loads(line)
+        airflow = event["sending"]["runFacets"]["airflow"]
+        if event["job"]["name"].endswith("weekly_report"):
+            if "2013-01-20" in airflow["dagRun"]["run_id"]:
+                continue
+            if "2013-01-25" in airflow["dagRun"]["run_id"]:
+                event["inputs"][0]["inputFacets"]["subset"]["inputCondition"]["partitions"].pop()
+        events.append(json.dumps(event))
+    file = tmp_path / "events.ndjson"
+    file.write_text("\n".join(events))
+    assert run("history", "build", file, "--store", tmp_path / "store").code == 0
+    argv = ("--store", tmp_path / "store", "--json")
+    for name, of in (
+        ("gaps", "weekly_report"),
+        ("drift", "example_report_flight_delays.weekly_report"),
+    ):
+        lines = [json.loads(line) for line in run(name, of, *argv).out.splitlines()]
+        assert lines
+        for line in lines:
+            validator(name).validate(line)
+            if line["run"]:
+                assert datetime.fromisoformat(line["run"]["ended"]).utcoffset() == timedelta(0)
 
 
 # --- for people -----------------------------------------------------------------------------------

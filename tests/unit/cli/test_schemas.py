@@ -1,4 +1,4 @@
-"""``sparklineage schema``: what it prints of the tables of the history."""
+"""``sparklineage schema``: what it prints of the tables and the answers of the history."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import jsonschema
 import pytest
 
+from airflow_provider_sparklineage.cli.answer_schemas import NAMES
 from airflow_provider_sparklineage.history.tables import TABLES
 
 
@@ -29,3 +30,27 @@ def test_the_schema_of_a_table_takes_its_rows_and_no_others(run):
 
 def test_the_list_of_schemas_has_the_tables(run):
     assert {f"history.{table.name}" for table in TABLES} <= set(run("schema").out.split())
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_schema_of_an_answer_is_one_and_refuses_other_keys(run, name):
+    schema = json.loads(run("schema", f"history.{name}").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert all(one["additionalProperties"] is False for one in schema["$defs"].values())
+    assert not jsonschema.Draft202012Validator(schema).is_valid({})
+
+
+def test_the_schema_of_a_hop_has_its_keys_in_their_order_and_says_what_they_mean(run):
+    hop = json.loads(run("schema", "history.trace").out)["$defs"]["Hop"]
+    assert hop["required"][:6] == [
+        "depth", "dataset", "partition", "column", "run", "transformations",
+    ]  # fmt: skip
+    assert hop["properties"]["run"]["description"] == "who wrote it; None: nobody known"
+    assert hop["description"] == "A version of a partition that fed another one, or was made of it."
+
+
+def test_the_list_of_schemas_has_the_answers(run):
+    assert {f"history.{name}" for name in NAMES} <= set(run("schema").out.split())
