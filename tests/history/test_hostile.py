@@ -138,7 +138,7 @@ def test_any_name_is_answered_as_any_other(space, source, target, label, value, 
         third = run_of(3, *hours[5:7], f"{job}1", writes=[written(source, values, space)])
         assert store.build(first, second, third)["new"] == 3
 
-        store.ask_all(from_source, to_target, task=f"{job}2")
+        store.ask_all(to_target, task=f"{job}2")
         expected = [(0, target), (1, source)]
         partition = str(Partition.of([(label, value)]))
         found = store.ask("trace", to_target, partition=partition)
@@ -291,9 +291,10 @@ def test_wrong_clocks_break_nothing_and_what_was_read_stays_known(store, started
         [read("/lake/orders", DAY)], [written("/lake/revenue", DAY)],
     )  # fmt: skip
     built = store.build(first, second)
-    if built["skipped"]:
+    if ended.endswith("-12:00"):  # in UTC it is in the year 10000
         assert built["skipped"] == {"no_run_event": 1}
         return
+    assert not built["skipped"]
     store.ask_all("orders", "revenue", task="report")
     found = store.ask("trace", "revenue", partition="dt=2024-10-15")
     assert names(found) == [(0, "/lake/revenue"), (1, "/lake/orders")]

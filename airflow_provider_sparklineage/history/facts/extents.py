@@ -127,6 +127,8 @@ def _named(partitions: list[NamedPartition]) -> list[Extent]:
 
 def _of_partition(one: NamedPartition) -> Extent:
     if one.dimensions:
+        if "" in one.dimensions:  # no column is called that, and nobody could ask for it
+            return Extent(UNKNOWN)
         return _of_cell(cell_of(one.dimensions))
     if not one.identifier:  # the empty partition is all of what has no dimensions
         return Extent(UNKNOWN if one.dimensions is None else ALL)
