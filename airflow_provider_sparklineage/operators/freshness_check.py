@@ -12,17 +12,20 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.truncation import some
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.history.queries.answers import Stale
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+log = logger(__name__)
 
 _MAX_SHOWN = 10
 _POLICIES = ("fail", "skip")
@@ -40,6 +43,8 @@ class SparkLineageFreshnessCheck(BaseOperator):
     They are not if they were made of data that has changed since, if the run that wrote them read
     or wrote other partitions than it was expected to, or if nobody is known to have written them.
     The history answers that, so what ran after its last build does not count. Retries ask it anew.
+    Airflow's metrics get gauges of the dataset: ``sparklineage.stale_partitions`` and
+    ``sparklineage.gaps``.
 
     .. seealso::
         ``sparklineage stale`` for the same on the command line, with what to run again.
@@ -123,13 +128,20 @@ def findings(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -
     from airflow_provider_sparklineage.history.queries.stale import stale
 
     of_dataset = stale(history, dataset)
-    tags = {"dataset": f"{dataset.namespace}:{dataset.name}"}
-    Stats.gauge("sparklineage.stale_partitions", len(of_dataset), tags=tags)
-    Stats.gauge("sparklineage.gaps", len(gaps(history, dataset)), tags=tags)
+    _measure(dataset, {"stale_partitions": len(of_dataset), "gaps": len(gaps(history, dataset))})
     return [
         *(_stale(one) for one in of_dataset if _is_wanted(one.partition, wanted)),
         *_of_runs(history, dataset, wanted),
     ]
+
+
+def _measure(dataset: DatasetName, counts: Mapping[str, int]) -> None:
+    try:
+        for name, count in counts.items():
+            tags = {"dataset": f"{dataset.namespace}:{dataset.name}"}
+            Stats.gauge(f"sparklineage.{name}", count, tags=tags)
+    except Exception:  # a metrics backend that is not there
+        log.warning("What is stale was not counted in Airflow's metrics.", exc_info=True)
 
 
 def _stale(one: Stale) -> str:

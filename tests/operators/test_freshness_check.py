@@ -106,6 +106,11 @@ def test_how_much_is_stale_is_a_metric_of_airflow(check, gauges):
     assert gauges["sparklineage.gaps", "daily_delays"] == 0
 
 
+def test_a_metrics_backend_that_is_not_there_fails_no_task(check, monkeypatch):
+    monkeypatch.setattr(freshness_check.Stats, "gauge", lambda *_, **__: 1 / 0, raising=False)
+    check("flight_date=2013-01-16")
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
