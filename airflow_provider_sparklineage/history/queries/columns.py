@@ -44,7 +44,7 @@ def is_written(
 def check_column(history: Rows, dataset: DatasetName, column: str) -> None:
     """Refuse a column that no run names; where no column is known, any may be there.
 
-    A column that is made of nothing (a constant) is none that a run names: all that could be said
+    A column that is made of nothing (a constant) is none that a run names: all that is known
     of it are the conditions of all columns, which would be the answer to a wrong name as well.
 
     It goes through all columns of all runs: to be asked where an answer is empty.
@@ -55,5 +55,5 @@ def check_column(history: Rows, dataset: DatasetName, column: str) -> None:
     if not known or column in known:
         return
     near = difflib.get_close_matches(column, known, 3) or known[:_LISTED]
-    msg = f"No run says what a column {column!r} of {dataset} is made of, or what of it."
+    msg = f"No run names a column {column!r} of {dataset}."
     raise UnknownNameError(msg, f"Known: {len(known):,}, e.g. {', '.join(near)}.")

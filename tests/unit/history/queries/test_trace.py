@@ -134,7 +134,7 @@ class TestColumns:
         assert found[1].note == walk.UNKNOWN_COLUMNS
 
     def test_a_column_that_nobody_wrote_is_refused_with_those_that_are_known(self, history):
-        with pytest.raises(HistoryError, match=r"No run wrote or read a column 'amuont'.*amount"):
+        with pytest.raises(HistoryError, match=r"No run names a column 'amuont'.*amount"):
             trace(history(LOAD, self.PLAIN), named("revenue"), "dt=1", "amuont")
 
 
