@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Here a file appears when all of it has come, there are no folders, and to rename is to copy.
 _OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
+_CREATING = ("s3", "s3a")  # where a condition on a write is known to work
 _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another one of the group
 
 
@@ -54,6 +55,21 @@ class Objects(Frozen, frozen=True):
             with suppress(Exception):
                 store.rm_file(partial)
             raise
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file unless there is one; whether it was written.
+
+        Only S3 tells two who do that in the same instant apart, by a condition of its own.
+        """
+        store, place = self._place(name)
+        if self._scheme not in _CREATING:
+            self.write(name, content)
+            return True
+        try:
+            store.pipe_file(place, content, mode="create")
+        except FileExistsError:
+            return False
+        return True
 
     def read(self, name: str, at_most: int | None = None) -> bytes:
         """Give what a file holds, or its first bytes."""

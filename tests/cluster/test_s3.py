@@ -6,14 +6,11 @@ of it is in modules of 10.
 
 from __future__ import annotations
 
-import json
-import uuid
-
 import pytest
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.storage.objects import Objects
-from tests import maven, spark_submit_double
+from tests import maven, s3_double, spark_submit_double
 from tests.record_events import APPLICATIONS
 
 pytest.importorskip("moto", reason="an environment that is older than the pins has no S3")
@@ -30,53 +27,19 @@ _JARS = (
 )
 _NOT_NEEDED = ("software.amazon.awssdk:bundle", "software.amazon.awssdk:netty-nio-client")
 _OF_SPARK = ("commons-codec", "commons-logging", "httpclient", "httpcore", "slf4j-api")
-_REGION, _USER, _PASSWORD = "eu-west-1", "test", "testing"
 
 
 @pytest.fixture(scope="module")
 def s3():
     """Serve S3; give its URL."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_double.serving() as url:
+        yield url
 
 
 @pytest.fixture
 def bucket(s3, monkeypatch):
     """Have a bucket that Airflow knows by a connection; give its URL."""
-    from airflow.sdk.io import fs
-
-    conn_id = f"s3_{s3.rpartition(':')[2]}"
-    connection = {
-        "conn_type": "aws",
-        "login": _USER,
-        "password": _PASSWORD,
-        "extra": {"endpoint_url": s3, "region_name": _REGION},
-    }
-    monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(connection))
-    monkeypatch.setattr(fs, "_register_filesystems", lambda: {"s3": _file_system})
-    name = uuid.uuid4().hex
-    _file_system(conn_id).mkdir(name)
-    return f"s3://{conn_id}@{name}"
-
-
-def _file_system(conn_id):
-    """Give what Airflow's amazon provider makes of a connection."""
-    from airflow.sdk import BaseHook
-    from s3fs import S3FileSystem
-
-    connection = BaseHook.get_connection(conn_id)
-    extra = connection.extra_dejson
-    return S3FileSystem(
-        key=connection.login,
-        secret=connection.password,
-        endpoint_url=extra["endpoint_url"],
-        client_kwargs={"region_name": extra["region_name"]},
-    )
+    return s3_double.bucket(s3, monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -94,10 +57,10 @@ def run(on_yarn, spark, s3, bucket, lake, monkeypatch):
     def run(**options):
         s3a = {
             "spark.hadoop.fs.s3a.endpoint": s3,
-            "spark.hadoop.fs.s3a.endpoint.region": _REGION,
+            "spark.hadoop.fs.s3a.endpoint.region": s3_double.REGION,
             "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.access.key": _USER,
-            "spark.hadoop.fs.s3a.secret.key": _PASSWORD,
+            "spark.hadoop.fs.s3a.access.key": s3_double.USER,
+            "spark.hadoop.fs.s3a.secret.key": s3_double.PASSWORD,
         }
         task = SparkLineageSubmitOperator(
             task_id="job",

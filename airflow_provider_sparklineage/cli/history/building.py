@@ -68,12 +68,13 @@ def _archive() -> str:
 
 
 def _compact(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.steps import STEPS
     from airflow_provider_sparklineage.history.store import Store
 
     url = store_url(args)
     keep = None if args.keep is None else timedelta(days=args.keep)
-    with progress("Compacting", None):
-        built = Store.open(url).compact(keep)
+    with progress("Compacting", len(STEPS)) as reached:
+        built = Store.open(url).compact(keep, progress=reached)
     _report(args, built, url)
     return 0
 
@@ -159,8 +160,8 @@ GROUP = Group(
                         "nargs": "*",
                         "metavar": "SOURCE",
                         "help": "archive folders or their URLs, capture bundles, files of "
-                        "OpenLineage events of any producer (JSON, NDJSON); without one, the "
-                        "archive of Airflow's configuration",
+                        "OpenLineage events of any producer (JSON, NDJSON), other stores; without "
+                        "one, the archive of Airflow's configuration",
                     },
                 ),
                 arguments.STORE,

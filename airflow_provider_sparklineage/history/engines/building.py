@@ -6,16 +6,17 @@ What does not fit into the memory that it may take, it has on the disk of the st
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.history.engines.duckdb import (
+    PARQUET,
     connect,
     create_view,
     failing,
     literal,
     text_literal,
 )
+from airflow_provider_sparklineage.history.engines.fresh import Given, fresh
 from airflow_provider_sparklineage.history.engines.staging import staged
 from airflow_provider_sparklineage.history.sources.reading import Reading
 from airflow_provider_sparklineage.history.steps import STEPS
@@ -24,7 +25,8 @@ from airflow_provider_sparklineage.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
+    from pathlib import Path
 
     import duckdb
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.store import Building, Store
 
 _MEMORY = "500MB"  # DuckDB's own; with Python and what it does not count, a process has below 1 GB
-_PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
-
 
 UNREADABLE = "unreadable"
 """Count of lines that are no facts."""
@@ -59,6 +59,7 @@ class Built(Frozen, frozen=True):
 def build(
     store: Store,
     lines_of: Callable[[Reading], Iterable[Line]],
+    others: Sequence[Store] = (),
     *,
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
@@ -66,56 +67,48 @@ def build(
     """Do what :meth:`.Store.build` and :meth:`.Store.add` say.
 
     :param lines_of: gives the facts, of what the builds before have not read
+    :param others: stores whose facts are added
     """
     begun = time.monotonic()
     with store.building() as building, failing("built"):
-        connection = _connection(building.scratch)
-        reading = Reading(building.marks)
+        connection, reading = _connection(building.scratch), Reading(building.marks)
         found = staged(connection, lines_of(reading), building.scratch, progress)
         skipped = {**reading.skipped, UNREADABLE: found.unreadable}
         skipped = {str(key): count for key, count in skipped.items() if count}
-        new, files = _new(connection, building, found.files)
-        if new or keep or building.before.version < VERSION or not building.before.generation:
-            parts = {**building.before.facts, **_part(building, files)}
-            rows = _publish(connection, building, parts, skipped, keep, reading.marks)
+        before, since = building.before, building.since(keep)
+        given = [Given(str(file), since, is_own=True) for file in found.files]
+        given += [one for other in others for one in _given(other, since)]
+        new = fresh(connection, _local(building, before.facts), given, building.scratch)
+        if new.count or keep or before.version < VERSION or not before.generation:
+            parts = {**before.facts, **_part(building, new.files)}
+            tables = _tables(connection, building, parts, since)
+            _publish(building, parts, tables, skipped, reading.marks, since)
+            rows: Mapping[str, int] = tables.rows
         else:
-            rows = building.before.rows
+            building.note(reading.marks, skipped)
+            rows = before.rows
         connection.close()
-    return Built(max(reading.events, found.lines), new, skipped, rows, time.monotonic() - begun)
+    theirs = sum(other.manifest.rows.get("events", 0) for other in others)
+    events = max(reading.events, found.lines) + theirs
+    return Built(events, new.count, skipped, rows, time.monotonic() - begun)
 
 
-def merge(store: Store, other: Store) -> Built:
-    """Do what :meth:`.Store.merge` says."""
-    begun = time.monotonic()
-    theirs = other.manifest
-    with store.building() as building, failing("merged"):
-        connection = _connection(building.scratch)
-        files = [file for part in theirs.facts.values() for file in other.local(part)]
-        new, files_of_new = _new(connection, building, files, is_own=False)
-        parts = {**building.before.facts, **_part(building, files_of_new)}
-        rows = _publish(connection, building, parts, {}, None)
-        connection.close()
-    return Built(theirs.rows.get("events", 0), new, {}, rows, time.monotonic() - begun)
-
-
-def compact(store: Store, keep: timedelta | None) -> Built:
+def compact(
+    store: Store, keep: timedelta | None, progress: Callable[[int], None] | None = None
+) -> Built:
     """Do what :meth:`.Store.compact` says."""
     begun = time.monotonic()
     with store.building() as building, failing("compacted"):
-        connection = _connection(building.scratch)
-        before = building.before
-        create_view(connection, FACTS, _local(building, before.facts))
+        connection, since = _connection(building.scratch), building.since(keep)
         target = building.scratch / "facts.parquet"
-        _copy(
-            connection,
-            f"SELECT * FROM facts {_where(building, keep)}",
-            target,
-            "ROW_GROUP_SIZE 4096",
-        )
-        connection.execute("DROP VIEW facts")
-        rows = _publish(connection, building, _part(building, [target]), {}, keep)
+        create_view(connection, FACTS, _local(building, building.before.facts), "all_facts")
+        _copy(connection, f"SELECT * FROM all_facts {_where(since)}", target, "ROW_GROUP_SIZE 4096")
+        connection.execute("DROP VIEW all_facts")
+        parts = _part(building, [target])
+        tables = _tables(connection, building, parts, since, progress)
+        _publish(building, parts, tables, {}, None, since)
         connection.close()
-    return Built(0, 0, {}, rows, time.monotonic() - begun)
+    return Built(0, 0, {}, tables.rows, time.monotonic() - begun)
 
 
 def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
@@ -126,52 +119,15 @@ def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
     )
 
 
-def _new(
-    connection: duckdb.DuckDBPyConnection,
-    building: Building,
-    files: Sequence[str | Path],
-    *,
-    is_own: bool = True,
-) -> tuple[int, list[Path]]:
-    """Give how many events in files are new to the store, and files with these alone.
-
-    :param is_own: whether the files may be kept as they are
-    """
-    if not files:
-        return 0, []
-    names_here = [str(file) for file in files]
-    create_view(connection, FACTS, _local(building, building.before.facts), "known")
-    names = ", ".join(map(literal, names_here))
-    connection.execute(
-        "CREATE TABLE ids AS SELECT event_id, filename, file_row_number AS place FROM "
-        f"read_parquet([{names}], filename = true, file_row_number = true, union_by_name = true)"
-    )
-    connection.execute(
-        "CREATE TABLE fresh AS SELECT filename, place FROM (SELECT *, row_number() OVER "
-        "(PARTITION BY event_id ORDER BY filename, place) AS nth FROM ids) "
-        "WHERE nth = 1 AND event_id IS NOT NULL AND event_id NOT IN (SELECT event_id FROM known)"
-    )
-    counts = dict(
-        connection.execute("SELECT filename, count(*) FROM fresh GROUP BY ALL").fetchall()
-    )
-    totals = dict(connection.execute("SELECT filename, count(*) FROM ids GROUP BY ALL").fetchall())
-    kept: list[Path] = []
-    for number, file in enumerate(names_here):
-        if not (count := counts.get(file, 0)):
-            continue
-        if is_own and count == totals[file]:
-            kept.append(Path(file))
-            continue
-        view = f"added_{number}"
-        target = building.scratch / f"{view}.parquet"
-        connection.execute(
-            f"CREATE VIEW {view} AS SELECT * EXCLUDE (file_row_number) FROM "
-            f"read_parquet({literal(file)}, file_row_number = true) WHERE file_row_number IN "
-            f"(SELECT place FROM fresh WHERE filename = {text_literal(file)})"
-        )
-        _copy(connection, f"SELECT * FROM {view}", target)
-        kept.append(target)
-    return sum(counts.values()), kept
+def _given(store: Store, since: datetime | None) -> list[Given]:
+    """Give the files of facts of another store, of which it may have forgotten some."""
+    theirs = store.manifest
+    starts = [one for one in (since, theirs.since) if one]
+    return [
+        Given(file, max(starts, default=None), is_own=False)
+        for names in theirs.facts.values()
+        for file in store.local(names)
+    ]
 
 
 def _part(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
@@ -181,27 +137,45 @@ def _part(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
     return {building.facts_part: building.put(building.facts_folder, files)}
 
 
-def _publish(
+class _Made(NamedTuple):
+    """The tables of a generation: their files here, and how many rows each has."""
+
+    files: dict[str, Path]
+    rows: dict[str, int]
+
+
+def _tables(
     connection: duckdb.DuckDBPyConnection,
     building: Building,
     parts: Mapping[str, Sequence[str]],
-    skipped: Mapping[str, int],
-    keep: timedelta | None,
-    marks: Mapping[str, str] | None = None,
-) -> dict[str, int]:
+    since: datetime | None,
+    progress: Callable[[int], None] | None = None,
+) -> _Made:
+    """Make all tables of parts of the facts."""
     create_view(connection, FACTS, _local(building, parts), "all_facts")
-    connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(building, keep)}")
-    rows = {"events": _count(connection, "facts")}
-    tables = {}
-    for step in STEPS:
+    connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
+    made = _Made({}, {"events": _count(connection, "facts")})
+    for number, step in enumerate(STEPS, start=1):
         file = _run(connection, building, step)
         if step.table is not None:
-            rows[step.name] = _count(connection, step.name)
-            tables[step.name] = file
-    connection.execute("DROP VIEW facts")
-    named = {name: building.put(building.tables_folder, [file]) for name, file in tables.items()}
-    building.publish(parts, named, rows, skipped, marks)
-    return rows
+            made.rows[step.name] = _count(connection, step.name)
+            made.files[step.name] = file
+        if progress:
+            progress(number)
+    return made
+
+
+def _publish(
+    building: Building,
+    parts: Mapping[str, Sequence[str]],
+    made: _Made,
+    skipped: Mapping[str, int],
+    marks: Mapping[str, str] | None,
+    since: datetime | None,
+) -> None:
+    folder = building.tables_folder
+    tables = {name: building.put(folder, [file]) for name, file in made.files.items()}
+    building.publish(parts, tables, made.rows, skipped, marks, since)
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:
@@ -215,7 +189,7 @@ def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) 
 
 def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, options: str = "") -> None:
     target = text_literal(str(file))
-    connection.execute(f"COPY ({query}) TO {target} ({_PARQUET}{', ' * bool(options)}{options})")
+    connection.execute(f"COPY ({query}) TO {target} ({PARQUET}{', ' * bool(options)}{options})")
 
 
 def _count(connection: duckdb.DuckDBPyConnection, view: str) -> int:
@@ -223,11 +197,10 @@ def _count(connection: duckdb.DuckDBPyConnection, view: str) -> int:
     return int(found[0]) if found else 0
 
 
-def _where(building: Building, keep: timedelta | None) -> str:
-    if keep is None:
+def _where(since: datetime | None) -> str:
+    if since is None:
         return ""
-    since = (building.now() - keep).replace(tzinfo=None)
-    return f"WHERE event_time >= TIMESTAMP '{since.isoformat(' ')}'"
+    return f"WHERE event_time >= TIMESTAMP '{since.replace(tzinfo=None).isoformat(' ')}'"
 
 
 def _local(building: Building, parts: Mapping[str, Sequence[str]]) -> list[str]:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.store import Store
     from airflow_provider_sparklineage.history.tables import Table
 
+PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
+"""Options of ``COPY``, for all files of a store."""
+_DAMAGED = (
+    "If a file of the store is damaged, remove its manifest.json and build it from the archive."
+)
 _INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
 _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
@@ -31,6 +36,7 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self.manifest = store.manifest
+        self._store = store  # which removes its copies of what is elsewhere when nobody has it
         self._connection = connect()
         with failing("opened"):
             for table in TABLES:
@@ -84,7 +90,7 @@ def failing(done: str) -> Iterator[None]:
         yield
     except (duckdb.Error, OSError) as error:
         problem = f"The history could not be {done} ({reason(error)})."
-        raise HistoryError(problem) from error
+        raise HistoryError(problem, _DAMAGED if done != "asked" else "") from error
 
 
 def create_view(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.engines.duckdb import literal, text_literal
+from airflow_provider_sparklineage.history.engines.duckdb import PARQUET, literal, text_literal
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, Column
 from airflow_provider_sparklineage.model.frozen import Frozen
 
@@ -106,9 +106,8 @@ class _Writer:
             f"SELECT {names} FROM {head.scan} LEFT JOIN {shared.scan} USING (columns_id) "
             "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
         )
-        options = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
         copied = self._connection.execute(
-            f"COPY ({query}) TO {text_literal(str(file))} ({options})"
+            f"COPY ({query}) TO {text_literal(str(file))} ({PARQUET})"
         ).fetchone()
         for text in (head, shared):
             text.file.unlink()

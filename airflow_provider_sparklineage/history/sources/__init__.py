@@ -4,6 +4,7 @@
 :mod:`.local`         a file, or all files below a folder: an archive, a capture folder, any other
 :mod:`.remote`        the same at a URL that Airflow's ``ObjectStoragePath`` takes
 :mod:`.bundles`       a capture bundle, whose event is merged anew
+:mod:`.stores`        another store: its facts
 :mod:`.documents`     the events that a file holds: one, an array of them, or one a line
 :mod:`.marks`         how far a file was read, so that the next build goes on there
 :mod:`.reading`       all sources to lines of facts, with counts of what was skipped
@@ -93,13 +94,14 @@ def source_of(text: str) -> Source:
     """
     from airflow_provider_sparklineage.history.sources.local import LocalFiles
     from airflow_provider_sparklineage.history.sources.remote import RemoteFiles
+    from airflow_provider_sparklineage.history.sources.stores import store_at
 
     url = urlsplit(text) if "://" in text else None
     if url is not None and url.scheme not in ("file", "local"):
-        return RemoteFiles(text.rstrip("/"))
+        return store_at(text) or RemoteFiles(text.rstrip("/"))
     path = Path(text) if url is None else Path(unquote(url.path))
     if not path.exists():
         problem = f"There is no {path}."
         fix = "Give an archive folder, a capture bundle, or files of events."
         raise UnusableInputError(problem, fix)
-    return LocalFiles(path, text)
+    return store_at(text) or LocalFiles(path, text)

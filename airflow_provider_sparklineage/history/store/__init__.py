@@ -6,6 +6,7 @@
     <store>/lock.json                     who builds
     <store>/facts/<build>/*.parquet       facts that came with a build; they are only added to
     <store>/generations/<build>/*.parquet the tables that were made of all facts
+    <store>/marks/*.json                  what of the sources was read
     <store>/tmp/                          what a build has on disk while it runs
 
 A build writes new files and then, in one step, the manifest that names them: readers see the
@@ -17,31 +18,36 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from airflow_provider_sparklineage.history.store.building import GRACE, Building
 from airflow_provider_sparklineage.history.store.files import Files, files_of
-from airflow_provider_sparklineage.history.store.lock import Lock, utc_now
-from airflow_provider_sparklineage.history.store.manifest import Manifest, Retired, empty, parsed
+from airflow_provider_sparklineage.history.store.lock import NAME, Lock, utc_now
+from airflow_provider_sparklineage.history.store.manifest import (
+    GENERATIONS,
+    MANIFEST,
+    Manifest,
+    empty,
+    parsed,
+)
 from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.storage.bounded import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime, timedelta
 
     from airflow_provider_sparklineage.history.engines.building import Built
     from airflow_provider_sparklineage.history.facts import Line
     from airflow_provider_sparklineage.history.sources import Source
     from airflow_provider_sparklineage.history.sources.reading import Reading
 
-GRACE = timedelta(hours=1)
-"""How long the files of a generation outlive it."""
-_MANIFEST, _FACTS, _GENERATIONS = "manifest.json", "facts", "generations"
+__all__ = ["GENERATIONS", "GRACE", "MANIFEST", "Building", "Store"]
+
 _FIX_BUILD = "Build it: sparklineage history build SOURCE… --store URL."
 
 
@@ -83,7 +89,7 @@ class Store:
         :raise HistoryError: if it cannot be read, or a newer version of this package wrote it
         """
         try:
-            found = parsed(self.files.read(_MANIFEST))
+            found = parsed(self.files.read(MANIFEST))
         except FileNotFoundError:
             return empty(self._now())
         except (OSError, msgspec.MsgspecError) as error:
@@ -102,7 +108,7 @@ class Store:
 
     def build(
         self,
-        sources: Iterable[Source],
+        sources: Sequence[Source],
         *,
         progress: Callable[[int], None] | None = None,
         keep: timedelta | None = None,
@@ -110,15 +116,18 @@ class Store:
         """Add what sources have, and make the tables anew if there is anything new.
 
         :param progress: called with the number of events so far
-        :param keep: forget events that are older than this
+        :param keep: forget events that are older than this, for good: whoever wants them again
+            builds another store
         :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
         """
         from airflow_provider_sparklineage.history.engines.building import build
+        from airflow_provider_sparklineage.history.sources.stores import StoreSource
 
         def lines(reading: Reading) -> Iterator[Line]:
             return reading.lines(sources)
 
-        return build(self, lines, progress=progress, keep=keep)
+        others = [one.store for one in sources if isinstance(one, StoreSource)]
+        return build(self, lines, others, progress=progress, keep=keep)
 
     def add(self, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
         """Add lines of facts, as :func:`.facts.facts_of` gives them; as :meth:`build` does."""
@@ -126,17 +135,17 @@ class Store:
 
         return build(self, lambda _: lines, keep=keep)
 
-    def merge(self, other: Store) -> Built:
-        """Add all that another store has; events that both have count once."""
-        from airflow_provider_sparklineage.history.engines.building import merge
+    def compact(
+        self, keep: timedelta | None = None, *, progress: Callable[[int], None] | None = None
+    ) -> Built:
+        """Write the facts of all builds into one part.
 
-        return merge(self, other)
-
-    def compact(self, keep: timedelta | None = None) -> Built:
-        """Write the facts of all builds into one part."""
+        :param keep: as of :meth:`build`; what is forgotten is not in the files any more
+        :param progress: called with the number of steps that are done, of :data:`.steps.STEPS`
+        """
         from airflow_provider_sparklineage.history.engines.building import compact
 
-        return compact(self, keep)
+        return compact(self, keep, progress)
 
     @contextmanager
     def building(self) -> Iterator[Building]:
@@ -145,98 +154,20 @@ class Store:
         :raise HistoryError: if somebody else builds
         """
         with Lock(self.files, self._now) as lock:
-            for name in self.files.names("tmp"):
-                self.files.remove(f"tmp/{name}")
+            self._tidy()
             scratch = self.files.scratch()
             try:
                 yield Building(self, lock, scratch, self._now)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
 
-
-class Building:
-    """A generation that is being written, by whom the store's lock belongs to.
-
-    :param scratch: an empty folder of this machine, which is removed afterwards
-    """
-
-    def __init__(
-        self, store: Store, lock: Lock, scratch: Path, now: Callable[[], datetime]
-    ) -> None:
-        self.store = store
-        self.scratch = scratch
-        self.before = store.manifest
-        self.now = now
-        self._lock = lock
-        name = f"{self.before.generation + 1:06}-{scratch.name[:12]}"
-        self.facts_part = name
-        self.facts_folder = f"{_FACTS}/{name}"
-        self.tables_folder = f"{_GENERATIONS}/{name}"
-
-    def put(self, folder: str, files: Sequence[Path]) -> list[str]:
-        """Bring files of this machine to a folder of the store; give their names there."""
-        names = [f"{folder}/{file.name}" for file in files]
-        for name, file in zip(names, files, strict=True):
-            self.store.files.put(name, file)
-        return names
-
-    def publish(
-        self,
-        facts: Mapping[str, Sequence[str]],
-        tables: Mapping[str, Sequence[str]],
-        rows: Mapping[str, int],
-        skipped: Mapping[str, int],
-        marks: Mapping[str, str] | None = None,
-    ) -> Manifest:
-        """Put a generation in force, and remove what nobody can read any more.
-
-        :param facts: files of all parts that count from now on, by part
-        :param tables: files of each table
-        :param skipped: in this build, by reason
-        :param marks: what of the sources was read; None: as before
-        :raise HistoryError: if somebody else took over; nothing is changed then
-        """
-        before, at = self.before, self.now()
-        total = {key: before.skipped.get(key, 0) + skipped.get(key, 0)
-                 for key in sorted({*before.skipped, *skipped})}  # fmt: skip
-        manifest = Manifest(
-            version=VERSION,
-            generation=before.generation + 1,
-            built_at=at,
-            facts={part: list(files) for part, files in facts.items()},
-            tables={name: list(files) for name, files in tables.items()},
-            rows=dict(rows),
-            skipped=total,
-            marks=self._note(self.marks if marks is None else marks),
-        )
-        gone = sorted(before.folders() - manifest.folders())
-        fresh = (one for one in before.retired if at - one.at <= GRACE)
-        retired = (*fresh, *(Retired(folder, at) for folder in gone))
-        manifest = msgspec.structs.replace(manifest, retired=retired)
-        self._lock.check()
-        self.store.files.write(_MANIFEST, manifest.text())
-        self._sweep(manifest)
-        return manifest
-
-    @property
-    def marks(self) -> dict[str, str]:
-        """What of the sources the builds before have read."""
-        if not self.before.marks:
-            return {}
-        return msgspec.json.decode(self.store.files.read(self.before.marks), type=dict[str, str])
-
-    def _note(self, marks: Mapping[str, str]) -> str:
-        if not marks:
-            return ""
-        name = f"{self.tables_folder}/marks.json"
-        self.store.files.write(name, msgspec.json.encode(marks))
-        return name
-
-    def _sweep(self, manifest: Manifest) -> None:
-        """Remove the folders of old generations, and of builds that were interrupted."""
-        files = self.store.files
-        kept = manifest.folders() | {one.folder for one in manifest.retired}
-        for top in (_FACTS, _GENERATIONS):
-            for name in files.names(top):
-                if f"{top}/{name}" not in kept:
-                    files.remove(f"{top}/{name}")
+    def _tidy(self) -> None:
+        """Remove what those left who were killed; of locks, those by which one was taken over."""
+        for name in self.files.names("tmp"):
+            self.files.remove(f"tmp/{name}")
+        for name in self.files.names(""):
+            # What somebody writes now who wants the lock, too, ends with .part.
+            if name.startswith(f"{MANIFEST}.") or (
+                name.startswith(f"{NAME}.") and not name.endswith(".part")
+            ):
+                self.files.remove(name)

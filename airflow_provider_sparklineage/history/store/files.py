@@ -110,7 +110,7 @@ class Folder:
 class Remote:
     """Files that Airflow keeps elsewhere; what is read of them is kept here, as none ever changes.
 
-    Such a store has no way to write a file only where there is none: two who start in the same
+    Not every such store can write a file only where there is none: two who start in the same
     instant notice it by what is there afterwards.
     """
 
@@ -129,9 +129,8 @@ class Remote:
     def create(self, name: str, content: bytes) -> bool:
         """Write a file if there is none, and look whether it is still this one."""
         folder, _, last = name.rpartition("/")
-        if last in self._objects.names(folder):
+        if last in self._objects.names(folder) or not self._objects.create(name, content):
             return False
-        self._objects.write(name, content)
         return self._objects.read(name) == content
 
     def put(self, name: str, file: Path) -> None:

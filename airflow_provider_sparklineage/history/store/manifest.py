@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from airflow_provider_sparklineage.history.tables import VERSION
 
+MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "marks"
+"""The file in a store, and its folders of facts, tables and marks."""
+
 
 class Retired(Struct, frozen=True):
     """A folder that is in no generation any more, and since when; readers may still be in it."""
@@ -27,6 +30,7 @@ class Manifest(Struct, frozen=True):
     :param rows: how many rows each table has, and ``events`` how many there are of facts
     :param marks: the file that says what of the sources was read; empty if there is none
     :param skipped: how often something was skipped in all builds, by reason
+    :param since: what is older was forgotten, and does not count if it comes again
     """
 
     version: int
@@ -38,6 +42,7 @@ class Manifest(Struct, frozen=True):
     skipped: dict[str, int] = {}
     marks: str = ""
     retired: tuple[Retired, ...] = ()
+    since: datetime | None = None
 
     def folders(self) -> set[str]:
         """List the folders of all of its files."""

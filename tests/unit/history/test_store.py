@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.sources import source_of
+from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import GRACE, Store
 from airflow_provider_sparklineage.history.store.lock import NAME, STALE, Lock, Owner
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
@@ -118,6 +119,20 @@ def test_of_sources_only_what_is_new_is_read_again(store, tmp_path):
     assert store.build([source_of(str(folder))]).events == 0
 
 
+def test_what_had_nothing_new_is_not_read_again(store, tmp_path):
+    folder = tmp_path / "events"
+    folder.mkdir()
+    store.build([archived(folder, "a", 1)])
+    before = store.manifest
+    (folder / "copy.ndjson").write_bytes((folder / "a.ndjson").read_bytes())
+    for events in (2, 0):
+        built = store.build([source_of(str(folder))])
+        assert (built.events, built.new) == (events, 0)
+    assert store.manifest.generation == before.generation
+    assert store.manifest.tables == before.tables
+    assert len(store.files.names("marks")) == 1
+
+
 def test_a_store_of_nothing_answers_with_nothing(store):
     store.add([])
     assert everything(store) == {one.name: [] for one in TABLES}
@@ -192,6 +207,15 @@ def test_a_reader_stays_with_the_generation_that_it_opened(store):
     assert rows(store) == [("b",)]
 
 
+def test_a_reader_stays_while_the_store_is_compacted(store):
+    store.add(source(WRITTEN, READER))
+    store.add(source(LATE))
+    with History(store) as history:
+        store.compact(keep=timedelta(0))
+        assert history.rows("SELECT version_run_id FROM bindings") == [{"version_run_id": "b"}]
+    assert rows(store) == []
+
+
 def test_old_generations_are_removed_when_nobody_can_be_reading_them(store):
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     store = Store(store.url, lambda: now[0])
@@ -223,7 +247,10 @@ def test_a_query_that_is_none_is_refused(store):
 
 
 def test_who_builds_keeps_others_out(store):
-    with store.building(), pytest.raises(HistoryError, match=r"built already, by process \d+ on"):
+    with (
+        store.building(),
+        pytest.raises(HistoryError, match=r"already, by process \d+ on .* since 2.* UTC. Wait"),
+    ):
         Store(store.url).add(source(WRITTEN))
     assert store.add(source(WRITTEN)).new == 1
 
@@ -315,9 +342,42 @@ def test_two_stores_become_one(store, tmp_path):
     store.add(source(WRITTEN, READER))
     other = Store(str(tmp_path / "other"))
     other.add(source(LATE, READER))
-    assert store.merge(other).new == 1
+    built = store.build([source_of(other.url)])
+    assert (built.events, built.new, built.skipped) == (2, 1, {})
     assert rows(store) == [("b",)]
     assert other.manifest.rows["events"] == 2
+    assert store.build([source_of(other.url), source_of(store.url)]).new == 0
+
+
+def test_several_stores_and_events_become_one_at_once(store, tmp_path):
+    folder = tmp_path / "events"
+    folder.mkdir()
+    others = [Store(str(tmp_path / name)) for name in ("one", "two")]
+    others[0].add(source(WRITTEN, READER))
+    others[1].add(source(READER, LATE))
+    sources = [archived(folder, "c", 1), *(source_of(one.url) for one in others)]
+    assert store.build(sources).new == 4
+    assert store.manifest.rows["events"] == 4
+
+
+def test_what_another_store_has_forgotten_does_not_come_from_it(store, tmp_path):
+    other = Store(str(tmp_path / "other"), lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
+    other.add(source(WRITTEN, READER), keep=timedelta(days=2))
+    assert store.build([source_of(other.url)]).new == 1
+
+
+def test_a_torn_store_is_an_error_and_changes_nothing(store, tmp_path):
+    store.add(source(WRITTEN))
+    before, other = store.manifest, Store(str(tmp_path / "other"))
+    other.add(source(LATE))
+    [file] = (other.files.root / "facts").glob("*/*.parquet")
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(HistoryError, match=r"could not be built .*facts-00000.parquet"):
+        store.build([source_of(other.url)])
+    other.files.write("manifest.json", b"{")
+    with pytest.raises(HistoryError, match=r"other cannot be read"):
+        store.build([source_of(other.url)])
+    assert store.manifest == before
 
 
 def test_many_parts_become_one(store):
@@ -336,3 +396,22 @@ def test_what_is_too_old_is_forgotten(store):
     store.compact(keep=timedelta(days=2))
     assert rows(store) == [(None,)]
     assert store.manifest.rows["runs"] == 1
+
+
+@pytest.mark.parametrize("does_compact", [True, False], ids=["compacted", "built"])
+def test_what_was_forgotten_does_not_come_back(store, does_compact):
+    store = Store(store.url, lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
+    store.add(source(WRITTEN, READER))
+    keep = timedelta(days=2)
+    store.compact(keep) if does_compact else store.add([], keep=keep)
+    assert store.add(source(WRITTEN, LATE, READER)).new == 0
+    assert store.add(source(event("new", at(9)), WRITTEN)).new == 1
+    store.compact(keep=timedelta(days=1000))
+    assert store.manifest.rows["events"] == 2
+
+
+def test_who_compacts_sees_how_far_it_is(store):
+    store.add(source(WRITTEN))
+    seen = []
+    store.compact(progress=seen.append)
+    assert seen == list(range(1, len(STEPS) + 1))

@@ -41,7 +41,13 @@ class Parquet:
     def facts(self) -> DataFrame | None:
         """Give all facts that are kept; see :class:`.building.Target`."""
         names = [name for files in self._parts.values() for name in files]
-        return self._read(FACTS, names) if names else None
+        if not names:
+            return None
+        found, since = self._read(FACTS, names), self._building.before.since
+        if since is None:
+            return found
+        start = since.replace(tzinfo=None).isoformat(" ")
+        return found.where(f"event_time >= TIMESTAMP_NTZ '{start}'")
 
     def add(self, facts: DataFrame) -> None:
         """Keep more facts, as one part."""

@@ -1,0 +1,102 @@
+"""A store in S3, by Airflow's connection: built, asked, compacted, and one writer at a time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from airflow_provider_sparklineage.history.sources import source_of
+from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.history.store.lock import NAME, STALE, Owner
+from airflow_provider_sparklineage.model.exceptions import HistoryError
+from tests import s3_double
+from tests.unit.history.worlds import at, event, lines, read, write
+
+pytest.importorskip("moto", reason="an environment that is older than the pins has no S3")
+pytest.importorskip("duckdb", reason="DuckDB is not in this environment: it is what builds")
+
+pytestmark = pytest.mark.airflow
+
+WRITTEN = event("a", at(1), write("dt=1"))
+READER = event("r", at(5), read("dt=1"), started=at(4))
+LATE = event("b", at(2), write("dt=1"))
+GONE = Owner("elsewhere", 1, "gone", datetime.now(UTC) - 2 * STALE)
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """Serve S3; give its URL."""
+    with s3_double.serving() as url:
+        yield url
+
+
+@pytest.fixture
+def url(s3, monkeypatch):
+    """Give the URL of a store to be."""
+    return f"{s3_double.bucket(s3, monkeypatch)}/a b/history"
+
+
+def bound(store):
+    from airflow_provider_sparklineage.history.engines.duckdb import History
+
+    with History(Store.open(store.url)) as history:
+        return [row["run"] for row in history.rows("SELECT version_run_id AS run FROM bindings")]
+
+
+def test_it_is_built_asked_and_compacted(url):
+    store = Store(url)
+    with pytest.raises(HistoryError, match="There is no history"):
+        Store.open(url)
+    assert store.add(lines([WRITTEN, READER])).new == 2
+    assert bound(store) == ["a"]
+    assert Store(url).add(lines([LATE, READER])).new == 1
+    assert bound(store) == ["b"]
+    store.compact()
+    assert len(store.manifest.facts) == 1
+    assert bound(store) == ["b"]
+    assert store.files.names("facts") != []
+    assert NAME not in store.files.names("")
+
+
+def test_who_opened_it_stays_with_what_was_there(url):
+    from airflow_provider_sparklineage.history.engines.duckdb import History
+
+    store = Store(url)
+    store.add(lines([WRITTEN, READER]))
+    with History(Store.open(url)) as history:
+        Store(url).add(lines([LATE]))
+        assert history.rows("SELECT version_run_id FROM bindings") == [{"version_run_id": "a"}]
+
+
+def test_what_an_interrupted_build_left_is_removed(url):
+    store = Store(url)
+    store.add(lines([WRITTEN]))
+    store.files.write("generations/000009-x/runs.parquet", b"")
+    store.add(lines([READER]))
+    assert "000009-x" not in store.files.names("generations")
+
+
+def test_who_builds_keeps_others_out_and_who_is_gone_does_not(url):
+    store = Store(url)
+    with store.building(), pytest.raises(HistoryError, match=r"built already, by process \d+ on"):
+        Store(url).add(lines([WRITTEN]))
+    store.files.write(NAME, msgspec.json.encode(GONE))
+    assert Store(url).add(lines([WRITTEN])).new == 1
+    assert [name for name in store.files.names("") if name.startswith(NAME)] == []
+
+
+def test_of_many_who_write_a_file_that_is_not_there_one_does(url):
+    stores = [Store(url) for _ in range(8)]
+    with ThreadPoolExecutor(len(stores)) as threads:
+        made = threads.map(lambda store: store.files.create("x", b"x"), stores)
+        assert sum(made) == 1
+
+
+def test_it_becomes_part_of_another_one(url, tmp_path):
+    Store(url).add(lines([WRITTEN, READER]))
+    other = Store(str(tmp_path / "other"))
+    assert other.build([source_of(url)]).new == 2
+    assert bound(other) == ["a"]
