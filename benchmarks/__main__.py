@@ -31,6 +31,7 @@ MODULES = {
     "delivery": "From a driver in a cluster",
     "datahub": "To DataHub",
     "page": "The page",
+    "building": "Building the history",
     "history": "Questions to the history",
 }
 """Titles of what the modules of this package measure."""

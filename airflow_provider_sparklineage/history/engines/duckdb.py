@@ -78,7 +78,9 @@ def connect(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
     except ImportError as error:
         problem = "The history needs DuckDB."
         raise HistoryError(problem, f"Install it: {_INSTALL}.") from error
-    return duckdb.connect(config={"autoinstall_known_extensions": False, **options})
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, **options})
+    connection.execute("SET enable_progress_bar = false")  # it would be between the lines of JSON
+    return connection
 
 
 @contextmanager
