@@ -95,9 +95,10 @@ def test_a_compacted_store_answers_as_before(run, tmp_path):
 def test_the_store_is_shown_with_its_datasets(run, ask, store):
     shown = run("history", "show", "--store", store)
     assert "91 runs of 3 jobs, from 20" in shown.out
-    assert re.search(r"daily_delays +file +/flights/lake/daily_delays +30 +30 runs", shown.out)
+    assert re.search(r"/flights/lake/daily_delays +30 +30 runs", shown.out)
     [daily] = [one for one in ask("history", "show") if name(one) == "daily_delays"]
     assert (daily["partitions"], daily["written_by"]) == (30, 30)
+    assert datetime.fromisoformat(daily["last_written"]).utcoffset() == timedelta(0)
 
 
 # --- the questions --------------------------------------------------------------------------------
@@ -170,6 +171,7 @@ def test_patterns_gaps_and_drift_of_a_month_in_which_all_went_well(run, ask, sto
     shown = run("gaps", "daily_delays", "--store", store, "--strict")
     assert (shown.code, shown.out) == (0, "No partition is missing, as far as runs are known.\n")
     assert ask("drift", "example_report_flight_delays.daily_delays") == []
+    assert ask("drift", "daily_delays") == []
 
 
 # --- for programs ---------------------------------------------------------------------------------
@@ -326,7 +328,7 @@ def test_without_a_store_the_command_that_builds_it_is_named(run, tmp_path):
         (("trace", "s3://lake:flight", "--depth", "1"), "'s3://lake:flight'", "flights"),
         (("trace", "daily_delays", "--column", "visibility"), "'visibility'", "avg_visibility"),
         (("impact", "weather", "--column", "visibil"), "'visibil'", "e.g. visib."),
-        (("drift", "daily_delays"), "of 'daily_delays'", "example_report_flight_delays.daily_"),
+        (("drift", "daily_delay"), "of 'daily_delay'", "example_report_flight_delays.daily_"),
     ],
 )
 def test_for_what_is_not_there_what_there_is_is_named(run, store, argv, problem, there_is):

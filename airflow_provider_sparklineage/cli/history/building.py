@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.cli.history import arguments
 from airflow_provider_sparklineage.cli.history.reading import opened, store_url
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
-    labels,
     print_table,
     time_text,
 )
@@ -26,13 +25,13 @@ from airflow_provider_sparklineage.cli.output import (
     say_json_lines,
 )
 from airflow_provider_sparklineage.cli.progress import progress
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from airflow_provider_sparklineage.cli.history.tables import Document
     from airflow_provider_sparklineage.history.engines.building import Built
 
 
@@ -110,9 +109,14 @@ SELECT CAST(count(*) AS BIGINT) AS runs, CAST(count(DISTINCT (namespace, job)) A
 
 
 def _show(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+
     with opened(args) as history:
-        datasets: list[dict[str, Any]] = msgspec.to_builtins(history.rows(_DATASETS))
+        found = history.rows(_DATASETS)
         [runs] = history.rows(_RUNS)
+    for row in found:
+        row["last_written"] = at_utc_if_known(row["last_written"])
+    datasets: list[dict[str, Any]] = msgspec.to_builtins(found)
     for row in datasets:
         row["dataset"] = {"namespace": row.pop("namespace"), "name": row.pop("name")}
     if args.json:
@@ -123,16 +127,13 @@ def _show(args: argparse.Namespace) -> int:
     if runs["first"]:
         what += f", from {time_text(runs['first'])} to {time_text(runs['last'])} UTC"
     out.print(show.escape(f"{store_url(args)}: {what}"), soft_wrap=True)
-    print_table(_columns(datasets), datasets, sys.stdout)
+    print_table(_columns(), datasets, sys.stdout)
     return 0
 
 
-def _columns(rows: Sequence[Document]) -> Sequence[Column]:
-    name = labels(rows, "dataset")
+def _columns() -> Sequence[Column]:
     return (
-        Column("dataset", lambda row: name(row["dataset"]), "cyan"),
-        Column("namespace", lambda row: row["dataset"]["namespace"]),
-        Column("name", lambda row: row["dataset"]["name"]),
+        Column("dataset", lambda row: str(DatasetName(**row["dataset"])), "cyan"),
         Column("partitions", lambda row: f"{row['partitions']:,}" if row["partitions"] else ""),
         Column("written by", lambda row: _runs(row["written_by"])),
         Column("read by", lambda row: _runs(row["read_by"])),

@@ -21,6 +21,7 @@ from airflow_provider_sparklineage.cli.history.tables import (
     labels,
     partition_text,
     print_table,
+    short_jobs,
     time_text,
 )
 from airflow_provider_sparklineage.model.truncation import some
@@ -58,8 +59,9 @@ def print_hops(
     if len(lines) > MOST_LINES:
         lines = grouped(sorted(hops, key=_order), _common, is_all=is_all)
     name = labels(hops, "dataset")
+    job = short_jobs(hop["run"] for hop in hops)
     runs = (
-        Column("written by", lambda hop: job_text(hop["run"]) or "nobody known"),
+        Column("written by", lambda hop: job(hop["run"]) or "nobody known"),
         Column("at (UTC)", lambda hop: times_text(hop, _time)),
     )
     columns = (

@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.cli.history.tables import (
     time_text,
 )
 from airflow_provider_sparklineage.cli.output import say_json_lines
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.truncation import some
 
@@ -92,8 +93,15 @@ def _drift_columns(rows: Sequence[Document]) -> Sequence[Column]:
         Column("what", lambda row: row["kind"].replace("_", " ")),
         Column("dataset", lambda row: name(row["dataset"]), "cyan"),
         Column("column", lambda row: row["column"] or ""),
-        Column("change", lambda row: row["message"]),
+        Column("change", _change),
     )
+
+
+def _change(row: Document) -> str:
+    """Say what differs, without the dataset and the column, which are next to it."""
+    name = str(DatasetName(**row["dataset"])) if row["dataset"] else ""
+    text: str = row["message"]
+    return text.removeprefix(f"{name}.{row['column']}: ")
 
 
 def _patterns(args: argparse.Namespace) -> int:
@@ -186,7 +194,14 @@ OTHERS = (
         "of partitions, the rule by which it reads",
         _drift,
         (
-            Argument(("task",), {"metavar": "TASK", "help": "dag_id.task_id, or a job's name"}),
+            Argument(
+                ("task",),
+                {
+                    "metavar": "TASK",
+                    "help": "dag_id.task_id, task_id if no other task is called that, or a job's "
+                    "name",
+                },
+            ),
             *_OUTPUT,
             arguments.STRICT,
         ),

@@ -6,6 +6,7 @@ would be empty is left out; in a narrow terminal what is long is folded.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
@@ -81,6 +82,18 @@ def time_text(time: object) -> str:
 def job_text(run: Document | None) -> str:
     """Name the job of a run."""
     return "" if run is None else str(run.get("job") or run["run_id"])
+
+
+def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], str]:
+    """Give what names the jobs of runs in short: ``task_id``, if no other job ends like that."""
+    names = {job_text(run) for run in runs}
+    ends = Counter(name.rpartition(".")[2] for name in names)
+
+    def short(run: Document | None) -> str:
+        end = job_text(run).rpartition(".")[2]
+        return end if ends[end] == 1 else job_text(run)
+
+    return short
 
 
 def span_text(first: str, last: str) -> str:

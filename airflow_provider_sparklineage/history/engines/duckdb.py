@@ -11,6 +11,7 @@ from airflow_provider_sparklineage.storage.bounded import reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from types import ModuleType
 
     import duckdb
 
@@ -73,24 +74,31 @@ def connect(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
     :param options: its settings
     :raise HistoryError: if it is not installed
     """
+    settings = {"autoinstall_known_extensions": False, **options}
+    connection: duckdb.DuckDBPyConnection = _duckdb().connect(config=settings)
+    connection.execute("SET enable_progress_bar = false")  # it would be between the lines of JSON
+    return connection
+
+
+def _duckdb() -> ModuleType:
     try:
         import duckdb
     except ImportError as error:
         problem = "The history needs DuckDB."
         raise HistoryError(problem, f"Install it: {_INSTALL}.") from error
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, **options})
-    connection.execute("SET enable_progress_bar = false")  # it would be between the lines of JSON
-    return connection
+    return duckdb
 
 
 @contextmanager
 def failing(done: str) -> Iterator[None]:
-    """Raise what DuckDB raises as a :exc:`HistoryError`: it could not be ``done``."""
-    import duckdb
+    """Raise what DuckDB raises as a :exc:`HistoryError`: it could not be ``done``.
 
+    :raise HistoryError: also if it is not installed
+    """
+    problems = (_duckdb().Error, OSError)
     try:
         yield
-    except (duckdb.Error, OSError) as error:
+    except problems as error:
         problem = f"The history could not be {done} ({reason(error)})."
         raise HistoryError(problem, _DAMAGED if done != "asked" else "") from error
 

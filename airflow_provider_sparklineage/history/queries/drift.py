@@ -43,7 +43,7 @@ _TASK = """
 SELECT run_id, job, ended, coalesce(map_index, -1) AS map_index FROM runs
 WHERE job = $task AND state = 'COMPLETE' ORDER BY ended DESC, run_id DESC LIMIT $runs
 """
-_JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' ORDER BY job"
+_JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' AND job IS NOT NULL ORDER BY job"
 _ACCESSES = """
 SELECT run_id, side, namespace, name,
        count(*) FILTER (WHERE extent = 'partition')
@@ -92,25 +92,32 @@ class _Of(NamedTuple):
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
     """List what differs from run to run of a task, in the order of the runs.
 
-    :param task: name of its job, ``dag_id.task_id``
+    :param task: name of its job, ``dag_id.task_id``, or ``task_id`` if no other ends like that
     :param runs: how many of the last ones are compared
     :raise UnknownNameError: if no such task has ended well; says which have
     """
     rows = history.rows(_TASK, {"task": task, "runs": runs})
     if not rows:
-        jobs = [row["job"] for row in history.rows(_JOBS)]
-        problem = f"No successful run of {task!r} is in the history."
-        raise UnknownNameError(problem, _there(jobs, task))
+        task = _only(history, task)
+        rows = history.rows(_TASK, {"task": task, "runs": runs})
     found = list(_all(history, task, rows[::-1]))
     order = {row["run_id"]: number for number, row in enumerate(reversed(rows))}
     return sorted(found, key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset)))
 
 
-def _there(jobs: Sequence[str], task: str) -> str:
-    if near := difflib.get_close_matches(task, jobs, _SHOWN):
-        return f"Similar: {some(near, _SHOWN)}."
+def _only(history: Rows, task: str) -> str:
+    """Give the only job that ends like that."""
+    jobs: list[str] = [row["job"] for row in history.rows(_JOBS)]
     ends = [job for job in jobs if job.endswith(f".{task}")]
-    return f"It has runs of: {some(ends or jobs, 20)}." if jobs else ""
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        msg = f"{task!r} is not one task: {some(ends, 20)}."
+        raise UnknownNameError(msg, "Write one of them.")
+    problem = f"No successful run of {task!r} is in the history."
+    if near := difflib.get_close_matches(task, jobs, _SHOWN):
+        raise UnknownNameError(problem, f"Similar: {some(near, _SHOWN)}.")
+    raise UnknownNameError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
 
 
 def _all(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Drift]:

@@ -60,25 +60,26 @@ WITH coarse AS (
 ), pairs AS (
   SELECT
     r.namespace, r.name, r.dims AS read_dims, v.dims AS written_dims,
-    ARRAY_TO_STRING(
+    -- Of no dimensions in common DuckDB before 2.0 makes null.
+    COALESCE(ARRAY_TO_STRING(
       LIST_FILTER(
         STRING_SPLIT(r.dims, ','), lambda dim: LIST_CONTAINS(STRING_SPLIT(v.dims, ','), dim)
       ),
       ','
-    ) AS common_dims
+    ), '') AS common_dims
   FROM shapes AS r
   JOIN shapes AS v ON v.namespace = r.namespace AND v.name = r.name AND v.dims <> r.dims
   WHERE r.is_read AND NOT v.is_read
 ), projected AS (
   SELECT
     t.*, p.read_dims, p.written_dims, p.common_dims,
-    ARRAY_TO_STRING(
+    COALESCE(ARRAY_TO_STRING(
       LIST_FILTER(
         STRING_SPLIT(t.cell, '/'),
         lambda part: LIST_CONTAINS(STRING_SPLIT(p.common_dims, ','), SPLIT_PART(part, '=', 1))
       ),
       '/'
-    ) AS common_cell
+    ), '') AS common_cell
   FROM timeline AS t
   JOIN pairs AS p
     ON p.namespace = t.namespace AND p.name = t.name

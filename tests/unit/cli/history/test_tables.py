@@ -19,7 +19,7 @@ def hop(depth=0, name="/lake/orders", **values):
         "dataset": {"namespace": "file", "name": name},
         "partition": {"dt": "2024-10-15"},
         "column": None,
-        "run": {"run_id": "r", "job": "shop.orders", "ended": "2024-10-15T03:04:05.678Z"},
+        "run": {"run_id": "r", "job": "shop.load", "ended": "2024-10-15T03:04:05.678Z"},
         "transformations": (),
         "is_certain": True,
         **values,
@@ -35,7 +35,13 @@ def printed(*hops, is_all=False):
 def test_a_hop_is_a_line_with_what_when_and_by_whom():
     [title, line] = printed(hop()).split("\n")[:2]
     assert title.split() == ["hop", "dataset", "partition", "written", "by", "at", "(UTC)"]
-    assert line.split() == ["0", "orders", "dt=2024-10-15", "shop.orders", "2024-10-15", "03:04:05"]
+    assert line.split() == ["0", "orders", "dt=2024-10-15", "load", "2024-10-15", "03:04:05"]
+
+
+def test_jobs_of_one_task_name_are_distinguished():
+    text = printed(hop(), hop(1, run={"run_id": "s", "job": "other.load", "ended": None}))
+    assert "shop.load" in text
+    assert "other.load" in text
 
 
 def test_a_column_of_the_table_is_there_if_something_is_in_it():
@@ -66,7 +72,7 @@ def test_a_name_does_not_control_the_terminal():
 
 def test_rows_beyond_those_that_people_read_are_counted():
     text = printed(*[hop(n, f"/lake/t{n}") for n in range(tables.MAX_ROWS + 7)])
-    assert text.count("shop.orders") == tables.MAX_ROWS
+    assert text.count(" load ") == tables.MAX_ROWS
     assert "… and 7 more; --json prints all." in text
 
 
@@ -74,7 +80,7 @@ def days(count):
     return [
         hop(
             partition={"dt": f"2024-10-{day:02}"},
-            run={"run_id": f"r{day}", "job": "shop.orders", "ended": f"2024-10-{day:02}T03:00:00Z"},
+            run={"run_id": f"r{day}", "job": "shop.load", "ended": f"2024-10-{day:02}T03:00:00Z"},
         )
         for day in range(1, count + 1)
     ]
@@ -82,7 +88,7 @@ def days(count):
 
 def test_what_differs_in_the_partition_alone_is_one_line_if_it_would_be_many():
     text = printed(*days(21), hop(1, "/lake/prices"))
-    assert re.search(r"orders +21: dt=2024-10-01 … dt=2024-10-21 +shop\.orders", text)
+    assert re.search(r"orders +21: dt=2024-10-01 … dt=2024-10-21 +load ", text)
     assert "2024-10-01 03:00:00 … 2024-10-21 03:00:00" in text
     assert "22 in 2 lines; --all has a line for each." in text
 
@@ -90,7 +96,7 @@ def test_what_differs_in_the_partition_alone_is_one_line_if_it_would_be_many():
 @pytest.mark.parametrize(("count", "is_all"), [(20, False), (30, True)])
 def test_few_lines_are_not_grouped_and_none_if_all_are_wanted(count, is_all):
     text = printed(*days(count), is_all=is_all)
-    assert text.count("shop.orders") == count
+    assert text.count(" load ") == count
     assert "lines" not in text
 
 

@@ -1,0 +1,75 @@
+"""The commands on the history where something that they need is not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.history.store import Store
+
+MONTH = Path(__file__).parents[1] / "golden" / "history" / "flights_month.ndjson.gz"
+_WITHOUT = """
+import sys
+sys.modules["duckdb"] = None  # as if it were not installed
+from airflow_provider_sparklineage.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("history"))
+    assert cli.main(["history", "build", str(MONTH), "--store", folder]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("history", "build", str(MONTH)),
+        ("history", "show"),
+        ("history", "compact"),
+        ("trace", "daily_delays"),
+        ("impact", "daily_delays"),
+        ("stale",),
+        ("gaps", "daily_delays"),
+        ("drift", "daily_delays"),
+        ("patterns", "daily_delays"),
+    ],
+    ids=" ".join,
+)
+def test_without_duckdb_each_command_names_the_line_that_installs_it(store, tmp_path, argv):
+    at = str(tmp_path / "new") if "build" in argv else store
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, *argv, "--store", at],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "pip install 'airflow-provider-sparklineage[history]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_help_needs_no_duckdb(tmp_path):
+    argv = [sys.executable, "-c", _WITHOUT, "trace", "--help"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, env=env)
+    assert "--column COLUMN" in done.stdout
+
+
+def test_a_build_while_another_one_runs_names_it_and_changes_nothing(store, capsys):
+    before = Store.open(store).manifest
+    with Store.open(store).building():
+        code = cli.main(["history", "build", str(MONTH), "--store", store])
+        assert f"by process {os.getpid()} on " in capsys.readouterr().err
+        assert cli.main(["history", "show", "--store", store]) == 0
+    assert code == 2
+    assert Store.open(store).manifest == before
