@@ -4,7 +4,7 @@
 WITH RECURSIVE hops AS (
   SELECT
     0 AS depth, namespace, name, cell, run_id, valid_from, valid_to,
-    CAST(NULL AS VARCHAR(1000)) AS from_name
+    CAST(NULL AS STRING) AS from_name
   FROM changes
   WHERE name LIKE '%/flights' AND cell = 'flight_date=2013-01-15'
   UNION ALL

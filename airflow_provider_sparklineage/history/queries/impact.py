@@ -29,16 +29,21 @@ from airflow_provider_sparklineage.history.queries.frontier import (
     within,
 )
 from airflow_provider_sparklineage.history.queries.plan import plan_for
+from airflow_provider_sparklineage.history.queries.unwritten import (
+    Part,
+    unwritten,
+    with_unwritten,
+)
 from airflow_provider_sparklineage.history.queries.walk import breadth_first, hops
+from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.answers import Hop
+    from airflow_provider_sparklineage.history.queries.answers import Hop, Plan
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.history.queries.walk import Level, Node
-    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _OF_DATASET = "namespace = $namespace AND name = $name"
 # Of a read of all, the versions that it found of what is asked about; none, and nobody wrote any.
@@ -84,7 +89,8 @@ def impact(
 
     What was made of a version that has been replaced since is in it, if that is there: it goes
     through versions that are not there any more. Of a column it goes along the columns that were
-    made of it; column None is a condition of all of them, or columns that are not known.
+    made of it; column None is a condition of all of them, or columns that are not known. The plan
+    of a partition has also what is due, is not there and would be made of it (:mod:`.unwritten`).
 
     :param partition: None: all of them
     :param as_of: only what was made of the versions that were there then
@@ -110,7 +116,22 @@ def impact(
     }
     listed = hops(history, there)
     asked = Reason(Dataset(*dataset), values_of(cell), () if column is None else (column,))
-    return Impact(tuple(listed), plan_for(history, _affected(there), _reasons(listed, asked)))
+    plan = plan_for(history, _affected(there), _reasons(listed, asked))
+    if cell is not None:
+        parts = _parts(there, plan) | {Part(dataset, cell): 0}
+        plan = with_unwritten(plan, unwritten(history, parts))
+    return Impact(tuple(listed), plan)
+
+
+def _parts(there: Level, plan: Plan) -> dict[Part, int]:
+    """Give the partitions that a plan writes again, and the first wave that can read each."""
+    waves = {step.run_id: step.wave for step in plan.steps}
+    waves |= {one.run_id: one.wave for one in plan.by_hand}
+    return {
+        Part(DatasetName(*node[:2]), node.cell): waves[node.run_id] + 1
+        for node in there
+        if node.cell is not None and node.run_id in waves
+    }
 
 
 def _readings(

@@ -1,0 +1,105 @@
+"""What was never written is planned by the pattern of its task."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from airflow_provider_sparklineage.history.queries.gaps import gaps
+from airflow_provider_sparklineage.history.queries.impact import impact
+from airflow_provider_sparklineage.history.queries.unwritten import plan_of_gaps
+from tests.unit.history.queries.asked import named
+from tests.unit.history.worlds import event, read, write
+
+FIRST = datetime(2024, 10, 1)  # noqa: DTZ001  (facts have UTC)
+DAYS = 12
+TASKS = ("load", "make", "report")
+
+
+def day(n):
+    return f"dt={FIRST + timedelta(n):%Y-%m-%d}"
+
+
+def run(task, n, *accesses, **fields):
+    """Give the run of a task of a day: each task an hour later than the one before."""
+    at = [FIRST + timedelta(n + 1, hours=TASKS.index(task), minutes=m) for m in (0, 1)]
+    started, ended = (f"{time.isoformat()}.000000Z" for time in at)
+    start, end = (f"{(FIRST + timedelta(k)).isoformat()}.000000Z" for k in (n, n + 1))
+    known = {"dag_id": "shop", "task_id": task, "dag_run_id": f"day-{n}", "map_index": -1}
+    known |= {"job": f"shop.{task}", "data_interval_start": start, "data_interval_end": end}
+    known |= {"logical_date": start, "started": started}
+    return event(f"{task}-{n}", ended, *accesses, **known | fields)
+
+
+def shop(*, without=(), failed=(), days=DAYS):
+    """Give a shop of three tasks: each report is of two days."""
+    for n in range(days):
+        tasks = {
+            "load": (write(day(n)),),
+            "make": (read(day(n)), write(day(n), name="revenue")),
+            "report": (
+                *(read(day(k), name="revenue") for k in (n - 1, n) if k >= 0),
+                write(day(n), name="report"),
+            ),
+        }
+        for task, accesses in tasks.items():
+            if (task, n) in failed:
+                yield run(task, n, event_type="FAIL")
+            elif (task, n) not in without:
+                yield run(task, n, *accesses)
+
+
+def planned(found):
+    return [(step.task_id, step.dag_run_id, step.wave) for step in found.plan.steps]
+
+
+def test_a_partition_that_was_never_written_is_in_the_plan_of_what_it_is_made_of(history):
+    found = impact(history(*shop(without={("make", 5)})), named("orders"), day(5))
+    assert ("make", "day-5", 0) in planned(found)
+    [step] = [one for one in found.plan.steps if one.task_id == "make"]
+    assert [reason.text for reason in step.reasons] == [
+        f"{day(5)} is not there: no run; it is made of orders {day(5)}"
+    ]
+    assert (step.run_id, step.ended) == ("", None)
+
+
+def test_what_follows_from_what_was_never_written_is_planned_after_it(history):
+    found = impact(
+        history(*shop(without={("make", 5), ("report", 5), ("report", 6)})),
+        named("orders"),
+        day(5),
+    )
+    assert planned(found) == [("make", "day-5", 0), ("report", "day-5", 1), ("report", "day-6", 1)]
+
+
+def test_what_was_never_written_comes_after_what_is_written_again(history):
+    found = impact(history(*shop(without={("report", 6)})), named("orders"), day(5))
+    assert planned(found) == [("make", "day-5", 0), ("report", "day-5", 1), ("report", "day-6", 1)]
+
+
+def test_a_task_instance_that_failed_is_planned_by_its_last_run(history):
+    found = impact(history(*shop(failed={("make", 5)})), named("orders"), day(5))
+    [step] = [one for one in found.plan.steps if one.task_id == "make"]
+    assert (step.run_id, step.dag_run_id) == ("make-5", "day-5")
+
+
+def test_what_does_not_follow_from_the_partition_is_not_planned(history):
+    found = impact(history(*shop(without={("make", 5)})), named("orders"), day(8))
+    assert all(step.dag_run_id in ("day-8", "day-9") for step in found.plan.steps)
+
+
+def test_a_date_without_a_dag_run_is_to_be_run_by_hand(history):
+    without = {(task, 5) for task in TASKS}
+    found = plan_of_gaps(named("revenue"), gaps(history(*shop(without=without)), named("revenue")))
+    assert found.steps == ()
+    assert [(one.job, one.run_id, one.reasons[0].text) for one in found.by_hand] == [
+        ("shop.make", "", f"{day(5)} is not there: no run")
+    ]
+
+
+def test_the_plan_of_gaps_has_a_task_instance_once(history):
+    asked = history(*shop(without={("make", 5), ("make", 7)}))
+    found = plan_of_gaps(named("revenue"), gaps(asked, named("revenue")))
+    assert [(step.task_id, step.dag_run_id) for step in found.steps] == [
+        ("make", "day-5"),
+        ("make", "day-7"),
+    ]
