@@ -40,14 +40,25 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
+# All runs of the tasks that write it, and one of each date of their DAGs.
 _RUNS = """
+WITH writers AS (
+    SELECT DISTINCT r.namespace, r.job, r.dag_id FROM runs AS r JOIN accesses AS a
+        ON a.run_id = r.run_id
+    WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name
+), of_dags AS (
+    SELECT r.*, w.job IS NOT NULL AS is_writer
+    FROM runs AS r LEFT JOIN writers AS w
+        ON w.namespace = r.namespace AND w.job = r.job AND w.dag_id = r.dag_id
+    WHERE r.dag_id IN (SELECT dag_id FROM writers)
+)
 SELECT run_id, namespace, job, dag_id, dag_run_id, try_number, state, started, ended,
        data_interval_end, data_interval_start, logical_date
-FROM runs
-WHERE dag_id IN (
-    SELECT r.dag_id FROM runs AS r JOIN accesses AS a ON a.run_id = r.run_id
-    WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name
-)
+FROM of_dags
+QUALIFY is_writer OR row_number() OVER (
+    PARTITION BY is_writer, dag_id, data_interval_end, data_interval_start, logical_date
+    ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
+) = 1
 ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
 """
 _CHANGES = """
