@@ -5,7 +5,8 @@
 ``column_appeared``, …      an output column with sources, or without any more
 ``sources_changed``         an output column is made of other columns
 ``transformation_changed``  of the same, by another kind of transformation
-``partition_count``         outside of median ± 3 MAD of the runs before, 5 to 30 of them
+``partition_count``         outside of median ± 3 MAD of the runs before, 5 to 30 of them; one more
+                            or less is no drift, nor is a tenth
 ``pattern_broken``          other partitions were read than the pattern of most runs says
 ==========================  ========================================================================
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 RUNS = 400
 """Last runs that are compared."""
 _COUNTS = (5, 30)  # fewest and most runs that make a range
+_LEAST, _SHARE = 1, 0.1  # of the median, that are no drift
 _SHOWN = 5  # names in a message
 
 _TASK = """
@@ -221,7 +223,8 @@ def _counts(line: Sequence[_Of]) -> Iterator[Drift]:
 def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
     """Give the usual range of a count that is outside of it; else nothing."""
     middle = median(counts)
-    spread = 3 * median(abs(one - middle) for one in counts)
+    # Where all have had the same count, any other would be out of their range.
+    spread = max(3 * median(abs(one - middle) for one in counts), _LEAST, _SHARE * middle)
     if abs(count - middle) <= spread:
         return ()
     return f"{max(0, middle - spread):g}", f"{middle + spread:g}"

@@ -84,6 +84,8 @@ def impact(
     as_of: datetime | None = None,
     depth: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    is_planned: bool = True,
 ) -> Impact:
     """Give all that is there and was made of a partition, by whichever of its versions.
 
@@ -95,6 +97,7 @@ def impact(
     :param partition: None: all of them
     :param as_of: only what was made of the versions that were there then
     :param progress: is called with each depth and the number of hops until then
+    :param is_planned: False: the hops alone, for who needs no plan
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = cell_of(history, dataset, partition)
@@ -115,6 +118,8 @@ def impact(
         if one.valid_to is None and not _is_asked(node, dataset, cell)
     }
     listed = hops(history, there)
+    if not is_planned:
+        return Impact(tuple(listed))
     asked = Reason(Dataset(*dataset), values_of(cell), () if column is None else (column,))
     plan = plan_for(history, _affected(there), _reasons(listed, asked))
     if cell is not None:

@@ -92,22 +92,39 @@ class _Output:
                         yield gap
 
 
+class _Outputs:
+    """What is made of datasets; each is looked at once."""
+
+    def __init__(self, history: Rows) -> None:
+        self._history = history
+        self._names: dict[DatasetName, list[DatasetName]] = {}
+        self._known: dict[DatasetName, _Output] = {}
+
+    def of(self, dataset: DatasetName) -> Iterator[tuple[DatasetName, _Output]]:
+        """Give the datasets that were made of one."""
+        if dataset not in self._names:
+            rows = self._history.rows(_OUTPUTS, dataset._asdict())
+            self._names[dataset] = [DatasetName(row["namespace"], row["name"]) for row in rows]
+        for name in self._names[dataset]:
+            if name not in self._known:
+                self._known[name] = _Output(self._history, name)
+            yield name, self._known[name]
+
+
 def unwritten(history: Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     """Find what is due, is not there and follows from parts, and what follows from that in turn.
 
     :param parts: the first wave in which each can be read
     """
-    outputs: dict[DatasetName, _Output] = {}
+    outputs = _Outputs(history)
     found: dict[Part, Unwritten] = {}
     waiting = dict(parts)
     last = max(parts.values(), default=0)
     while waiting:
         new: dict[Part, int] = {}
         for part, wave in waiting.items():
-            for name in _outputs(history, part.dataset):
-                if name not in outputs:
-                    outputs[name] = _Output(history, name)
-                for gap in outputs[name].following(part):
+            for name, missing in outputs.of(part.dataset):
+                for gap in missing.following(part):
                     output = Part(name, gap.cell)
                     before = found.get(output)
                     if before is None or before.wave < wave <= last + len(found):
@@ -115,11 +132,6 @@ def unwritten(history: Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
                         new[output] = wave + 1
         waiting = new
     return list(found.values())
-
-
-def _outputs(history: Rows, dataset: DatasetName) -> list[DatasetName]:
-    rows = history.rows(_OUTPUTS, dataset._asdict())
-    return [DatasetName(row["namespace"], row["name"]) for row in rows]
 
 
 def with_unwritten(plan: Plan, found: Iterable[Unwritten]) -> Plan:

@@ -231,16 +231,22 @@ def test_columns_whose_sources_change_are_drift(answers):
 
 def test_a_count_of_partitions_out_of_its_range_and_a_broken_pattern_are_drift(answers):
     daily(answers)
-    answers.run(20, [day(19), day(18)], [day(20)])
+    answers.run(20, [day(19), day(18), day(17)], [day(20)])
     assert found_drift(answers) == [
-        ("partition_count", "build-20", "2 partitions of ns/orders read; 1 to 1 are usual."),
+        ("partition_count", "build-20", "3 partitions of ns/orders read; 0 to 2 are usual."),
         ("pattern_broken", "build-20", "ns/orders was not read as usual: dt = dt - 1 day."),
     ]
 
 
+def test_one_partition_more_than_always_is_no_drift_of_the_count(answers):
+    daily(answers)
+    answers.run(20, [day(19), day(18)], [day(20)])
+    assert [kind for kind, *_ in found_drift(answers)] == ["pattern_broken"]
+
+
 def test_four_runs_are_too_few_for_a_range(answers):
     daily(answers, 4)
-    answers.run(4, [day(3), day(2)], [day(4)])
+    answers.run(4, [day(3), day(2), day(1)], [day(4)])
     assert "partition_count" not in [kind for kind, *_ in found_drift(answers)]
 
 
