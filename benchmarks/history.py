@@ -14,12 +14,14 @@ from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.tables import TABLES
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from benchmarks import history_world
+from benchmarks.measuring import Growth
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sized
 
 ACCESSES = 10_000_000
+SIZES = (ACCESSES // 20, ACCESSES // 10, ACCESSES // 4, ACCESSES)
 RUNS = 5
 _CELL, _DAY = "dt=2024-06-01/region=r3", "dt=2024-06-01"
 _MART, _RAW = (DatasetName(history_world.NAMESPACE, f"warehouse/{n}_1") for n in ("mart", "raw"))
@@ -49,8 +51,16 @@ class Files:
 def measured() -> Iterator[Result]:
     """Measure questions on a year of tables, of 50 columns each, three hops deep."""
     with tempfile.TemporaryDirectory() as name:
-        history_world.write(Path(name), ACCESSES)
-        yield from asked(Files(Path(name)))
+        histories = {size: _history(Path(name, str(size)), size) for size in SIZES}
+        yield from asked(histories[ACCESSES])
+        growth = Growth.of(SIZES, lambda size: lambda: stale(histories[size]))
+        yield Result("exponent of stale, by accesses", growth.exponent, 1.1, str(growth))
+
+
+def _history(folder: Path, accesses: int) -> Files:
+    folder.mkdir()
+    history_world.write(folder, accesses)
+    return Files(folder)
 
 
 def asked(history: Files) -> Iterator[Result]:
