@@ -203,14 +203,24 @@ class Oracle:
     # --- impact -----------------------------------------------------------------------------------
 
     def impact(
-        self, table: Table, cell: Cell | None = None, column: str | None = None
+        self,
+        table: Table,
+        cell: Cell | None = None,
+        column: str | None = None,
+        as_of: datetime | None = None,
     ) -> dict[Hop, bool]:
-        """Answer what is there that was made of any version of a cell (of the table if None)."""
+        """Answer what is there that was made of any version of a cell (of the table if None).
+
+        :param as_of: only by runs that read something of what was there then
+        """
         is_of_column = column is not None
+        asked = Wanted() if cell is None else Wanted("cells", cell)
+        then = self.content(table, asked, as_of) if as_of else []
         start = [
             (node, is_certain)
             for run in self.runs
-            for is_certain in self._readings(run, table, cell)
+            for wanted, is_certain in self._readings(run, table, cell)
+            if as_of is None or self._is_of(run, table, wanted, then)
             for node in _results(run, table, column, is_of_column)
         ]
         found = _breadth_first(start, lambda node: self._readers(node, is_of_column), None, first=1)
@@ -221,25 +231,31 @@ class Oracle:
             if (hop.run, hop.table, hop.cell) in there and not _is_asked(hop, table, cell)
         }
 
-    def _readings(self, run: Run, table: Table, cell: Cell | None) -> Iterator[bool]:
-        """Say of each read of a run that read a cell whether that is certain."""
+    def _is_of(self, run: Run, table: Table, wanted: Wanted, versions: list[Version]) -> bool:
+        """Whether a read found one of some versions; or nothing, where there was nothing."""
+        found = {version.change.run.id for version in self.found(run, table, wanted)} or {None}
+        return not found.isdisjoint({version.change.run.id for version in versions} or {None})
+
+    def _readings(self, run: Run, table: Table, cell: Cell | None) -> Iterator[tuple[Wanted, bool]]:
+        """Give each read by a run of what is asked about, and whether that is certain."""
         for access in run.reads:
             if access.table != table:
                 continue
             for wanted in wanted_of(access):
+                asked = wanted if cell is None else Wanted("cells", cell)
                 if cell is None:
-                    yield wanted.extent in _EXACT
+                    yield wanted, wanted.extent in _EXACT
                 elif wanted.cell is not None:
                     if meet(wanted.cell, cell):
-                        yield True
+                        yield wanted, True
                 elif wanted.extent == "range" and not _is_between(
                     table.text(cell), wanted.first, wanted.last
                 ):
                     continue
-                elif self.found(run, table, Wanted("cells", cell)):
-                    yield wanted.extent in _EXACT
+                elif self.found(run, table, asked):
+                    yield asked, wanted.extent in _EXACT
                 elif not any(c.reaches(cell) for c in self.changes if c.table == table):
-                    yield False
+                    yield asked, False
 
     def _readers(self, node: _Node, is_of_column: bool) -> Iterator[tuple[_Node, bool]]:
         assert node.change is not None

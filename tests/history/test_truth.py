@@ -123,9 +123,9 @@ def test_a_trace_is_what_the_oracle_answers(random_world):
 def test_an_impact_is_what_the_oracle_answers(random_world):
     asked = random_world
     for one in questions(asked.ledger, asked.seed, QUESTIONS):
-        expected = asked.oracle.impact(one.table, one.cell, one.column)
+        expected = asked.oracle.impact(one.table, one.cell, one.column, one.as_of)
         try:
-            found = impact(asked.tables, _name(one.table), one.partition, one.column)
+            found = impact(asked.tables, _name(one.table), one.partition, one.column, one.as_of)
         except HistoryError:
             assert not expected, one
         else:
