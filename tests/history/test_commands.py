@@ -272,6 +272,13 @@ def test_stale_shows_the_cause_and_the_plan_and_strict_makes_it_a_failure(run, s
     assert done.code == 1
 
 
+def test_a_dataset_whose_changes_do_not_count_is_ignored(run, store):
+    both = ("--ignore", "flights", "--ignore", "weather")
+    assert run("stale", *both, "--store", store).out == "Nothing is stale.\n"
+    assert "weekly_report" in run("stale", "--ignore", "planes", "--store", store).out
+    assert run("stale", "--ignore", "nowhere", "--store", store).code == 2
+
+
 def test_impact_names_a_run_once_and_the_columns_through_which_it_goes(run, store):
     argv = ("impact", "weather", "--partition", "observed_date=2013-01-15", "--column", "visib")
     done = run(*argv, "--store", store)

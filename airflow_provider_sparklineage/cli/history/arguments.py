@@ -64,6 +64,16 @@ ALL = Argument(
         "help": "a line for each partition, however many there are",
     },
 )
+IGNORE = Argument(
+    ("--ignore",),
+    {
+        "action": "append",
+        "default": [],
+        "metavar": "DATASET",
+        "help": "a dataset whose changes make nothing stale, e.g. a table of dimensions that is "
+        "overwritten each day; as often as needed",
+    },
+)
 STRICT = Argument(
     ("--strict",), {"action": "store_true", "help": "exit with 1 if anything is found"}
 )

@@ -62,7 +62,8 @@ def _stale(args: argparse.Namespace) -> int:
     _check(args)
     with opened(args) as history, counted("Stale runs") as progress:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
-        found = stale(history, dataset, progress)
+        ignored = [dataset_of(history, name) for name in args.ignore]
+        found = stale(history, dataset, progress, ignored)
         plan = plan_of(history, found)
     rows = msgspec.to_builtins(found)
     if not (args.plan or args.json):
@@ -156,6 +157,7 @@ STALE = Command(
     _stale,
     (
         arguments.ANY_DATASET,
+        arguments.IGNORE,
         *_PLAN,
         arguments.ALL,
         arguments.STORE,

@@ -28,10 +28,12 @@ from airflow_provider_sparklineage.history.queries.plan import plan_for
 from airflow_provider_sparklineage.history.queries.walk import runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+_IGNORED = table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
 
 # Most cells are written once and read after that: `cells` leaves them out before any join, and is
 # made once, because an optimizer that joins it with all changes takes that for the smaller side.
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 # to look versions up in would cost more than all the rest. Rows of `missed` are reads with a change
 # that came after.
 _DIRECT = f"""
-WITH shapes AS (
+WITH ignored AS ({_IGNORED}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
 ), coarse AS (
     SELECT * FROM changes WHERE cell IS NULL
@@ -109,6 +111,7 @@ WITH shapes AS (
         ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell, m.is_certain DESC
     ) AS place
     FROM missed AS m
+    ANTI JOIN ignored AS i ON i.ignored_namespace = m.namespace AND i.ignored_name = m.name
     JOIN runs AS r ON r.run_id = m.reader_run_id AND r.started = m.read_at
     LEFT JOIN runs AS o ON o.run_id = m.run_id AND o.ended = m.valid_from
     WHERE NOT COALESCE(o.started < r.started AND o.ended < r.ended, FALSE)
@@ -119,10 +122,11 @@ FROM judged WHERE place = 1 AND state = 'COMPLETE'
 
 # Who read what stale runs wrote and is there.
 _READERS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH ignored AS ({_IGNORED}), f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 versions AS (
     SELECT c.* FROM changes_by_run AS c
     JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
+    ANTI JOIN ignored AS i ON i.ignored_namespace = c.namespace AND i.ignored_name = c.name
     WHERE c.valid_to IS NULL AND c.mode NOT IN {REMOVING}
 ), whole AS (
     SELECT b.*, r.ended FROM bindings AS b
@@ -133,6 +137,7 @@ versions AS (
 ), found AS (
     SELECT DISTINCT b.reader_run_id, b.read_at, b.version_run_id AS run_id
     FROM bindings AS b JOIN f ON b.version_run_id = f.run_id AND b.valid_from = f.ended
+    ANTI JOIN ignored AS i ON i.ignored_namespace = b.namespace AND i.ignored_name = b.name
     WHERE b.extent = 'partition' AND b.valid_to IS NULL
     UNION
     SELECT b.reader_run_id, b.read_at, c.run_id
@@ -170,6 +175,7 @@ def stale(
     history: Rows,
     dataset: DatasetName | None = None,
     progress: Callable[[int, int], None] | None = None,
+    ignored: Collection[DatasetName] = (),
 ) -> list[Stale]:
     """Give what is there and is not up to date, in order of dataset and partition.
 
@@ -179,25 +185,32 @@ def stale(
 
     :param dataset: None: all of them
     :param progress: is called with how often runs were followed, and the number of stale runs
+    :param ignored: no change of these makes anything stale, such as of a table of dimensions that
+        is overwritten each day
     """
-    found = {row["reader_run_id"]: _Found(row["ended"], row, True) for row in history.rows(_DIRECT)}
+    without = lists(("ignored_namespace", "ignored_name"), ignored)
+    rows = history.rows(_DIRECT, without)
+    found = {row["reader_run_id"]: _Found(row["ended"], row, True) for row in rows}
     frontier = found
     depth = 0
     while frontier:
         if progress:
             progress(depth, len(found))
         depth += 1
-        frontier = _following(history, frontier, found)
+        frontier = _following(history, frontier, found, without)
         found = found | frontier
     return _listed(history, found, dataset)
 
 
 def _following(
-    history: Rows, frontier: dict[str, _Found], known: dict[str, _Found]
+    history: Rows,
+    frontier: dict[str, _Found],
+    known: dict[str, _Found],
+    without: dict[str, list[str]],
 ) -> dict[str, _Found]:
     asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in frontier.items()))
     found: dict[str, _Found] = {}
-    for row in history.rows(_READERS, asked):
+    for row in history.rows(_READERS, {**asked, **without}):
         reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
         if reader in known:
             continue

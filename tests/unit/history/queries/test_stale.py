@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.history.queries.asked import named, text
 from tests.unit.history.queries.test_impact import LOAD, MAKE, REPORT, task
-from tests.unit.history.worlds import at, event, read, write
+from tests.unit.history.worlds import ORDERS, at, event, read, write
 
 AGAIN = task("again", 8, write("dt=1"))
 
@@ -54,6 +55,15 @@ def test_of_a_whole_new_partitions_are_growth_and_changed_ones_are_not(history):
     total = task("total", 2, read(), write(name="total"))
     assert found(history, LOAD, total, task("more", 8, write("dt=3"))) == []
     assert found(history, LOAD, total, AGAIN) == [("total", None, True, "again")]
+
+
+def test_what_is_ignored_makes_nothing_stale_itself_and_hands_nothing_on(history):
+    source = DatasetName("ns", ORDERS)
+    assert found(history, LOAD, MAKE, REPORT, AGAIN, ignored=[source]) == []
+    between = DatasetName("ns", "revenue")
+    assert found(history, LOAD, MAKE, REPORT, AGAIN, ignored=[between]) == [
+        ("revenue", "dt=1", True, "again")
+    ]
 
 
 def test_a_write_of_the_whole_changes_every_partition(history):
