@@ -9,6 +9,8 @@ from airflow_provider_sparklineage.cli.history.tables import partition_text, tim
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.cli.history.tables import Document
 
+INDIRECTLY = "what it read is stale"
+
 _DONE = {"overwrite": "was rewritten", "append": "was added to", "create": "was made anew"}
 _DONE |= {"drop": "was dropped", "truncate": "was emptied"}
 
@@ -26,4 +28,4 @@ def cause_text(row: Document, dataset: str) -> str:
     """
     cause = row["cause"]
     what = f"{dataset} {partition_text(cause['partition'])} {change_text(cause)}"
-    return what if row["is_direct"] else f"what it read is stale: {what}"
+    return what if row["is_direct"] else f"{INDIRECTLY}: {what}"

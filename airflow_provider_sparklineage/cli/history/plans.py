@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.history.causes import change_text
+from airflow_provider_sparklineage.cli.history.causes import INDIRECTLY, change_text
 from airflow_provider_sparklineage.cli.history.grouping import (
     ends_text,
     grouped,
@@ -100,6 +100,8 @@ def _reason(reason: Document, name: _Names) -> str:
     if reason["partition"] is not None:
         what += f" {partition_text(reason['partition'])}"
     if cause := reason["cause"]:
+        if not reason["is_direct"]:
+            return f"{INDIRECTLY}: {what} {change_text(cause)}"
         return f"read {what}, which {change_text(cause)}"
     through = some(reason["columns"], _MAX_REASONS)
     return f"read {what}" + (f" ({through})" if through else "")
@@ -107,8 +109,13 @@ def _reason(reason: Document, name: _Names) -> str:
 
 def _datasets(row: Document, name: _Names) -> str:
     """Name the datasets that the runs of a group read; which parts would be too many to name."""
-    names = (name(reason["dataset"]) for one in rows_of(row) for reason in one["reasons"])
-    return f"read {some(list(dict.fromkeys(names)), _MAX_REASONS)}"
+    reasons = [reason for one in rows_of(row) for reason in one["reasons"]]
+    texts = []
+    for is_direct, what in ((True, "read "), (False, f"{INDIRECTLY}: ")):
+        found = (name(one["dataset"]) for one in reasons if one["is_direct"] is is_direct)
+        if names := list(dict.fromkeys(found)):
+            texts.append(what + some(names, _MAX_REASONS))
+    return "; ".join(texts)
 
 
 def _task(row: Document) -> str:

@@ -90,6 +90,7 @@ class Reason(Struct, frozen=True):
 
     :param columns: ``price → amount``: the columns through which it goes, if they are known
     :param cause: the change that it missed; None if what it read was asked about, or is run again
+    :param is_direct: whether it read this itself; else it read what is stale because of that
     """
 
     dataset: Dataset
@@ -97,6 +98,7 @@ class Reason(Struct, frozen=True):
     columns: tuple[str, ...] = ()
     cause: Cause | None = None
     text: str = ""
+    is_direct: bool = True
 
 
 class Step(Struct, frozen=True):

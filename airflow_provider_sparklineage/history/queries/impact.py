@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.history.queries.frontier import (
     within,
 )
 from airflow_provider_sparklineage.history.queries.plan import plan_for
+from airflow_provider_sparklineage.history.queries.reasons import reasons_of
 from airflow_provider_sparklineage.history.queries.unwritten import (
     Part,
     unwritten,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.answers import Hop, Plan
+    from airflow_provider_sparklineage.history.queries.answers import Plan
     from airflow_provider_sparklineage.history.queries.rows import Rows
     from airflow_provider_sparklineage.history.queries.walk import Level, Node
 
@@ -121,7 +122,8 @@ def impact(
     if not is_planned:
         return Impact(tuple(listed))
     asked = Reason(Dataset(*dataset), values_of(cell), () if column is None else (column,))
-    plan = plan_for(history, _affected(there), _reasons(listed, asked))
+    affected = _affected(there)
+    plan = plan_for(history, affected, reasons_of(history, found, affected, asked))
     if cell is not None:
         parts = _parts(there, plan) | {Part(dataset, cell): 0}
         plan = with_unwritten(plan, unwritten(history, parts))
@@ -172,21 +174,3 @@ def _meet(one: str, other: str) -> bool:
 
 def _affected(there: Level) -> dict[str, Any]:
     return {node.run_id: found.at for node, found in there.items() if node.run_id}
-
-
-def _reasons(listed: list[Hop], asked: Reason) -> dict[str, list[Reason]]:
-    """Give for each run what it read of what was asked about, or of what is made of that."""
-    by_run: dict[str, list[Hop]] = {}
-    for hop in listed:
-        if hop.run:
-            by_run.setdefault(hop.run.run_id, []).append(hop)
-    return {run_id: _of_run(own, by_run, asked) for run_id, own in by_run.items()}
-
-
-def _of_run(own: list[Hop], by_run: dict[str, list[Hop]], asked: Reason) -> list[Reason]:
-    nearest = min(hop.depth for hop in own)
-    if nearest == 1:
-        return [asked]
-    via = {run_id for hop in own if hop.depth == nearest for run_id in hop.via}
-    read = [hop for run_id in sorted(via) for hop in by_run.get(run_id, ())]
-    return [Reason(hop.dataset, hop.partition) for hop in read]

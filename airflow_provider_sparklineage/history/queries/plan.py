@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from airflow_provider_sparklineage.history.queries.answers import (
     ByHand,
     Plan,
@@ -215,7 +217,8 @@ def _text(reason: Reason) -> str:
 
 
 def _written(reason: Reason, columns: tuple[str, ...]) -> Reason:
-    text = f"read {_text(reason)}"
+    text = _text(reason)
     if reason.cause:
         text += f", changed {reason.cause.at:%Y-%m-%d %H:%M} UTC ({reason.cause.how})"
-    return Reason(reason.dataset, reason.partition, columns, reason.cause, text)
+    text = f"read {text}" if reason.is_direct else f"what it read is stale: {text}"
+    return structs.replace(reason, columns=columns, text=text)

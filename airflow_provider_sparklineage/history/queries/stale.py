@@ -258,5 +258,6 @@ def plan_of(history: Rows, found: Iterable[Stale]) -> Plan:
     for one in found:
         affected[one.run.run_id] = of_tables(one.run.ended)
         cause = one.cause
-        reasons[one.run.run_id] = [Reason(cause.dataset, cause.partition, (), cause)]
+        why = Reason(cause.dataset, cause.partition, cause=cause, is_direct=one.is_direct)
+        reasons[one.run.run_id] = [why]
     return plan_for(history, {run: ended for run, ended in affected.items() if ended}, reasons)

@@ -67,6 +67,29 @@ def test_the_plan_runs_what_was_affected_in_the_order_of_the_data(history):
     ]
 
 
+def test_a_reason_names_what_the_run_itself_read_and_not_all_that_was_made_with_it(history):
+    made = [write(f"dt={day}", name="revenue") for day in (1, 2, 3)]
+    make = task("make", 2, read("dt=1"), *made, write(name="log"))
+    report = task("report", 4, read("dt=2", name="revenue"), write(name="report"))
+    plan = impact(history(LOAD, make, report), named("orders"), "dt=1").plan
+    assert [reason.text for reason in plan.steps[1].reasons] == ["read revenue dt=2"]
+
+
+def test_a_reason_names_what_was_read_though_it_has_been_replaced_since(history):
+    again = task("again", 8, read("dt=2"), write("dt=1", name="revenue"))
+    [step] = impact(history(LOAD, MAKE, REPORT, again), named("orders"), "dt=1").plan.steps
+    assert [reason.text for reason in step.reasons] == ["read revenue dt=1"]
+
+
+def test_a_reason_further_on_names_only_columns_that_are_made_of_the_one_asked_about(history):
+    edges = [edge("amount", "price"), edge("tax", "rate")]
+    make = task("make", 2, read("dt=1"), write("dt=1", name="revenue"), columns=edges)
+    both = [edge(one, one, "revenue", out_name="report") for one in ("amount", "tax")]
+    report = task("report", 4, read("dt=1", name="revenue"), write(name="report"), columns=both)
+    plan = impact(history(LOAD, make, report), named("orders"), "dt=1", "price").plan
+    assert plan.steps[1].reasons[0].columns == ("amount → amount",)
+
+
 def test_a_reason_names_the_columns_through_which_it_goes(history):
     edges = [edge("amount", "price"), edge("tax", "rate")]
     make = task("make", 2, read("dt=1"), write("dt=1", name="revenue"), columns=edges)
