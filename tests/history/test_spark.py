@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.sources.reading import Reading
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
-from airflow_provider_sparklineage.history.tables import FACTS, TABLES
+from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION
 from tests import record_events
 from tests.conftest import GOLDEN
 from tests.history import events, simulation
@@ -22,11 +22,12 @@ pytestmark = pytest.mark.spark
 duckdb = pytest.importorskip("duckdb")
 
 TORN = '{"eventType": "COMPLETE", "run": {"runId"'
+LAKEHOUSE = "lakehouse.history"
 AWKWARD = "lake with blanks/100%25 ünicode"
 
 
 @pytest.fixture(scope="module")
-def work(spark, tmp_path_factory):
+def work(spark, prepared, tmp_path_factory):
     """Build by Spark, in one application, what the tests look at."""
     work = tmp_path_factory.mktemp("histories")
     first, second = simulation.world(7, 12), simulation.world(8, 12)
@@ -49,12 +50,25 @@ def work(spark, tmp_path_factory):
          "format_": "parquet"}
         for store, sources in builds
     ]  # fmt: skip
+    connectors = [one for one in submissions.available(spark) if one == "iceberg"]
+    for sources in (["archive"], ["archive", AWKWARD]) if connectors else ():
+        kept = [str(work / s) for s in sources]
+        asked.append({"store": LAKEHOUSE, "sources": kept, "format_": "iceberg"})
     (work / "builds.json").write_text(json.dumps(asked))
+    bundle = work / "captures" / "task"
+    bundle.mkdir(parents=True)
+    (bundle / "manifest.json").write_text("{}")
+    (bundle / "events.ndjson").touch()
+    (work / "refused.json").write_text(json.dumps([str(work / "captures")]))
     (work / "scratch").mkdir()
     application = record_events.APPLICATIONS / "build_histories.py"
     options = record_events.conf_options(
-        submissions.UNSEEN | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+        submissions.UNSEEN
+        | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+        | submissions.connector_conf(connectors, work)
     )
+    for connector in connectors:
+        options += ["--packages", spark.package(connector)]
     # The Python of executors finds what is tested as this one does.
     under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
     code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
@@ -98,12 +112,37 @@ def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path, store, sou
         assert kept.manifest.rows[table.name] == len(found)
 
 
+def test_tables_of_iceberg_have_the_same_rows_and_are_of_one_build(spark, work):
+    submissions.require(spark, "iceberg")
+    tables = json.loads((work / "iceberg.json").read_text())
+    kept = Store.open(str(work / "worlds"))
+    connection = duckdb.connect()
+    for table in TABLES:
+        files, _ = tables[table.name]
+        found = rows_of(
+            connection, table, f"read_parquet({[one.removeprefix('file:') for one in files]})"
+        )
+        expected = kept.local(kept.manifest.tables[table.name])
+        assert found == rows_of(connection, table, f"read_parquet({expected})"), table.name
+    assert len({properties["sparklineage.build"] for _, properties in tables.values()}) == 1
+    assert {properties["sparklineage.version"] for _, properties in tables.values()} == {
+        str(VERSION)
+    }
+
+
 def test_an_event_that_is_there_already_is_not_new(work):
     counts = json.loads((work / "counts.json").read_text())
     assert counts[0]["new"] == counts[0]["events"]
     manifest = Store.open(str(work / "worlds")).manifest
     assert counts[0]["new"] + counts[1]["new"] == manifest.rows["events"]
     assert manifest.generation == 2
+
+
+def test_a_capture_bundle_is_refused_with_what_to_do(work):
+    text = (work / "refused.txt").read_text()
+    assert text.startswith("Spark merges no capture bundles: ")
+    assert str(work / "captures" / "task") in text
+    assert "sparklineage history build" in text
 
 
 def test_what_is_no_event_is_counted_as_duckdb_counts_it(work, tmp_path):

@@ -1,7 +1,7 @@
 """Random histories on Spark: one build makes the tables of all worlds as DuckDB makes them.
 
-Then each world is asked what :mod:`.test_truth` asks, of the tables that Spark wrote. Of 200 worlds
-a quick run takes all for the tables, and asks a dozen.
+Then each world is asked what :mod:`.test_truth` asks, of the tables that Spark wrote; of some,
+Spark itself is asked. Of 200 worlds a quick run takes all for the tables, and asks a dozen.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.history.engines.duckdb import create_view
+from airflow_provider_sparklineage.history.engines.duckdb import History, create_view
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import TABLES
 from tests import record_events
+from tests.history.answers import answers
+from tests.history.questions import questions
 from tests.history.test_spark import built_by_duckdb
 from tests.history.test_truth import (  # noqa: F401 — asked here of other tables
     EXACT,
@@ -56,6 +58,8 @@ def work(spark, worlds, tmp_path_factory):
         each.write(work / "events")
     asked = {"store": str(work / "store"), "sources": [str(work / "events")], "format_": "parquet"}
     (work / "builds.json").write_text(json.dumps([asked]))
+    questions = {"store": asked["store"], "questions": [*_questions(worlds)]}
+    (work / "questions.json").write_text(json.dumps(questions))
     (work / "scratch").mkdir()
     application = record_events.APPLICATIONS / "build_histories.py"
     options = record_events.conf_options(
@@ -66,6 +70,35 @@ def work(spark, worlds, tmp_path_factory):
     code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
     assert code == 0, tail
     return work
+
+
+def _questions(worlds):
+    """Ask one of each kind, and about two worlds what their own questions ask."""
+    yield {"what": "stale"}
+    named = worlds["exact0"]
+    yield {"what": "drift", "task": next(run.job for run in named.ledger.runs)}
+    for what in ("patterns", "gaps"):
+        yield {"what": what, "dataset": (named.lake, named.ledger.tables[-1].name)}
+    for named in (worlds["random3"], worlds["random4"]):
+        for number, one in enumerate(questions(named.ledger, named.seed, 4)):
+            yield {
+                "what": "impact" if number % 2 else "trace",
+                "dataset": (named.lake, one.table.name),
+                "partition": one.partition,
+                "column": one.column,
+                "as_of": one.as_of and one.as_of.isoformat(),
+            }
+
+
+def test_spark_answers_as_duckdb_does(work):
+    asked = json.loads((work / "questions.json").read_text())
+    found = json.loads((work / "answers.json").read_text())
+    with History(Store.open(asked["store"])) as history:
+        expected = json.loads(json.dumps(answers(history, asked["questions"])))
+    assert len(found) == len(expected)
+    for question, one, other in zip(asked["questions"], found, expected, strict=True):
+        assert one == other, question
+    assert sum(bool(one) and not isinstance(one, str) for one in found) > len(found) // 2
 
 
 @pytest.fixture(scope="module")

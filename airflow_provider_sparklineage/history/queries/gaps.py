@@ -51,14 +51,17 @@ WITH writers AS (
     FROM runs AS r LEFT JOIN writers AS w
         ON w.namespace = r.namespace AND w.job = r.job AND w.dag_id = r.dag_id
     WHERE r.dag_id IN (SELECT dag_id FROM writers)
+), ranked AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY is_writer, dag_id, data_interval_end, data_interval_start, logical_date
+        ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
+    ) AS place
+    FROM of_dags
 )
 SELECT run_id, namespace, job, dag_id, dag_run_id, try_number, state, started, ended,
        data_interval_end, data_interval_start, logical_date
-FROM of_dags
-QUALIFY is_writer OR row_number() OVER (
-    PARTITION BY is_writer, dag_id, data_interval_end, data_interval_start, logical_date
-    ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
-) = 1
+FROM ranked
+WHERE is_writer OR place = 1
 ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
 """
 _CHANGES = """

@@ -37,7 +37,7 @@ SELECT c.run_id, c.job, c.ended, c.dag_id, c.task_id, c.dag_run_id,
 FROM concerned AS c LEFT JOIN runs AS r ON r.dag_id = c.dag_id AND r.task_id = c.task_id
     AND r.dag_run_id = c.dag_run_id AND COALESCE(r.map_index, -1) = COALESCE(c.map_index, -1)
     AND r.state = 'COMPLETE'
-GROUP BY ALL
+GROUP BY ALL ORDER BY c.ended, c.run_id
 """
 # Which of them read what others of them wrote: then, or in what is there now and will be again.
 _ORDER = f"""

@@ -214,9 +214,15 @@ def _following(
         reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
         if reader in known:
             continue
-        if reader not in found or _when(cause) < _when(found[reader].cause):
+        if reader not in found or _order(cause) < _order(found[reader].cause):
             found[reader] = _Found(row["ended"], cause, False)
     return found
+
+
+def _order(cause: dict[str, Any]) -> tuple[Any, ...]:
+    """Tell the first of causes, in whichever order engines give them."""
+    place = cause["namespace"], cause["name"], cause["cell"] or ""
+    return *_when(cause), *place, not cause["is_certain"]
 
 
 def _when(cause: dict[str, Any]) -> tuple[Any, ...]:

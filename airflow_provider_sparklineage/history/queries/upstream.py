@@ -40,7 +40,7 @@ _TIMES = {"read_at": "TIMESTAMP", "ended": "TIMESTAMP", "is_read_certain": "BOOL
 # What reads of more than a cell found, which is most of a dataset: asked only where there are any.
 _FOUND = f"""
 WITH f AS ({table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
-b AS (SELECT * RENAME (is_read_certain AS is_certain) FROM f)
+b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
 SELECT b.reader_run_id, b.namespace, b.name, c.cell, c.run_id, c.valid_from,
     {surely_found("b", "c")} AS is_certain
 FROM b LEFT JOIN changes AS c

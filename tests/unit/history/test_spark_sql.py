@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
 import sqlglot
 
+from airflow_provider_sparklineage.history import queries as package
 from airflow_provider_sparklineage.history.engines.spark.sql import (
     spark_schema,
     spark_selection,
     spark_sql,
     spark_type,
 )
+from airflow_provider_sparklineage.history.queries.frontier import table_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, RUNS, TABLES
 from airflow_provider_sparklineage.model.exceptions import HistoryError
@@ -37,7 +42,11 @@ def test_a_time_has_no_zone_in_spark_either():
     [
         "SELECT * FROM a QUALIFY ROW_NUMBER() OVER (PARTITION BY b) = 1",
         "SELECT STRING_AGG(a, ',') FROM b",
-        "SELECT LIST(a ORDER BY c) FROM b",
+        "SELECT LIST(a) FROM b",
+        "SELECT LIST(a ORDER BY c DESC) FROM b",
+        "SELECT * EXCLUDE (a) FROM b",
+        "SELECT * RENAME (a AS c) FROM b",
+        "SELECT UNNEST($a) AS a, UNNEST($b) AS b, c FROM d",
         "SELECT LIST_POSITION(a, 'b') FROM c",
         "SELECT FROM WHERE",
     ],
@@ -45,6 +54,32 @@ def test_a_time_has_no_zone_in_spark_either():
 def test_what_the_two_do_not_have_in_common_is_refused(sql):
     with pytest.raises(HistoryError, match="cannot be translated"):
         spark_sql(sql)
+
+
+def test_lists_that_are_given_become_rows_side_by_side():
+    sql = spark_sql(f"SELECT * FROM ({table_of(a='VARCHAR', b='TIMESTAMP')})", {"a": "F({})"})
+    assert "INLINE(ARRAYS_ZIP(CAST(F(:a) AS ARRAY<STRING>), " in sql
+    assert "CAST(:b AS ARRAY<TIMESTAMP_NTZ>))) AS (`a`, `b`)" in sql
+
+
+def test_a_list_is_sorted_as_in_duckdb_with_its_nulls():
+    sql = spark_sql("SELECT LIST(a ORDER BY a) FROM b")
+    assert "ARRAY_SORT(COLLECT_LIST(STRUCT(`a` IS NULL AS" in sql
+    sql = spark_sql("SELECT LIST(a ORDER BY c NULLS FIRST, a) FROM b")
+    assert "ARRAY_SORT(COLLECT_LIST(STRUCT(`c` AS" in sql
+
+
+def queries():
+    """Find all queries that modules have as text."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        for name, text in vars(importlib.import_module(module.name)).items():
+            if name.startswith("_") and isinstance(text, str) and "SELECT" in text:
+                yield pytest.param(text, id=f"{module.name.rpartition('queries.')[2]}.{name}")
+
+
+@pytest.mark.parametrize("sql", [*queries()])
+def test_every_query_can_be_put_in_words_of_spark(sql):
+    assert sqlglot.parse_one(spark_sql(sql), read="spark")
 
 
 def test_a_schema_has_every_column_of_its_table():

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.history.engines.spark.sql import spark_schema
 from airflow_provider_sparklineage.history.tables import FACTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -74,8 +74,19 @@ class Parquet:
         return sorted(f"{folder}/{file.rpartition('/')[2]}" for file in found)
 
     def _read(self, table: Table, names: list[str]) -> DataFrame:
-        reader = self._session.read.schema(spark_schema(table.columns))
-        return reader.parquet(*(f"{self._root}/{name}" for name in names))
+        return table_of(self._session, self._building.store.url, table, names)
+
+
+def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]) -> DataFrame:
+    """Read files of a store; a column that an older version did not have is null.
+
+    :param url: of the store
+    """
+    schema = spark_schema(table.columns)
+    if not names:
+        return session.createDataFrame([], schema)
+    root = hadoop_url(url)
+    return session.read.schema(schema).parquet(*(f"{root}/{name}" for name in names))
 
 
 def hadoop_url(url: str) -> str:

@@ -3,15 +3,17 @@
 Spark's file systems read, so that a source may be whatever they can: ``hdfs:``, ``s3a:``,
 ``abfss:`` or a folder that all nodes have. What a file has, its name says: ``.ndjson`` and
 ``.jsonl`` have lines, which Spark splits among its tasks, ``.json`` is read as a whole, and each
-may end in ``.gz``. Bundles are not merged here. The executors need this package in their Python,
-as they do for any module that a job imports.
+may end in ``.gz``. Capture bundles are refused: their files belong together, while files here are
+read one by one; ``sparklineage history build`` merges them. All of a source is read by each build:
+there are no marks here, and what is not new is found by its checksum. The executors need this
+package in their Python, as they do for any module that a job imports.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
@@ -22,10 +24,13 @@ import msgspec
 from airflow_provider_sparklineage.history.engines.spark.sql import spark_schema
 from airflow_provider_sparklineage.history.facts import Skipped, facts_of
 from airflow_provider_sparklineage.history.sources import Skip
+from airflow_provider_sparklineage.history.sources.bundles import is_bundle
 from airflow_provider_sparklineage.history.sources.documents import MAX_BYTES, Documents
 from airflow_provider_sparklineage.history.sources.local import try_of
 from airflow_provider_sparklineage.history.sources.reading import LEFT_OUT
 from airflow_provider_sparklineage.history.tables import FACTS
+from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, OBSERVATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,12 +55,31 @@ def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
     :param session: of :func:`.building.session_of`
     :param sources: paths or URLs as Spark takes them
     :return: columns of :data:`.tables.FACTS`, and :data:`SKIPPED`
+    :raise HistoryError: if there is a capture bundle among them
     """
     for key, value in _OPENING.items():
         session.conf.set(key, value)
+    for source in sources:
+        _refuse_bundles(session, source)
     parts = [part for source in sources for part in _parts(session, source.rstrip("/"))]
     schema = f"{spark_schema(FACTS.columns)}, {SKIPPED} STRING"
     return session.read.schema(schema).json(session.sparkContext.union(parts))
+
+
+def _refuse_bundles(session: SparkSession, source: str) -> None:
+    reader = session.read.option("recursiveFileLookup", True).format("binaryFile")
+    found = reader.option("pathGlobFilter", f"{{{MANIFEST},{EVENTS},{OBSERVATIONS}}}").load(source)
+    files = defaultdict(list)
+    for place in found.inputFiles():
+        folder, _, name = unquote(place).rpartition("/")
+        files[folder].append(name)
+    bundles = sorted(folder for folder, names in files.items() if is_bundle(names))
+    if bundles:
+        problem = (
+            f"Spark merges no capture bundles: there are {len(bundles):,}, {bundles[0]} first."
+        )
+        fix = "Add them by `sparklineage history build`, or give Spark the archive alone."
+        raise HistoryError(problem, fix)
 
 
 def facts_of_lines(rows: Iterable[tuple[str, str]], source: str) -> Iterator[str]:
