@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from airflow_provider_sparklineage.cli.history import clearing
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 pytestmark = [
     pytest.mark.airflow,
@@ -155,16 +156,51 @@ def test_what_cannot_be_cleared_is_left_out_with_the_reason(runs, database, caps
     ]
 
 
-def test_what_is_in_a_paused_dag_would_wait_for_ever_and_is_left_out(runs, database, capsys):
+def pause(is_paused):
     from airflow.models.dag import DagModel
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        session.get(DagModel, "rerun").is_paused = True
+        session.get(DagModel, "rerun").is_paused = is_paused
+
+
+def test_a_dag_that_is_paused_meanwhile_is_not_waited_for(runs, database, capsys):
+    from airflow_provider_sparklineage.cli.history.task_instances import Key
+
+    waves = [[Key("rerun", "weekly", runs[0])], [Key("rerun", "weekly", runs[1])]]
+    try:
+        assert clearing.run(waves, database, lambda _: pause(is_paused=True)) == 1
+    finally:
+        pause(is_paused=False)
+    assert waiting() == [("weekly", runs[0], -1)]
+    printed = capsys.readouterr().err
+    assert f"waits in a paused DAG  rerun.weekly of {runs[0]}\n" in printed
+    assert f"not cleared, as it comes after  rerun.weekly of {runs[1]}\n" in printed
+
+
+def test_a_run_that_is_deleted_meanwhile_is_not_waited_for(runs, database):
+    from airflow_provider_sparklineage.cli.history.task_instances import Key
+
+    gone = Key("rerun", "weekly", "deleted")
+    assert database.states([gone, Key("rerun", "weekly", runs[0])]) == {
+        gone: "gone",
+        Key("rerun", "weekly", runs[0]): "success",
+    }
+
+
+def test_nothing_is_cleared_if_a_dag_has_gone(runs, database):
+    from airflow_provider_sparklineage.cli.history.task_instances import Key
+
+    with pytest.raises(UnusableInputError, match="Airflow has no DAG gone any more"):
+        database.clear([Key("rerun", "weekly", runs[0]), Key("gone", "weekly", runs[0])])
+    assert waiting() == []
+
+
+def test_what_is_in_a_paused_dag_would_wait_for_ever_and_is_left_out(runs, database, capsys):
+    pause(is_paused=True)
     try:
         waves, left_out = clearing.possible([Step("rerun", "weekly", runs[0])], database)
     finally:
-        with create_session() as session:
-            session.get(DagModel, "rerun").is_paused = False
+        pause(is_paused=False)
     assert (waves, left_out) == ([], True)
     assert "Unpause it: airflow dags unpause rerun" in capsys.readouterr().err

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.cli.history.task_instances import Key
 
 _PAUSE_S = 2.0
+_HOW_TO_GO_ON = (
+    "Have that succeed in Airflow first. What comes after it is stale then and can be cleared: "
+    "sparklineage history build, then sparklineage stale --clear"
+)
 _NO_AIRFLOW = "There is no Airflow here that could run anything again."
 
 
@@ -124,7 +128,7 @@ def run(
             ended = _wait(wave, runner, pause, f"Wave {number} of {len(waves)} runs")
         except KeyboardInterrupt:
             note("What was cleared goes on in Airflow.")
-            ended = {}
+            ended = runner.states(wave)
         failed = {key: ended.get(key, "not at its end") for key in wave}
         failed = {key: state for key, state in failed.items() if state != "success"}
         for key, state in failed.items():
@@ -148,4 +152,5 @@ def _wait(
 def _stopped(later: Sequence[Key]) -> int:
     for key in later:
         note(f"not cleared, as it comes after  {key}")
+    note(_HOW_TO_GO_ON)
     return 1

@@ -21,6 +21,8 @@ from airflow.utils.session import create_session
 from airflow.utils.state import State
 from sqlalchemy import select
 
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 
 EVENT = "cli_sparklineage_clear"
 """What the audit log calls it; Airflow's own commands are ``cli_`` and their name there."""
+
+GONE = "gone"
+"""Of a task instance whose run, or whose DAG, somebody has deleted."""
+PAUSED = "waits in a paused DAG"
+"""Of a task instance that has been cleared; it begins when the DAG is not paused any more."""
 
 
 class Key(NamedTuple):
@@ -58,22 +65,43 @@ class TaskInstances:
         return {key: why for key, why in found.items() if why}
 
     def clear(self, keys: Sequence[Key]) -> None:
-        """Clear them, in one transaction, so that Airflow runs them again."""
+        """Clear them, in one transaction, so that Airflow runs them again.
+
+        :raise UnusableInputError: if a DAG has gone since; then none is cleared
+        """
         runs = defaultdict(list)
         for key in keys:
             runs[key.dag_id, key.run_id].append((key.task_id, key.map_index))
         with create_session() as session:
             for (dag_id, run_id), tasks in runs.items():
                 dag = SerializedDagModel.get_dag(dag_id, session=session)
-                if dag is not None:  # else it has gone since it was looked for
-                    dag.clear(task_ids=tasks, run_id=run_id, session=session)
+                if dag is None:  # what it ran would look as if it had succeeded again
+                    problem = f"Airflow has no DAG {dag_id} any more."
+                    raise UnusableInputError(problem, "Nothing was cleared.")
+                dag.clear(task_ids=tasks, run_id=run_id, session=session)
             session.add_all(_logged(key) for key in keys)
 
     def states(self, keys: Iterable[Key]) -> Mapping[Key, str]:
-        """Give the states in which those are that have ended; the others are not in it."""
+        """Give the states in which those are that have ended; the others are not in it.
+
+        What will not begin has ended, too: :data:`GONE` or :data:`PAUSED`.
+        """
         with create_session() as session:
-            found = {key: session.scalar(_select(key, TaskInstance.state)) for key in keys}
-        return {k: str(s) for k, s in found.items() if s in State.finished}
+            found = {key: _end(key, session) for key in keys}
+        return {key: end for key, end in found.items() if end}
+
+
+def _end(key: Key, session: Session) -> str:
+    found = session.execute(_select(key, TaskInstance.state)).first()
+    if found is None:
+        return GONE
+    if found.state in State.finished:
+        return str(found.state)
+    if found.state is not None:
+        return ""
+    # Airflow schedules nothing more of a DAG that is paused; what it has begun goes on.
+    dag = session.get(DagModel, key.dag_id)
+    return GONE if dag is None else PAUSED if dag.is_paused else ""
 
 
 def _obstacle(key: Key, ended: datetime | None, session: Session) -> str:
