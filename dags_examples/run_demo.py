@@ -40,6 +40,8 @@ BUILD = DAGS.parent / "build"
 
 DAYS = (datetime(2013, 1, 7, tzinfo=UTC), datetime(2013, 1, 8, tzinfo=UTC))
 
+# The demo's are in its own folder, where the Airflow that its end names finds them.
+ELSEWHERE = ("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "AIRFLOW__SPARKLINEAGE__HISTORY_URL")
 LOG_TAIL_LINES = 40
 # Frames of Java stacks, as Spark prints them or behind Airflow's time and level. Thirty of them, as
 # a failed job leaves, would push the reason out of the tail.
@@ -88,6 +90,16 @@ class Place:
     def page(self) -> Path:
         """The lineage for people."""
         return self.folder / "lineage.html"
+
+    @property
+    def home(self) -> Path:
+        """Of Airflow."""
+        return self.folder / "airflow"
+
+    @property
+    def history(self) -> Path:
+        """The tables of all that ran in this folder, next to Airflow's archive."""
+        return self.home / "sparklineage" / "history"
 
     @property
     def log(self) -> Path:
@@ -147,6 +159,7 @@ def main(place: Place = HERE) -> int:
     with terminal_apart_from_log(place.log) as terminal:
         try:
             run(terminal, place)
+            build_history(place)
             shown = show(terminal, place)
         except KeyboardInterrupt:
             terminal.write("\nInterrupted.\n")
@@ -162,13 +175,31 @@ def main(place: Place = HERE) -> int:
         terminal.write(
             f"\nThe demo took {time.monotonic() - started:.0f} s.\n"
             f"  the lineage as a page  {short(place.page)}\n"
+            f"  the history of all     {short(place.history)}\n"
             f"  all events of Airflow  {short(place.events)}\n"
             f"  what Spark reported    {short(place.delivered or place.captures)}{place.until}\n"
             f"  the tables             {short(place.tables)}{place.until}\n"
             f"  the log                {short(place.log)}\n"
             f"Next: open {short(place.page)} in a browser. {place.next_step}\n"
+            f"{questions(place)}"
         )
     return shown
+
+
+def questions(place: Place) -> str:
+    """Return what the reader may ask the history, as it is typed."""
+    scripts = Path(sys.executable).parent
+    store, ask = f"--store {short(place.history)}", short(scripts / "sparklineage")
+    column = f"--partition flight_date={DAYS[-1]:%Y-%m-%d} --column avg_visibility"
+    airflow = f"AIRFLOW_HOME={place.home} AIRFLOW__CORE__DAGS_FOLDER={DAGS}"
+    return (
+        "Ask the history what a column of a day was made of, what a day went into, what is stale:\n"
+        f"  {ask} trace daily_delays {column} {store}\n"
+        f"  {ask} impact flights --partition flight_date={DAYS[0]:%Y-%m-%d} {store}\n"
+        f"  {ask} stale {store}\n"
+        "or on its page, Spark lineage in the navigation of Airflow, http://localhost:8080:\n"
+        f"  {airflow} {short(scripts / 'airflow')} standalone\n"
+    )
 
 
 def isolated(environment: dict[str, str], place: Place = HERE) -> dict[str, str]:
@@ -178,11 +209,12 @@ def isolated(environment: dict[str, str], place: Place = HERE) -> dict[str, str]
         name: value
         for name, value in environment.items()
         # The listener may have to come from where this machine keeps it.
-        if not name.startswith(foreign) or name.startswith("AIRFLOW__SPARKLINEAGE__")
+        if not name.startswith(foreign)
+        or (name.startswith("AIRFLOW__SPARKLINEAGE__") and name not in ELSEWHERE)
     }
     transport = {"type": "file", "log_file_path": str(place.events), "append": True}
     common = {
-        "AIRFLOW_HOME": str(place.folder / "airflow"),
+        "AIRFLOW_HOME": str(place.home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "demo",
@@ -308,6 +340,13 @@ def stop_children() -> None:
     for child in alive:
         with suppress(psutil.NoSuchProcess):
             child.kill()
+
+
+def build_history(place: Place) -> None:
+    """Make the tables of what the archive has, which the page and the questions read."""
+    archive = place.history.with_name("archive")
+    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "history", "build"]
+    subprocess.run([*command, str(archive), "--store", str(place.history)], check=True)  # noqa: S603 — our own command
 
 
 def show(terminal: TextIO, place: Place) -> int:
