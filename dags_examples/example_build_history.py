@@ -5,13 +5,14 @@ Run any task with lineage first, e.g. ``airflow dags test example_report_flight_
 then this twice: ``airflow dags test example_build_history 2013-01-08``, and for 2013-01-09.
 
 What you will see: the task reads the archive and writes the tables of the history, which
-``sparklineage history show`` and the queries read as they read those that DuckDB makes. What it
-read and wrote is an event of the archive, too: after the second run the first one is in the tables
-that it built.
+``sparklineage history show``, the questions and the page read as they read those that DuckDB makes.
+What it read and wrote is an event of the archive, too, in which each table has one name, whichever
+build wrote it: after the second run the first one is in the tables that it built.
 
 DuckDB is quick enough for a year of a middle-sized Airflow; this is for more. The job needs Java,
-``spark-submit`` on the worker's PATH, and an archive where Spark can read it
-(``[sparklineage] archive_url``); in a cluster the executors need this package in their Python.
+``spark-submit`` on the worker's PATH, and an archive where Spark can read it: that of Airflow's
+configuration, unless a run is given another one. In a cluster the executors need this package in
+their Python.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, Param
 
 from airflow_provider_sparklineage.history.spark_jobs import BUILD_HISTORY
+from airflow_provider_sparklineage.hooks import history
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+# With executors on other machines there is none until [sparklineage] archive_url names it.
+ARCHIVE = history.archive_url() or "file:///tmp/nyc/archive"
+STORE = history.store_url() if history.archive_url() else history.next_to(ARCHIVE)
+
+# What a build's own folders add to the names of tables.
+NUMBERED = r"(?<remove>/generations/\d+-\w+|(?<=/facts)/\d+-\w+)"
 
 with DAG(
     dag_id="example_build_history",
@@ -34,14 +43,14 @@ with DAG(
     max_active_runs=1,
     params={
         "archive": Param(
-            "/tmp/nyc/archive",  # noqa: S108 — an example's files
+            ARCHIVE,
             type="string",
             minLength=1,
             title="Archive",
             description="Folder, or URI that Spark can read, of what tasks have reported.",
         ),
         "store": Param(
-            "/tmp/nyc/history",  # noqa: S108 — an example's files
+            STORE,
             type="string",
             minLength=1,
             title="Store",
@@ -60,6 +69,8 @@ with DAG(
             "--store", "{{ params.store }}",
         ],
         conf={
+            # Each build has folders of its own; in lineage a table is one dataset.
+            "spark.openlineage.dataset.removePath.pattern": NUMBERED,
             "spark.log.level": "WARN",
             "spark.ui.enabled": "false",
         },

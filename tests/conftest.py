@@ -61,6 +61,7 @@ os.environ.update(
 _OF_AIRFLOW = (
     *("operators", "adoption", "faults", "dag_runs", "integration", "browser", "cluster"),
     "history/test_clearing.py",
+    "history/test_example_build.py",
     "spark/test_jar_application.py",
     "spark/test_pyspark_tasks.py",
 )

@@ -86,7 +86,9 @@ def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]
     if not names:
         return session.createDataFrame([], schema)
     root = hadoop_url(url)
-    return session.read.schema(schema).parquet(*(f"{root}/{name}" for name in names))
+    # By folder, of which a build fills each alone: a file would be a dataset in lineage.
+    folders = sorted({name.rpartition("/")[0] for name in names})
+    return session.read.schema(schema).parquet(*(f"{root}/{folder}" for folder in folders))
 
 
 def hadoop_url(url: str) -> str:
