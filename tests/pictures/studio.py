@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.browser.serving import chromium, find_chromium
 from tests.pictures.airflow import demo_airflow
+from tests.pictures.history import month_of_flights
 from tests.pictures.marquez import demo_marquez
 from tests.pictures.screen import new_context
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from tests.pictures.airflow import Airflow
+    from tests.pictures.history import Month
     from tests.pictures.marquez import Marquez
 
 
@@ -34,6 +36,11 @@ class Studio(ExitStack):
     def airflow(self) -> Airflow:
         """Start the API server of the demo's Airflow."""
         return self.enter_context(demo_airflow(self.browser))
+
+    @cached_property
+    def history(self) -> Month:
+        """Build the history of the recorded month of flights."""
+        return self.enter_context(month_of_flights(self.browser))
 
     @cached_property
     def marquez(self) -> Marquez:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.events import wide_event
-from tests.pictures import demo, marquez, terminal
+from tests.pictures import demo, history, marquez, terminal
 from tests.pictures.airflow import await_other_runs, lineage, tabs
 from tests.pictures.screen import take
 
@@ -101,6 +101,34 @@ def running_task(studio: Studio, file: Path) -> None:
         for what in (".partitions", ".last .card"):
             lineage(page).locator(what).first.wait_for()
         take(file, tabs(page), lineage(page), height=950)
+
+
+# --- the history ----------------------------------------------------------------------------------
+
+
+@picture("history_calendar.png")
+def history_calendar(studio: Studio, file: Path) -> None:
+    """Show the partitions of a table: some were made of a day that was written anew."""
+    page = studio.history.page("weekly_report")
+    take(file, history.part(page, "header"), history.part(page, ".dataset"))
+
+
+@picture("history_graph.png")
+def history_graph(studio: Studio, file: Path) -> None:
+    """Show what a column of a stale day was made of."""
+    day = "flight_date=2013-01-15"
+    page = studio.history.page("daily_delays", partition=day, column="avg_visibility")
+    history.part(page, ".react-flow__node").wait_for()
+    take(file, history.part(page, ".partition"))
+
+
+@picture("history_plan.png")
+def history_plan(studio: Studio, file: Path) -> None:
+    """Show what to run again after a day was written anew."""
+    page = studio.history.page("flights", partition="flight_date=2013-01-15")
+    page.get_by_role("button", name="Run again").click()
+    history.part(page, "table").wait_for()
+    take(file, history.part(page, ".partition"))
 
 
 # --- the page as a file ---------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "react";
 
 import type { Api, Place } from "./api";
-import { useAnswer } from "./asked";
+import { useAnswer, useLasting } from "./asked";
 import { calendarOf, labelOf } from "./calendar";
 import { CalendarGrid } from "./CalendarGrid";
 import { List } from "./List";
@@ -17,8 +17,15 @@ interface Props {
   go: (change: Partial<Place>) => void;
 }
 
+const PATIENCE = 400; // milliseconds
+
 export function DatasetView({ api, place, go }: Props) {
-  const { value, problem, isAsked } = useAnswer((signal) => api.partitions(place, signal), [place.namespace, place.name]);
+  const all = useAnswer((signal) => api.partitions(place, signal), [place.namespace, place.name]);
+  // Of a large history it takes seconds, once after each build, to find what is stale.
+  const isSlow = useLasting(all.isAsked, PATIENCE);
+  const quick = useAnswer(async (signal) => (isSlow ? api.quickPartitions(place, signal) : null), [isSlow]);
+  const { problem, isAsked } = all;
+  const value = all.value ?? quick.value;
   const [states, setStates] = useState<ReadonlySet<string>>(new Set());
   const [text, setText] = useState("");
   const [step, setStep] = useState<number | null>(null);
@@ -64,6 +71,7 @@ export function DatasetView({ api, place, go }: Props) {
               </button>
             ))}
           </div>
+          {isAsked && <p className="facts" role="status">Looking for what is stale and what was never written …</p>}
           <div className="partitions">
             {calendar && (
               <CalendarGrid calendar={calendar} states={letters} filter={states} chosen={step} partition={at} choose={chooseStep} />

@@ -19,19 +19,19 @@ export function GraphView({ graph, place, go }: { graph: Graph; place: Place; go
   const [chosen, setChosen] = useState<string | null>(null);
   const drawn = useMemo(() => drawnOf(graph, place), [graph, place.partition]);
   const isMany = drawn.boxes.size > MOST;
-  const { nodes, edges } = useMemo(() => (isMany ? { nodes: [], edges: [] } : laidOut(drawn)), [drawn]);
+  const { nodes, edges, height } = useMemo(() => (isMany ? NOTHING : laidOut(drawn)), [drawn]);
   if (isMany) return <p className="sentence">{counted(drawn.boxes.size, "box")}es are too many to draw; choose fewer steps, or the table.</p>;
   const box = chosen === null ? undefined : drawn.boxes.get(chosen);
   return (
     <div className="graph">
-      <div className="picture">
+      <div className="picture" style={{ height }}>
         <ReactFlow nodes={nodes.map((node) => ({ ...node, selected: node.id === chosen }))} edges={edges} nodeTypes={TYPES}
           onNodeClick={(_, node) => setChosen(node.id)}
           onNodesChange={(changes) => changes.forEach((one) => one.type === "select" && one.selected && setChosen(one.id))}
-          nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} fitView fitViewOptions={{ maxZoom: 1 }} minZoom={0.1}
+          nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, padding: 0.04 }} minZoom={0.1}
           aria-label="What it was made from, and what was made of it">
           <Background />
-          <Controls showInteractive={false} />
+          <Controls showInteractive={false} position="top-right" orientation="horizontal" />
         </ReactFlow>
       </div>
       {box ? <Details box={box} go={go} /> : <p className="facts">Choose a box to see its partitions, columns and runs.</p>}
@@ -39,14 +39,24 @@ export function GraphView({ graph, place, go }: { graph: Graph; place: Place; go
   );
 }
 
-function laidOut(drawn: ReturnType<typeof drawnOf>): { nodes: Drawn[]; edges: Edge[] } {
+interface Layout {
+  nodes: Drawn[];
+  edges: Edge[];
+  height: number; // of the picture, in pixels
+}
+
+const NOTHING: Layout = { nodes: [], edges: [], height: 0 };
+const [LOWEST, HIGHEST, MARGIN] = [240, 460, 90];
+
+function laidOut(drawn: ReturnType<typeof drawnOf>): Layout {
   const places = placesOf(drawn);
   const nodes = [...drawn.boxes.values()].map((box): Drawn => ({
     id: box.id, type: box.kind, data: { box }, position: places.get(box.id) ?? { x: 0, y: 0 }, ...SIZE[box.kind],
     ariaLabel: box.kind === "job" ? `Task ${shown(box.title)}` : `Dataset ${lastOf(box.name)}, ${partsOf(box)}`,
   }));
   const edges = [...drawn.lines.values()].map((line): Edge => ({ ...line, focusable: false }));
-  return { nodes, edges };
+  const bottom = Math.max(0, ...nodes.map((node) => node.position.y + (node.height ?? 0)));
+  return { nodes, edges, height: Math.min(Math.max(bottom + MARGIN, LOWEST), HIGHEST) };
 }
 
 const partitionsOf = (box: Part): string[] => [...new Set(box.hops.map(({ partition }) => partition))];
@@ -80,11 +90,21 @@ function JobBox({ data }: NodeProps<Drawn>) {
   return (
     <div className="box job">
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <bdi className="name">{shown(box.title)}</bdi>
-      <span className="facts">{counted(box.runs.size, "run")}</span>
+      <bdi className="name">{taskOf(box)}</bdi>
+      <span className="facts">{counted(box.runs.size, "run")}{dagOf(box)}</span>
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </div>
   );
+}
+
+const anyRun = (box: Job) => box.runs.values().next().value;
+
+// A task by its own name, which is what differs in a DAG; other jobs by all of theirs.
+const taskOf = (box: Job): string => shown((anyRun(box)?.dag_id && anyRun(box)?.task_id) || box.title);
+
+function dagOf(box: Job): string {
+  const dag = anyRun(box)?.task_id && anyRun(box)?.dag_id;
+  return dag ? ` of ${shown(dag)}` : "";
 }
 
 const TYPES = { part: PartBox, job: JobBox };

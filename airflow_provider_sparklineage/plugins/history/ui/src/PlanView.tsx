@@ -32,7 +32,7 @@ function Steps({ title, plan }: { title: string; plan: Plan }) {
         <p className="facts">Airflow starts all that is cleared at once: clear the next step when the one before it has ended.</p>
       )}
       {[...waves.entries()].sort(([one], [other]) => one - other).map(([wave, steps], n) => (
-        <Wave key={wave} title={`Step ${n + 1}`} steps={steps} />
+        <Wave key={wave} title={`Step ${n + 1}`} isOnly={waves.size === 1} steps={steps} />
       ))}
       {plan.by_hand.length > 0 && (
         <>
@@ -47,7 +47,7 @@ function Steps({ title, plan }: { title: string; plan: Plan }) {
 
 const SHOWN = 100;
 
-function Wave({ title, steps }: { title: string; steps: Step[] }) {
+function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps: Step[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [all, setAll] = useState(false);
@@ -69,7 +69,7 @@ function Wave({ title, steps }: { title: string; steps: Step[] }) {
   };
   return (
     <section className="wave" aria-label={title}>
-      <h5>{title}</h5>
+      {!isOnly && <h5>{title}</h5>}
       <table>
         <thead><tr><th>Run again</th><th>Task instance</th><th>Because of</th></tr></thead>
         <tbody>
@@ -87,9 +87,11 @@ function Wave({ title, steps }: { title: string; steps: Step[] }) {
       </table>
       {!all && steps.length > SHOWN && <button type="button" onClick={() => setAll(true)}>Show all {steps.length}</button>}
       <p>
-        <button type="button" className="act" disabled={!wanted.length || isDone} onClick={() => dialog.current?.showModal()}>
-          Clear {counted(wanted.length, "task instance")} …
-        </button>{" "}
+        {steps.some(({ may_clear }) => may_clear) && (
+          <button type="button" className="act" disabled={!wanted.length || isDone} onClick={() => dialog.current?.showModal()}>
+            Clear {counted(wanted.length, "task instance")} …
+          </button>
+        )}{" "}
         <span role="status">{result}</span>
       </p>
       <dialog ref={dialog} aria-label={`Clear ${title.toLowerCase()}`}>

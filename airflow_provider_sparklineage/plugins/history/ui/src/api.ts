@@ -6,7 +6,7 @@ export interface Dataset {
 }
 
 export interface Found extends Dataset {
-  partitions: number;
+  partitions: number | null; // null if some of them may not be seen
   runs: number;
   last_written: string | null;
 }
@@ -105,6 +105,10 @@ export class Api {
 
   partitions = ({ namespace, name }: Dataset, signal: AbortSignal) =>
     this.get<Partitions>("partitions", { namespace, name }, signal);
+
+  // Without what may take long: which of them are stale, and which were never written.
+  quickPartitions = ({ namespace, name }: Dataset, signal: AbortSignal) =>
+    this.get<Partitions>("partitions", { namespace, name, quick: "true" }, signal);
 
   graph = (place: Place, depth: number, signal: AbortSignal) =>
     this.get<Graph>("graph", { ...place, depth: String(depth) }, signal);

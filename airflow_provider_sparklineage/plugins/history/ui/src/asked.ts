@@ -23,6 +23,16 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: unk
   return answer;
 }
 
+// Whether something has lasted for a while.
+export function useLasting(is: boolean, milliseconds: number): boolean {
+  const [lasts, setLasts] = useState(false);
+  useEffect(() => {
+    const timer = is ? setTimeout(() => setLasts(true), milliseconds) : undefined;
+    return () => clearTimeout(timer);
+  }, [is, milliseconds]);
+  return lasts;
+}
+
 // A value that has not changed for a while, as what is typed.
 export function useSettled<T>(value: T, milliseconds: number): T {
   const [settled, setSettled] = useState(value);

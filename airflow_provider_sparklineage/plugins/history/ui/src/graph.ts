@@ -34,7 +34,7 @@ export interface Drawn {
   lines: Map<string, Line>;
 }
 
-export const SIZE = { part: { width: 220, height: 74 }, job: { width: 190, height: 50 } };
+export const SIZE = { part: { width: 220, height: 74 }, job: { width: 200, height: 50 } };
 
 export function drawnOf(graph: Graph, place: Place): Drawn {
   const drawn: Drawn = { boxes: new Map(), lines: new Map() };
@@ -85,7 +85,7 @@ function line(drawn: Drawn, source: string, target: string): void {
 
 // The left upper corner of each box, data flowing from left to right.
 export function placesOf({ boxes, lines }: Drawn): Map<string, { x: number; y: number }> {
-  const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: 56, nodesep: 18 }).setDefaultEdgeLabel(() => ({}));
+  const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: 40, nodesep: 18 }).setDefaultEdgeLabel(() => ({}));
   boxes.forEach((box) => layout.setNode(box.id, { ...SIZE[box.kind] }));
   lines.forEach(({ source, target }) => layout.setEdge(source, target));
   dagre.layout(layout);

@@ -16,6 +16,7 @@ export const STATES: State[] = [
   { letter: "x", name: "missing", sentence: "it was there, and has been removed", path: `${box(9)}m0,0l9,9m0,-9l-9,9` },
   { letter: "n", name: "never written", sentence: "a run of its task was due, and none wrote it", path: box(9) },
   { letter: "u", name: "writer unknown", sentence: "it was read, and no run in the history wrote it", path: box(5) },
+  { letter: "c", name: "being checked", sentence: "it is there, and whether it is stale is being looked for", path: box(7) },
   { letter: "f", name: "fresh", sentence: "it is there, and nothing that it is made of has changed", path: box(10) },
 ];
 

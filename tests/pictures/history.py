@@ -1,0 +1,89 @@
+"""The page "Spark lineage" on the recorded month of flights, as a user sees it who may see all."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from airflow_provider_sparklineage.plugins.history import built, graph, partitions, plans
+from airflow_provider_sparklineage.plugins.history.datasets import Catalog
+from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from tests.browser import recorded_flights
+from tests.pictures.screen import new_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route
+
+    from airflow_provider_sparklineage.plugins.history.asking import History
+
+ORIGIN = "http://airflow:8080"
+BUILT_AT = "2013-02-01T06:00:00Z"
+WIDTH, HEIGHT = 1180, 1400
+_ALL = Visibility(lambda _: True, lambda _: True, frozenset)
+_HTML = """<!doctype html><html lang="en" class="light"><base href="/"><body style="margin: 0">
+<div id="host"></div><script type="module">
+import { open } from "/sparklineage/history/page.js";
+open(document.getElementById("host"), new URL("/sparklineage/api/history/", location.href));
+</script></body></html>"""
+
+
+@contextmanager
+def month_of_flights(browser: Browser) -> Iterator[Month]:
+    """Build the history, and answer the page from it; Airflow's own frame is in no picture."""
+    from airflow_provider_sparklineage.plugins.history.asking import History
+
+    with tempfile.TemporaryDirectory(prefix="history-") as folder:
+        recorded_flights.build(f"{folder}/history")
+        history = History(f"{folder}/history")
+        context = new_context(browser, WIDTH, HEIGHT)
+        yield Month(history, context)
+        context.close()
+        history.close()
+
+
+class Month:
+    """The page, in a window of a browser."""
+
+    def __init__(self, history: History, context: BrowserContext) -> None:
+        self._history = history
+        self._context = context
+        context.route(f"{ORIGIN}/**", self._answer)
+
+    def page(self, table: str, **chosen: str) -> Page:
+        """Open a table of the lake, with a ``partition`` and a ``column`` of it."""
+        page = self._context.new_page()
+        place = {"namespace": "file", "name": f"/flights/lake/{table}", **chosen}
+        page.goto(f"{ORIGIN}/plugin/spark-lineage-history?{urlencode(place)}")
+        page.get_by_role("grid").wait_for()
+        return page
+
+    def _answer(self, route: Route) -> None:
+        url = urlsplit(route.request.url)
+        what = url.path.rpartition("/")[2]
+        if what in built.files():
+            route.fulfill(body=built.content(what), content_type=built.files()[what])
+        elif url.path.startswith("/sparklineage/api/history/"):
+            asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+            route.fulfill(json=self._found(what, asked))
+        else:
+            route.fulfill(body=_HTML, content_type="text/html")
+
+    def _found(self, what: str, asked: dict[str, str]) -> dict[str, Any]:
+        if what == "datasets":
+            found = Catalog(self._history).search(asked.get("q", ""), _ALL)
+            return {"unavailable": None, "built_at": BUILT_AT, **found}
+        dataset = asked["namespace"], asked["name"]
+        if what == "partitions":
+            return partitions.of(dataset, self._history, _ALL)
+        depth = int(asked.get("depth", 3))
+        wanted = graph.Wanted(dataset, asked.get("partition"), asked.get("column"), depth)
+        return {"graph": graph.of, "plan": plans.of}[what](wanted, self._history, _ALL)
+
+
+def part(page: Page, selector: str) -> Locator:
+    """Find a part of the page."""
+    return page.locator(f"main {selector}").first
