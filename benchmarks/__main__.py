@@ -33,6 +33,7 @@ MODULES = {
     "page": "The page",
     "building": "Building the history",
     "history": "Questions to the history",
+    "history_page": "The page of the history",
 }
 """Titles of what the modules of this package measure."""
 

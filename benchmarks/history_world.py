@@ -24,8 +24,12 @@ ACCESSES_A_DAY = REGIONS * (1 + 2 + 8 + 2) + 1
 """Of one pipeline: each layer's reads and writes of cells, and the read of the dimension."""
 
 
-def write(folder: Path, accesses: int) -> None:
-    """Write the tables as ``<table>.parquet`` into a folder, with at least so many accesses."""
+def write(folder: Path, accesses: int, regions: int = REGIONS) -> None:
+    """Write the tables as ``<table>.parquet`` into a folder.
+
+    :param accesses: how many there are at least, in pipelines as they are with ten regions
+    :param regions: of each table, 365 partitions each
+    """
     import duckdb
 
     pipelines = -(-accesses // (ACCESSES_A_DAY * DAYS))
@@ -34,7 +38,7 @@ def write(folder: Path, accesses: int) -> None:
         _tables(connection)
         connection.execute(_TASKS.format(days=DAYS, pipelines=pipelines))
         for table, query in _ROWS.items():
-            text = query.format(regions=REGIONS, columns=COLUMNS, namespace=NAMESPACE, days=DAYS)
+            text = query.format(regions=regions, columns=COLUMNS, namespace=NAMESPACE, days=DAYS)
             connection.execute(f"INSERT INTO {table} BY NAME {text}")
         for table in TABLES:
             order, file = ", ".join(table.sorted_by), folder / f"{table.name}.parquet"

@@ -1,0 +1,97 @@
+"""How long Airflow's page of the history is waited for: its first opening, and each click."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.history.store.manifest import Manifest
+from airflow_provider_sparklineage.history.tables import TABLES, VERSION
+from airflow_provider_sparklineage.plugins.history import graph, partitions, plans
+from airflow_provider_sparklineage.plugins.history.asking import History
+from airflow_provider_sparklineage.plugins.history.store import catalog_of
+from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from benchmarks import history_world
+from benchmarks.results import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ACCESSES = 10_000_000
+REGIONS_OF_MANY = 137  # for each of 365 days: 50,005 partitions of a table
+GOAL_S = 1.0
+_ALL = Visibility(lambda _: True, lambda _: True, frozenset)
+_MART = (history_world.NAMESPACE, "warehouse/mart_0")
+_CELL = "dt=2024-06-01/region=r3"
+
+
+def measured() -> Iterator[Result]:
+    """Measure what the API server does for the page, by the clock, for a user who may see all."""
+    yield from _of("10 million accesses", ACCESSES)
+    yield from _of("50,005 partitions", 1, REGIONS_OF_MANY)
+
+
+def _of(name: str, accesses: int, regions: int = history_world.REGIONS) -> Iterator[Result]:
+    with tempfile.TemporaryDirectory() as folder:
+        history_world.write(Path(folder), accesses, regions)
+        _publish(Path(folder))
+        for step, goal, action in _steps(folder):
+            begun = time.perf_counter()
+            details = action()
+            yield Result(f"{name}: {step}", time.perf_counter() - begun, goal, details, " s")
+
+
+def _publish(folder: Path) -> None:
+    """Make a store of the tables that are in a folder."""
+    tables = {table.name: [f"{table.name}.parquet"] for table in TABLES}
+    manifest = Manifest(VERSION, 1, datetime.now(UTC), {}, tables, {})
+    (folder / "manifest.json").write_bytes(manifest.text())
+
+
+Step = tuple[str, float | None, "Callable[[], str]"]
+
+
+def _steps(url: str) -> Iterator[Step]:
+    """List what a user does, in this order; each request opens the store, as those of the server do."""
+    wanted = graph.Wanted(_MART, _CELL)
+    yield "first opening of the page", GOAL_S, lambda: _asked(url, _datasets)
+    yield "opening it again", GOAL_S, lambda: _asked(url, _datasets)
+    at_once = "its partitions, until it is known which are stale"
+    yield at_once, GOAL_S, lambda: _asked(url, lambda h: _partitions(h, is_quick=True))
+    yield "which are stale and due, once for each build", None, lambda: _asked(url, _partitions)
+    yield "its partitions, from then on", GOAL_S, lambda: _asked(url, _partitions)
+    yield (
+        "the graph of one",
+        GOAL_S,
+        lambda: _asked(url, lambda h: _hops(graph.of(wanted, h, _ALL))),
+    )
+    yield "what to run again of one", GOAL_S, lambda: _asked(url, lambda h: _plan(wanted, h))
+
+
+def _asked(url: str, question: Callable[[History], str]) -> str:
+    history = History(url)
+    try:
+        return question(history)
+    finally:
+        history.close()
+
+
+def _datasets(history: History) -> str:
+    return f"{catalog_of(history).search('', _ALL)['count']:,} datasets"
+
+
+def _partitions(history: History, *, is_quick: bool = False) -> str:
+    found = partitions.of(_MART, history, _ALL, is_quick=is_quick)["partitions"]
+    return f"{len(found['names']):,} partitions, {found['states'].count('s'):,} stale"
+
+
+def _hops(found: dict[str, Any]) -> str:
+    return f"{sum(len(found[side]['hops']) for side in ('upstream', 'downstream')):,} hops"
+
+
+def _plan(wanted: graph.Wanted, history: History) -> str:
+    found = plans.of(wanted, history, _ALL)
+    return f"{sum(len(plan['steps']) for plan in found.values()):,} task instances"
