@@ -55,7 +55,7 @@ Step = tuple[str, float | None, "Callable[[], str]"]
 
 
 def _steps(url: str) -> Iterator[Step]:
-    """List what a user does, in this order; each request opens the store, as those of the server do."""
+    """List what a user does, in this order; each request opens the store anew."""
     wanted = graph.Wanted(_MART, _CELL)
     yield "first opening of the page", GOAL_S, lambda: _asked(url, _datasets)
     yield "opening it again", GOAL_S, lambda: _asked(url, _datasets)

@@ -28,6 +28,10 @@ class Api:
         """Change something; gives the status."""
         return self._ask("PATCH", path, token, body)[0]
 
+    def post(self, path: str, body: object, token: str) -> int:
+        """Ask for something to be done; gives the status."""
+        return self._ask("POST", path, token, body)[0]
+
     def token(self, user: str) -> str:
         """Log in."""
         credentials = {"username": user, "password": self._passwords[user]}

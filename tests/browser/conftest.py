@@ -127,6 +127,7 @@ def environment(archive):
     """Name the Airflow of these tests, for processes of their own."""
     return os.environ | {
         "AIRFLOW__SPARKLINEAGE__ARCHIVE_URL": archive.url,
+        "AIRFLOW__SPARKLINEAGE__HISTORY_URL": f"{archive.url}-history",
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import recorded_flights
 from tests.browser.auth_manager import DENIED_DAG
 
 SHOWN_DAG = "lineage_shown"
@@ -39,6 +40,7 @@ def main(folder: Path) -> None:
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 
     DagBundlesManager().sync_bundles_to_db()
+    recorded_flights.write_runs()
     other = {"conn_type": "sparklineage", "extra": {"web_url": OTHER_WEB_URL}}
     os.environ[f"AIRFLOW_CONN_{OTHER_CONN_ID.upper()}"] = json.dumps(other)
     fake = FakeSparkSubmit(folder)
