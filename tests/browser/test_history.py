@@ -114,11 +114,29 @@ DATASETS = {
 }
 
 
+CHANGES = {
+    "tasks": ["shop.orders"],
+    "hidden": 1,
+    "changes": [
+        {
+            "run": run(n, ended="2024-05-06T01:02:03Z"),
+            "kind": "input_went",
+            "dataset": {"namespace": "file", "name": "/lake/rates"},
+            "column": None,
+            "message": f"file:///lake/rates{n} is no longer read.",
+        }
+        for n in range(60)
+    ],
+    "more": 0,
+}
+
+
 class Answers:
     """What the API server answers, and what it was asked."""
 
     def __init__(self, **changed):
         given = {"datasets": DATASETS, "partitions": partitions(10), "graph": GRAPH, "plan": PLANS}
+        given["changes"] = CHANGES
         self.of = {**given, **changed}
         self.of.setdefault("quick", self.of["partitions"])
         self.asked = []
@@ -240,6 +258,28 @@ def test_a_step_is_cleared_after_confirmation_and_only_what_may_be(show):
     assert (body["dry_run"], body["only_failed"]) == (False, False)
 
 
+def test_what_changed_from_run_to_run_is_asked_for_when_it_is_wanted(show):
+    answers = Answers()
+    page = show(answers, PLACE)
+    page.get_by_text("fresh", exact=False).first.wait_for()
+    assert not any("/changes" in url for url in answers.asked)
+    page.get_by_text("What changed from run to run").click()
+    section = page.locator("details.changes")
+    expect(section.get_by_role("row")).to_have_count(51)
+    expect(section).to_contain_text("shop.orders 2024-05-06")
+    expect(section).to_contain_text("file:///lake/rates0 is no longer read.")
+    expect(section).to_contain_text("Written, too, by 1 task of DAGs that you may not see.")
+    section.get_by_role("button", name="Show all 60 changes").click()
+    expect(section.get_by_role("row")).to_have_count(61)
+
+
+def test_where_nothing_changed_the_page_says_so(show):
+    page = show(Answers(changes={**CHANGES, "changes": [], "hidden": 0}), PLACE)
+    page.get_by_text("What changed from run to run").press("Enter")
+    section = page.locator("details.changes")
+    expect(section).to_contain_text("Each run of shop.orders did what the one before it did.")
+
+
 def test_what_is_missing_is_named_with_what_to_run(show):
     missing = {"message": "DuckDB is not installed.", "commands": ["pip install x[history]"]}
     page = show(Answers(datasets={**DATASETS, "unavailable": missing, "datasets": [], "count": 0}))
@@ -287,6 +327,7 @@ def test_each_view_keeps_to_all_rules(show, theme, view):
     answers.theme = theme
     page = show(answers, PLACE)
     choose(page)
+    page.get_by_text("What changed from run to run").click()
     page.get_by_role("button", name=view).click()
     page.wait_for_timeout(300)
     found = Axe().run(page, options={"runOnly": RULES}).response

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from airflow_provider_sparklineage.plugins.history import built, graph, partitions, plans
+from airflow_provider_sparklineage.plugins.history import built, changes, graph, partitions, plans
 from airflow_provider_sparklineage.plugins.history.datasets import Catalog
 from airflow_provider_sparklineage.plugins.history.visibility import Visibility
 from tests.browser import recorded_flights
@@ -81,7 +81,8 @@ class Month:
             return partitions.of(dataset, self._history, _ALL)
         depth = int(asked.get("depth", 3))
         wanted = graph.Wanted(dataset, asked.get("partition"), asked.get("column"), depth)
-        return {"graph": graph.of, "plan": plans.of}[what](wanted, self._history, _ALL)
+        question = {"graph": graph.of, "plan": plans.of, "changes": changes.of}[what]
+        return question(wanted, self._history, _ALL)
 
 
 def part(page: Page, selector: str) -> Locator:

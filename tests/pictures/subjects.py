@@ -131,6 +131,15 @@ def history_plan(studio: Studio, file: Path) -> None:
     take(file, history.part(page, ".partition"))
 
 
+@picture("history_changes.png")
+def history_changes(studio: Studio, file: Path) -> None:
+    """Show what the task of a table did otherwise than in the run before."""
+    page = studio.history.page("flights")
+    page.get_by_text("What changed from run to run").click()
+    history.part(page, ".changes table").wait_for()
+    take(file, history.part(page, ".dataset"))
+
+
 # --- the page as a file ---------------------------------------------------------------------------
 
 

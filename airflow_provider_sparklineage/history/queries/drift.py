@@ -164,11 +164,17 @@ def _datasets(line: Sequence[_Of]) -> Iterator[Drift]:
 
 
 def _columns(line: Sequence[_Of]) -> Iterator[Drift]:
-    """Compare the runs whose columns are known: where all are missing, the report is."""
+    """Compare the runs whose columns are known: where all are missing, the report is.
+
+    Columns of a dataset that only one of the runs wrote came or went with it.
+    """
     known = [of for of in line if of.columns]
     for before, after in itertools.pairwise(known):
         columns = before.columns.keys() | after.columns.keys()
+        written = before.accessed.keys() ^ after.accessed.keys()
         for name, column in sorted(columns, key=lambda one: (one[0], one[1] or "")):
+            if ("write", name) in written:
+                continue
             was = before.columns.get((name, column), {})
             now = after.columns.get((name, column), {})
             if was != now:

@@ -10,6 +10,7 @@ import msgspec
 from airflow_provider_sparklineage.history.engines import duckdb
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import Stale
+from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
@@ -76,6 +77,11 @@ class History:
         """Give the partitions that are expected and were never written."""
         name = DatasetName(*dataset)
         found = self._kept.of(("gaps", dataset), lambda: _packed(gaps(self._history, name)))
+        return _list(_unpacked(found, list[dict[str, Any]]))
+
+    def drift(self, task: str) -> list[dict[str, Any]]:
+        """Give what a task did otherwise than in the run before."""
+        found = self._kept.of(("drift", task), lambda: _packed(drift(self._history, task)))
         return _list(_unpacked(found, list[dict[str, Any]]))
 
     def _stale(self, dataset: tuple[str, str]) -> list[Stale]:

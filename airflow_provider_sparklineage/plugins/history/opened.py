@@ -53,5 +53,8 @@ class Asked(Protocol):
     def gaps(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
         """Give the partitions that are expected and were never written."""
 
+    def drift(self, task: str) -> list[dict[str, Any]]:
+        """Give what a task did otherwise than in the run before, by the name of its job."""
+
     def close(self) -> None:
         """Let go of its files."""

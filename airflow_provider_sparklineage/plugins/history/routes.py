@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Response
 
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.plugins.history import built, graph, partitions, plans
+from airflow_provider_sparklineage.plugins.history import built, changes, graph, partitions, plans
 from airflow_provider_sparklineage.plugins.history.access import User  # noqa: TC001
 from airflow_provider_sparklineage.plugins.history.datasets import Catalog  # noqa: TC001
 from airflow_provider_sparklineage.plugins.history.opened import Asked
@@ -34,6 +34,7 @@ def router() -> APIRouter:
     api.get("/partitions")(_partitions)
     api.get("/graph")(_graph)
     api.get("/plan")(_plan)
+    api.get("/changes")(_changes)
     made.include_router(api)
     return made
 
@@ -110,6 +111,10 @@ def _graph(wanted: Wanted, user: User, history: History) -> dict[str, Any]:
 
 def _plan(wanted: Wanted, user: User, history: History) -> dict[str, Any]:
     return _answered(plans.of, wanted, history, user)
+
+
+def _changes(wanted: Wanted, user: User, history: History) -> dict[str, Any]:
+    return changes.of(wanted, _there(history), user)
 
 
 def _answered(question: Any, wanted: graph.Wanted, history: History, user: User) -> dict[str, Any]:

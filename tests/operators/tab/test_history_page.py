@@ -51,6 +51,9 @@ class History:
     def gaps(self, *_):
         return []
 
+    def drift(self, task):
+        return [{"run": {"run_id": "shop-1"}, "kind": "", "dataset": None, "message": task}]
+
 
 @pytest.fixture
 def app():
@@ -75,7 +78,7 @@ def ask(app):
 
 
 ORDERS = {"namespace": "file", "name": "/lake/orders"}
-QUESTIONS = ["partitions", "graph", "plan"]
+QUESTIONS = ["partitions", "graph", "plan", "changes"]
 
 
 def test_datasets_of_dags_that_may_not_be_seen_are_not_found(ask):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from airflow_provider_sparklineage.plugins.history import graph, partitions, plans
+from airflow_provider_sparklineage.plugins.history import changes, graph, partitions, plans
 from airflow_provider_sparklineage.plugins.history.datasets import Catalog
 from airflow_provider_sparklineage.plugins.history.visibility import Visibility
 
@@ -20,10 +20,11 @@ def run(run_id, dag_id="shop", **other):
     return {"run_id": run_id, "dag_id": dag_id, "job": f"{dag_id}.task", **other}
 
 
+ENDED = datetime(2024, 5, 6)  # noqa: DTZ001  (as tables have it)
 RUNS = [
-    run("ours", check_status="matched"),
-    run("wrong", check_status="missing"),
-    run("hidden", "secret"),
+    run("ours", check_status="matched", ended=ENDED),
+    run("wrong", check_status="missing", ended=ENDED + timedelta(days=1)),
+    run("hidden", "secret", ended=ENDED),
     {"run_id": "theirs", "dag_id": None, "job": "dbt.model"},
 ]
 
@@ -56,12 +57,14 @@ class History:
         read=(),
         jobs=(),
         named=(),
+        drift=None,
     ):
         self._up, self._down = list(up), list(down)
         self._plan = plan or {"steps": [], "by_hand": []}
         self._stale, self._gaps = list(stale), list(gaps)
         self._written, self._read = list(written), list(read)
         self._jobs, self._named = list(jobs), list(named)
+        self._drift = drift or {}
 
     def rows(self, sql, parameters=None):
         if "SELECT DISTINCT r.dag_id" in sql:
@@ -88,6 +91,9 @@ class History:
 
     def gaps(self, *_):
         return self._gaps
+
+    def drift(self, task):
+        return self._drift[task]
 
 
 @pytest.fixture
@@ -291,6 +297,35 @@ def test_all_of_a_dataset_is_one_partition_without_a_name(admin):
     whole = {**written(1, "ours"), "cell": None, "partition": None}
     found = partitions.of(ORDERS, History(written=[whole]), admin)["partitions"]
     assert (found["names"], found["states"]) == ([""], "f")
+
+
+def change(run_id, message):
+    of = {"kind": "input_went", "dataset": {"namespace": "file", "name": "/lake/raw"}}
+    return {**of, "column": None, "run": {"run_id": run_id}, "message": message}
+
+
+CHANGED = {
+    "shop.task": [change("ours", "raw is no longer read."), change("wrong", "orders is read now.")],
+    "secret.task": [change("hidden", "salaries is read now.")],
+}
+
+
+def test_changes_are_those_of_the_tasks_that_may_be_seen_the_last_ones_first(visitor, admin):
+    history = History(jobs=BOTH, drift=CHANGED)
+    answer = changes.of(WANTED, history, visitor)
+    assert [one["message"] for one in answer["changes"]] == [
+        "orders is read now.",
+        "raw is no longer read.",
+    ]
+    assert (answer["tasks"], answer["hidden"]) == (["shop.task"], 1)
+    assert "secret" not in json.dumps(answer)
+    assert len(changes.of(WANTED, history, admin)["changes"]) == 3
+
+
+def test_of_many_changes_the_last_ones_are_listed(admin):
+    many = {"shop.task": [change("ours", str(n)) for n in range(changes.MOST + 5)]}
+    answer = changes.of(WANTED, History(jobs=BOTH[:1], drift=many), admin)
+    assert (len(answer["changes"]), answer["more"]) == (changes.MOST, 5)
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,18 @@ def test_columns_whose_sources_change_are_drift(answers):
     ]
 
 
+def test_columns_come_and_go_with_their_dataset(answers):
+    answers.run(0, [day(0)], [day(0)], edges=[("a", "x", "IDENTITY"), ("b", "x", "IDENTITY")])
+    answers.run(1, [day(1)], [("other", day(1))])
+    names = {"in_namespace": "ns", "in_name": "orders", "in_column": "x", "type": "DIRECT"}
+    names |= {"out_namespace": "ns", "out_name": "other", "out_column": "c"}
+    answers.add("columns", run_id="build-1", **names)
+    assert [(d.kind, d.dataset.name) for d in drift(answers, "dag.build")] == [
+        ("output_appeared", "other"),
+        ("output_went", "revenue"),
+    ]
+
+
 def test_a_count_of_partitions_out_of_its_range_and_a_broken_pattern_are_drift(answers):
     daily(answers)
     answers.run(20, [day(19), day(18), day(17)], [day(20)])

@@ -6,6 +6,7 @@ import type { Api, Place } from "./api";
 import { useAnswer, useLasting } from "./asked";
 import { calendarOf, labelOf } from "./calendar";
 import { CalendarGrid } from "./CalendarGrid";
+import { ChangesView } from "./ChangesView";
 import { List } from "./List";
 import { counted, lastOf, shown, timeOfSeconds } from "./names";
 import { PartitionView } from "./PartitionView";
@@ -107,6 +108,7 @@ export function DatasetView({ api, place, go }: Props) {
           </div>
         </>
       )}
+      <ChangesView api={api} dataset={place} />
       {!names.length && <p className="sentence">No run accessed partitions of it.</p>}
       {(place.partition || at >= 0 || !names.length) && (
         <PartitionView key={place.partition} api={api} place={place} go={go} letter={letters[at] ?? ""}

@@ -88,6 +88,21 @@ export interface Plan {
   hidden: number;
 }
 
+export interface Change {
+  run: Run;
+  kind: string;
+  dataset: Dataset | null;
+  column: string | null;
+  message: string;
+}
+
+export interface Changes {
+  tasks: string[]; // that write the dataset
+  hidden: number; // how many other tasks do
+  changes: Change[]; // the last ones first
+  more: number;
+}
+
 export interface Place extends Dataset {
   partition: string;
   column: string;
@@ -115,6 +130,9 @@ export class Api {
 
   plan = (place: Place, signal: AbortSignal) =>
     this.get<Record<"impact" | "refresh", Plan>>("plan", { ...place }, signal);
+
+  changes = ({ namespace, name }: Dataset, signal: AbortSignal) =>
+    this.get<Changes>("changes", { namespace, name }, signal);
 
   private async get<T>(what: string, query: Record<string, string>, signal: AbortSignal): Promise<T> {
     const url = new URL(what, this.url);
