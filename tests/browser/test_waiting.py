@@ -23,7 +23,7 @@ HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><bo
 globalThis.React = {
   useRef: () => ({ current: document.getElementById("host") }),
   useEffect: (effect) => effect(),
-  createElement: () => null,
+  createElement: (type, props) => (typeof type === "function" ? type(props) : null),
 };
 await import("/sparklineage/page/tab.js");
 const task = { dagId: "shop", runId: "of 6", taskId: "revenue", mapIndex: "{mapIndex}" };

@@ -15,7 +15,13 @@ from airflow_provider_sparklineage.plugins.history.visibility import Visibility
 pytestmark = pytest.mark.airflow
 
 RUNS = [
-    {"run_id": f"{dag}-1", "dag_id": dag, "job": f"{dag}.task", "check_status": "matched"}
+    {
+        "run_id": f"{dag}-1",
+        "dag_id": dag,
+        "job": f"{dag}.task",
+        "check_status": "matched",
+        "ended": None,
+    }
     for dag in ("shop", "secret")
 ]
 
@@ -29,7 +35,8 @@ class History:
         if "JOIN runs" in sql:
             of = {"namespace": "file", "runs": 1, "written": None}
             names = [("/lake/orders", "shop"), ("/lake/salaries", "secret")]
-            return [{**of, "name": n, "dag_id": d, "job": f"{d}.task"} for n, d in names]
+            known = [{**of, "name": n, "dag_id": d, "job": f"{d}.task"} for n, d in names]
+            return [{**one, "cell": "dt=2024-05-06"} for one in known]
         if "FROM runs" in sql:
             return [run for run in RUNS if run["run_id"] in parameters["ids"]]
         return []
@@ -52,7 +59,8 @@ class History:
         return []
 
     def drift(self, task):
-        return [{"run": {"run_id": "shop-1"}, "kind": "", "dataset": None, "message": task}]
+        of = {"run": {"run_id": "shop-1"}, "kind": "input_went", "dataset": None, "column": None}
+        return [{**of, "message": task}]
 
 
 @pytest.fixture
@@ -95,12 +103,18 @@ def test_what_may_not_be_seen_is_not_there_and_no_different_from_what_is_not(ask
 
 def test_partitions_and_plan_of_what_may_be_seen(ask):
     assert ask("partitions", **ORDERS).json()["partitions"]["names"] == []
+    assert [c["message"] for c in ask("changes", **ORDERS).json()["changes"]] == ["shop.task"]
     assert ask("plan", **ORDERS).json()["refresh"] == {"steps": [], "by_hand": [], "hidden": 1}
 
 
 def test_a_partition_that_is_not_there_is_not_answered_with_those_that_are(ask):
     answer = ask("graph", 404, partition="dt=2024-05-06", **ORDERS)
     assert answer.json()["detail"] == "There is no such partition or column."
+
+
+def test_these_are_all_questions(app):
+    paths = [route.path for route in app.routes if route.path.startswith("/api/history/")]
+    assert sorted(paths) == sorted(f"/api/history/{what}" for what in ("datasets", *QUESTIONS))
 
 
 @pytest.mark.parametrize("what", ["datasets", *QUESTIONS])
