@@ -41,7 +41,7 @@ def work(spark, prepared, tmp_path_factory):
     builds = [
         ("worlds", ["archive"]),
         ("worlds", ["archive", AWKWARD]),
-        ("recorded", ["recorded"]),
+        ("of_recorded", ["recorded"]),
         ("begun", ["archive"]),
     ]
     Store.create(str(work / "begun")).build([source_of(str(work / AWKWARD))])
@@ -100,7 +100,7 @@ def rows_of(connection, table, source):
 
 
 @pytest.mark.parametrize(
-    ("store", "sources"), [("worlds", ["archive", AWKWARD]), ("recorded", ["recorded"])]
+    ("store", "sources"), [("worlds", ["archive", AWKWARD]), ("of_recorded", ["recorded"])]
 )
 def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path, store, sources):
     _, expected = built_by_duckdb(tmp_path, [work / one for one in sources])

@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.history.sources.documents import (
     is_of_lines,
 )
 from airflow_provider_sparklineage.history.sources.marks import Mark, start_of, tail_of
+from airflow_provider_sparklineage.history.sources.stores import is_store
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.files import open_regular
 
@@ -66,6 +67,9 @@ class LocalFiles:
             raise UnusableInputError(msg) from error
         for at, folders, files in os.walk(self._root):
             folder, below = Path(at), f"{self._name}{at.removeprefix(str(self._root))}"
+            if is_store(files, folders):  # it has no events, and may be the one that is built
+                folders.clear()
+                continue
             if is_bundle(files):
                 folders.clear()
                 yield from self._bundle(folder, below, known)

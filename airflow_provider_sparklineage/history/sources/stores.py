@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.store import GENERATIONS, MANIFEST, Store
+from airflow_provider_sparklineage.history.store import GENERATIONS, LOCK, MANIFEST, SCRATCH, Store
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from airflow_provider_sparklineage.history.sources import Piece
 
@@ -32,4 +32,10 @@ def store_at(url: str) -> StoreSource | None:
         names = store.files.names("")
     except Exception:  # a store's library raises what it likes; who lists all of it says so
         return None
-    return StoreSource(store) if {MANIFEST, GENERATIONS} <= {*names} else None
+    return StoreSource(store) if is_store(names) else None
+
+
+def is_store(*names: Collection[str]) -> bool:
+    """Whether a folder is a store, or becomes one just now, by the names of what is in it."""
+    found = {name for some in names for name in some}
+    return {MANIFEST, GENERATIONS} <= found or {LOCK, SCRATCH} <= found

@@ -23,11 +23,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.history.store.building import GRACE, Building
-from airflow_provider_sparklineage.history.store.files import Files, files_of
-from airflow_provider_sparklineage.history.store.lock import NAME, Lock, utc_now
+from airflow_provider_sparklineage.history.store.files import SCRATCH, Files, files_of
+from airflow_provider_sparklineage.history.store.lock import NAME as LOCK
+from airflow_provider_sparklineage.history.store.lock import Lock, utc_now
 from airflow_provider_sparklineage.history.store.manifest import (
+    FACTS,
     GENERATIONS,
     MANIFEST,
+    MARKS,
     Manifest,
     empty,
     parsed,
@@ -35,6 +38,7 @@ from airflow_provider_sparklineage.history.store.manifest import (
 from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.truncation import some
 from airflow_provider_sparklineage.storage.bounded import reason
 
 if TYPE_CHECKING:
@@ -46,8 +50,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.sources import Source
     from airflow_provider_sparklineage.history.sources.reading import Reading
 
-__all__ = ["GENERATIONS", "GRACE", "MANIFEST", "Building", "Store"]
+__all__ = ["GENERATIONS", "GRACE", "LOCK", "MANIFEST", "SCRATCH", "Building", "Store"]
 
+_OWN = (MANIFEST, LOCK, FACTS, GENERATIONS, MARKS, SCRATCH, ".")
 _FIX_BUILD = "Build it: sparklineage history build SOURCE… --store URL."
 
 
@@ -151,8 +156,9 @@ class Store:
     def building(self) -> Iterator[Building]:
         """Keep other writers out, while what is given is used to write a generation.
 
-        :raise HistoryError: if somebody else builds
+        :raise HistoryError: if somebody else builds, or other things are in the folder
         """
+        self._refuse_others()
         with Lock(self.files, self._now) as lock:
             self._tidy()
             scratch = self.files.scratch()
@@ -161,13 +167,20 @@ class Store:
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
 
+    def _refuse_others(self) -> None:
+        """Refuse to make a folder of events a store: its events would not be looked for again."""
+        others = [name for name in self.files.names("") if not name.startswith(_OWN)]
+        if others and self.manifest.generation == 0:
+            problem = f"There are other files at {scrub(self.url)}: {some(sorted(others), 3)}."
+            raise HistoryError(problem, "Give the history a folder of its own: --store URL.")
+
     def _tidy(self) -> None:
         """Remove what those left who were killed; of locks, those by which one was taken over."""
-        for name in self.files.names("tmp"):
-            self.files.remove(f"tmp/{name}")
+        for name in self.files.names(SCRATCH):
+            self.files.remove(f"{SCRATCH}/{name}")
         for name in self.files.names(""):
             # What somebody writes now who wants the lock, too, ends with .part.
             if name.startswith(f"{MANIFEST}.") or (
-                name.startswith(f"{NAME}.") and not name.endswith(".part")
+                name.startswith(f"{LOCK}.") and not name.endswith(".part")
             ):
                 self.files.remove(name)

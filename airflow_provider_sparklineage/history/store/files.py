@@ -13,6 +13,9 @@ from airflow_provider_sparklineage.storage.objects import Objects
 
 _LOCAL = ("file", "local")
 
+SCRATCH = "tmp"
+"""The folder of what builds have on disk while they run."""
+
 
 class Files(Protocol):
     """What a store asks of a place; names are relative to it, with ``/`` between."""
@@ -95,7 +98,7 @@ class Folder:
 
     def scratch(self) -> Path:
         """Make a folder on the same disk, so that files are moved and not copied."""
-        folder = self.root / "tmp" / uuid.uuid4().hex
+        folder = self.root / SCRATCH / uuid.uuid4().hex
         folder.mkdir(parents=True)
         return folder
 

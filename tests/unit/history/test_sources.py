@@ -14,6 +14,7 @@ from airflow_provider_sparklineage.event.archive import Archive, name_of, task_o
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.sources.reading import Reading
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.unit.history.facts.events import event, ours
@@ -231,3 +232,13 @@ def test_a_file_that_cannot_be_opened_is_counted_and_tried_again(tmp_path):
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.json")
     assert read(tmp_path)[1].skipped == {"unreadable": 1}
+
+
+def test_a_store_below_the_folder_of_its_events_is_not_read(tmp_path):
+    (tmp_path / "first.ndjson").write_bytes(line_of(1))
+    store = Store(str(tmp_path / "history"))
+    built = store.build([source_of(str(tmp_path))])
+    assert (built.events, built.new, dict(built.skipped)) == (1, 1, {})
+    (tmp_path / "second.ndjson").write_bytes(line_of(2))
+    built = store.build([source_of(str(tmp_path))])
+    assert (built.events, built.new, dict(built.skipped)) == (1, 1, {})

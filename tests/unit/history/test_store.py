@@ -57,6 +57,13 @@ def folders(store):
 # --- building -------------------------------------------------------------------------------------
 
 
+def test_a_folder_with_other_files_becomes_no_store(tmp_path):
+    (tmp_path / "events.ndjson").touch()
+    with pytest.raises(HistoryError, match=r"other files at .*: events.ndjson.*folder of its own"):
+        Store(str(tmp_path)).build([source_of(str(tmp_path))])
+    assert [one.name for one in tmp_path.iterdir()] == ["events.ndjson"]
+
+
 def test_what_was_built_can_be_asked(store):
     built = store.add(source(WRITTEN, READER))
     assert (built.events, built.new, built.rows["runs"]) == (2, 2, 2)
