@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.history.queries.answers import (
     values_of,
 )
 from airflow_provider_sparklineage.history.queries.gaps import gaps
+from airflow_provider_sparklineage.history.queries.patterns.following import Following
 from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.gaps import Gap
-    from airflow_provider_sparklineage.history.queries.patterns.pattern import Learned
     from airflow_provider_sparklineage.history.queries.rows import Rows
 
 _OUTPUTS = """
@@ -74,16 +74,17 @@ class _Output:
             if gap.reason in _PLANNED
         }
         self._labels = {frozenset(label for label, _ in due) for due in self._due}
-        self._known = list(known_of(history, name)) if self._due else []
-        self._learned: dict[DatasetName, list[tuple[str, Learned]]] = defaultdict(list)
+        known = list(known_of(history, name)) if self._due else []
+        self._learned: dict[DatasetName, list[tuple[str, Following]]] = defaultdict(list)
         for pattern, learned in learned_of(history, name) if self._due else ():
             source = DatasetName(pattern.input.namespace, pattern.input.name)
-            self._learned[source].append((pattern.job, learned))
+            following = Following(learned.relation, known)
+            self._learned[source].append((pattern.job, following))
 
     def following(self, part: Part) -> Iterator[Gap]:
         """Give what is due and follows from a part, by the pattern of the task that writes it."""
-        for job, learned in self._learned[part.dataset]:
-            for cell in learned.relation.follows(part.cell, self._known):
+        for job, rule in self._learned[part.dataset]:
+            for cell in rule.of(part.cell):
                 values = values_of(cell) or {}
                 for labels in self._labels:
                     key = frozenset((k, v) for k, v in values.items() if k in labels)

@@ -57,11 +57,18 @@ class History:
         """Give the hops upstream."""
         return _list(trace(self._history, DatasetName(*dataset), partition, column, depth=depth))
 
-    def impact(
+    def downstream(
+        self, dataset: tuple[str, str], partition: str | None, column: str | None
+    ) -> list[dict[str, Any]]:
+        """Give the hops downstream."""
+        name = DatasetName(*dataset)
+        return _list(impact(self._history, name, partition, column, is_planned=False).hops)
+
+    def plan(
         self, dataset: tuple[str, str], partition: str | None, column: str | None
     ) -> dict[str, Any]:
-        """Give the ``hops`` downstream, and the ``plan``."""
-        return _dict(impact(self._history, DatasetName(*dataset), partition, column))
+        """Give the plan for what was made of a partition."""
+        return _dict(impact(self._history, DatasetName(*dataset), partition, column).plan)
 
     def stale(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
         """Give the partitions of a dataset that are stale, with causes."""

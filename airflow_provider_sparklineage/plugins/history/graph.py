@@ -48,8 +48,8 @@ def of(wanted: Wanted, history: Asked, visibility: Visibility) -> dict[str, Any]
     """
     shown = naming.checked(wanted.dataset, wanted.partition, history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
-    found = history.impact(wanted.dataset, wanted.partition, wanted.column)
-    down = [hop for hop in found["hops"] if hop["depth"] <= wanted.depth]
+    all_down = history.downstream(wanted.dataset, wanted.partition, wanted.column)
+    down = [hop for hop in all_down if hop["depth"] <= wanted.depth]
     ids = {runs.id_of(hop) for hop in (*up, *down)} | {
         via for h in (*up, *down) for via in h["via"]
     }
@@ -62,7 +62,7 @@ def of(wanted: Wanted, history: Asked, visibility: Visibility) -> dict[str, Any]
         "upstream": upstream,
         "downstream": downstream,
         "columns": _columns(wanted, history, upstream["hops"], downstream["hops"]),
-        "is_more": any(hop["depth"] > wanted.depth for hop in found["hops"]),
+        "is_more": any(hop["depth"] > wanted.depth for hop in all_down),
     }
 
 

@@ -39,10 +39,15 @@ class Asked(Protocol):
     ) -> list[dict[str, Any]]:
         """Give the hops upstream."""
 
-    def impact(
+    def downstream(
+        self, dataset: tuple[str, str], partition: str | None, column: str | None
+    ) -> list[dict[str, Any]]:
+        """Give the hops downstream."""
+
+    def plan(
         self, dataset: tuple[str, str], partition: str | None, column: str | None
     ) -> dict[str, Any]:
-        """Give the ``hops`` downstream, and the ``plan``."""
+        """Give the plan for what was made of a partition."""
 
     def stale(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
         """Give the partitions of a dataset that are stale, with causes."""

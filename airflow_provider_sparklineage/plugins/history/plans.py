@@ -23,7 +23,7 @@ def of(wanted: Wanted, history: Asked, visibility: Visibility) -> dict[str, Any]
     """
     naming.checked(wanted.dataset, wanted.partition, history, visibility)
     plans = {
-        "impact": history.impact(wanted.dataset, wanted.partition, wanted.column)["plan"],
+        "impact": history.plan(wanted.dataset, wanted.partition, wanted.column),
         "refresh": history.refresh(wanted.dataset, wanted.partition),
     }
     entries = [one for plan in plans.values() for part in _PARTS for one in plan[part]]

@@ -45,8 +45,11 @@ class History:
         problem = "There is no such partition; secret ones are …"
         raise HistoryError(problem)
 
-    def impact(self, *_):
-        return {"hops": [], "plan": {"steps": [], "by_hand": []}}
+    def downstream(self, *_):
+        return []
+
+    def plan(self, *_):
+        return {"steps": [], "by_hand": []}
 
     def refresh(self, *_):
         step = {"run_id": "secret-1", "wave": 0, "reasons": []}

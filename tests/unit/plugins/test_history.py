@@ -80,8 +80,11 @@ class History:
     def trace(self, *_):
         return self._up
 
-    def impact(self, *_):
-        return {"hops": self._down, "plan": self._plan}
+    def downstream(self, *_):
+        return self._down
+
+    def plan(self, *_):
+        return self._plan
 
     def refresh(self, *_):
         return self._plan

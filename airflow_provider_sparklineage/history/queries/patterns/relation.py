@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.history.queries.patterns.axes import Axes, Point
 from airflow_provider_sparklineage.history.queries.patterns.rules import Every, Rule
-from airflow_provider_sparklineage.history.queries.patterns.steps import Step
 from airflow_provider_sparklineage.history.queries.patterns.units import TEXT
 from airflow_provider_sparklineage.model.frozen import Frozen
 
@@ -104,48 +103,7 @@ class Relation(Frozen, frozen=True):
             read = dict(self._read(self.found, known))
             kept = self.on_kept(read.values())
             return [cell for cell, points in zip(read, kept, strict=True) if points in wanted]
-        return _written(self.found, expected)
-
-    def follows(self, cell: str, known: Collection[str] = ()) -> list[str]:
-        """List the given cells from which a found one follows: what to write, when it was.
-
-        :param known: cells of the given side: axes that no rule says anything of take their values
-            from them, and others their step: a report by week is written on Mondays only
-        """
-        at = self.found.read(cell)
-        if self.special or at is None:
-            return []
-        seen = [points for _, points in self._read(self.given, known)]
-        sides = [self._inverse(n, at) for n in range(len(self.given.axes))]
-        free = [n for n, side in enumerate(sides) if side is None]
-        others = dict.fromkeys(tuple(points[n] for n in free) for points in seen)
-        bound = [
-            [p for p in islice(side, MOST_CELLS) if step.has(p)]
-            for n, side in enumerate(sides)
-            if side is not None and (step := Step.of(self.given.axes[n].unit, [s[n] for s in seen]))
-        ]
-        return _written(
-            self.given, self._joined(product(*bound), others if free else {(): None}, free)
-        )
-
-    def _joined(
-        self, bound: Iterable[Points], others: Iterable[Points], free: Collection[int]
-    ) -> Iterator[Points]:
-        for points, rest in product(list(bound), list(others)):
-            values, fills = iter(points), iter(rest)
-            yield tuple(next(fills if n in free else values) for n in range(len(self.given.axes)))
-
-    def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points of a given axis that all of its links allow; None if they say nothing."""
-        sides = [
-            side
-            for link, point in zip(self.links, at, strict=True)
-            if link.axis == axis and (side := link.rule.inverse(point)) is not None
-        ]
-        first = min(sides, key=len, default=None)
-        if first is None or len(sides) == 1:
-            return first
-        return [p for p in islice(first, MOST_CELLS) if all(p in side for side in sides)]
+        return written(self.found, expected)
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
         """Give points of all found axes on the kept ones."""
@@ -166,7 +124,8 @@ def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]
     return islice((points for box in boxes for points in product(*box)), MOST_CELLS)
 
 
-def _written(axes: Axes, points: Iterable[Points]) -> list[str]:
+def written(axes: Axes, points: Iterable[Points]) -> list[str]:
+    """Write points as cells, up to :data:`MOST_CELLS`."""
     cells: dict[str, None] = {}
     for one in islice(points, MOST_CELLS):
         try:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_sparklineage.history.queries.patterns.following import Following
 from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
 from airflow_provider_sparklineage.history.queries.patterns.learning import learn
 
@@ -107,14 +108,14 @@ def test_a_month_needs_its_days_also_one_that_was_never_written():
     february = [f"dt=2025-02-{n:02}" for n in range(1, 29)]
     assert relation.kind == "parts"
     assert relation.expected(["month=2025-02"]) == february
-    assert relation.follows("dt=2025-02-28") == ["month=2025-02"]
+    assert Following(relation).of("dt=2025-02-28") == ["month=2025-02"]
 
 
 def test_a_report_by_week_follows_from_a_day_on_its_monday_only():
     weeks = [pair(n, [day(7 * n)], [day(7 * n + k) for k in range(7)]) for n in range(8)]
     relation = learn(weeks).relation
     written = [day(7 * n) for n in range(8)]
-    assert relation.follows(day(101), written) == [day(98)]
+    assert Following(relation, written).of(day(101)) == [day(98)]
 
 
 def test_the_same_day_of_the_month_before_ends_with_a_short_month():
@@ -126,7 +127,7 @@ def test_the_same_day_of_the_month_before_ends_with_a_short_month():
     relation = daily(before, 200).relation
     assert relation.described() == "dt = dt - 1 month"
     assert relation.expected(["dt=2024-03-31"]) == ["dt=2024-02-29"]
-    assert relation.follows("dt=2024-02-29") == [f"dt=2024-03-{n}" for n in (29, 30, 31)]
+    assert Following(relation).of("dt=2024-02-29") == [f"dt=2024-03-{n}" for n in (29, 30, 31)]
 
 
 def test_a_dimension_that_nothing_follows_from_takes_every_value_that_is_there():
@@ -149,7 +150,7 @@ def test_dimensions_of_one_table_have_rules_of_their_own():
     relation = learn(pairs).relation
     assert relation.kind == "offset"
     assert relation.expected(["dt=2024-05-06/region=pl"]) == ["dt=2024-05-05/region=pl"]
-    assert relation.follows("dt=2024-05-05/region=pl") == ["dt=2024-05-06/region=pl"]
+    assert Following(relation).of("dt=2024-05-05/region=pl") == ["dt=2024-05-06/region=pl"]
 
 
 def test_without_a_rule_that_most_follow_none_is_learned():
@@ -186,7 +187,7 @@ def test_cells_at_the_ends_of_time_and_without_sense_harm_nothing(cell):
     learned = learn([*pairs, pair(20, [cell], [cell])])
     assert (learned.relation.kind, learned.support) == ("offset", 20)
     assert len(learned.relation.expected([cell])) < 2
-    assert len(learned.relation.follows(cell)) < 2
+    assert len(Following(learned.relation).of(cell)) < 2
 
 
 @settings(deadline=None)
@@ -206,7 +207,7 @@ def test_a_window_is_learned_through_noise_and_noise_is_the_exceptions(first, wi
     expected = [day(1000 + k) for k in range(first, first + width + 1)]
     assert learned.relation.expected([day(1000)]) == expected
     assert set(learned.exceptions) == {str(n) for n in broken}
-    assert day(1000) in learned.relation.follows(expected[0])
+    assert day(1000) in Following(learned.relation).of(expected[0])
 
 
 @settings(deadline=None)
@@ -214,4 +215,4 @@ def test_a_window_is_learned_through_noise_and_noise_is_the_exceptions(first, wi
 def test_what_follows_from_a_partition_leads_back_to_it(shift, unit):
     relation = daily(lambda n: [f"p={FIRST + timedelta(n + 7 * shift):{unit}}"], 800).relation
     for cell in relation.expected(["dt=2030-06-15"]):
-        assert "dt=2030-06-15" in relation.follows(cell)
+        assert "dt=2030-06-15" in Following(relation).of(cell)
