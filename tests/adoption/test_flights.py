@@ -24,6 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "dags_examples"
 OURS, STOCK = "example_report_flight_delays", "example_adopt_operators"
 DAY = "2013-01-07"
 TASKS = ["prepare_flights", "daily_delays", "weekly_report"]
+DESCRIPTION = 300
 TIMEOUT_S = 600  # of three Sparks on a machine that has other work
 
 
@@ -99,6 +100,10 @@ def test_the_events_of_a_task_are_the_same(events, task, kind):
             task_facet.pop(name, None)
         # Of what Spark's listener wrote, which has the names of the home and the DAG.
         event["run"]["facets"].get("sparkLineage_capture", {}).pop("bytes", None)
+        # Long texts were truncated when these names were in them.
+        for dataset in (*event["inputs"], *event["outputs"]):
+            if text := dataset["facets"].get("documentation"):
+                text["description"] = text["description"][:DESCRIPTION]
     assert stock == ours
 
 

@@ -15,7 +15,8 @@ def tab(new_page, standalone, standalone_session):
     def open_tab():
         page = new_page(standalone_session)
         page.goto(standalone.task_instance(TASK_TIMEOUT_S))
-        page.get_by_text("Spark lineage", exact=True).first.click()
+        # Not the page of that name in the navigation.
+        page.locator("a[href$='/plugin/spark-lineage']").first.click()
         return page, page.locator("[data-sparklineage] main")
 
     return open_tab
