@@ -61,11 +61,17 @@ def _trace(args: argparse.Namespace) -> int:
 
 def _gaps(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.gaps import gaps
+    from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
 
     with opened(args) as history, counted("Comparing runs"):
-        rows = msgspec.to_builtins(gaps(history, dataset_of(history, args.dataset)))
-    return _listed(args, rows, _gap_columns, "No partition is missing, as far as runs are known.")
+        dataset = dataset_of(history, args.dataset)
+        rows = msgspec.to_builtins(gaps(history, dataset))
+        empty = _COMPLETE if is_expected(history, dataset) else _UNPARTITIONED
+    return _listed(args, rows, _gap_columns, empty)
+
+
+_COMPLETE = "No partition is missing, as far as runs are known."
+_UNPARTITIONED = "No run is known that wrote partitions of it, so that none can be expected."
 
 
 def _gap_columns(_: Sequence[Document]) -> Sequence[Column]:
@@ -106,11 +112,24 @@ def _change(row: Document) -> str:
 
 def _patterns(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
+    from airflow_provider_sparklineage.history.queries.patterns.observed import (
+        patterns,
+        without_pattern,
+    )
 
     with opened(args) as history, counted("Comparing runs"):
-        rows = msgspec.to_builtins(patterns(history, dataset_of(history, args.dataset)))
-    return _listed(args, rows, _pattern_columns, "No run is known that read what it is made of.")
+        dataset = dataset_of(history, args.dataset)
+        found = patterns(history, dataset)
+        unruled = without_pattern(history, dataset, found)
+    empty = "" if unruled else "No run is known that read what it is made of."
+    code = _listed(args, msgspec.to_builtins(found), _pattern_columns, empty)
+    if unruled and not args.json:
+        names = show.escape(some([str(one) for one in unruled], _MAX_UNRULED))
+        show.console(sys.stdout).print(f"Read by conditions, so that no rule is known: {names}.")
+    return code
+
+
+_MAX_UNRULED = 10
 
 
 def _pattern_columns(rows: Sequence[Document]) -> Sequence[Column]:
@@ -153,7 +172,7 @@ def _listed(
         say_json_lines(rows)
     elif rows:
         print_table(columns(rows), rows, sys.stdout)
-    else:
+    elif empty:
         show.console(sys.stdout).print(empty)
     return 1 if rows and getattr(args, "strict", False) else 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.output import logging_to_stderr, note
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sparklineage.history.engines.duckdb import History
+
+FRESH = timedelta(hours=1)
+"""How old a store can be without a note."""
 
 _NO_AIRFLOW = "Without Airflow there is no configuration that has the store."
 
@@ -45,7 +48,9 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     from airflow_provider_sparklineage.history.store import Store
 
     store = Store.open(store_url(args))
-    note(f"note: {freshness(store.manifest.built_at, datetime.now(UTC))}")
+    built_at, now = store.manifest.built_at, datetime.now(UTC)
+    if now - built_at > FRESH:
+        note(f"note: {freshness(built_at, now)}")
     with History(store) as history:
         yield history
 

@@ -64,6 +64,10 @@ FROM ranked
 WHERE is_writer OR place = 1
 ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
 """
+_PARTITIONED = """
+SELECT cell FROM changes
+WHERE namespace = $namespace AND name = $name AND cell IS NOT NULL LIMIT 1
+"""
 _CHANGES = """
 SELECT run_id, cell, extent, valid_from,
        valid_to IS NULL AND mode NOT IN ('drop', 'truncate') AS is_there
@@ -118,6 +122,11 @@ class _There:
         named = ("partition", "all")
         self.vague = {row["run_id"] for row in rows if row["extent"] not in named}
         """Runs that wrote nobody knows which partitions; what was due may be among them."""
+
+
+def is_expected(history: Rows, dataset: DatasetName) -> bool:
+    """Whether partitions can be expected of it: of what nobody wrote any, none are."""
+    return bool(history.rows(_PARTITIONED, dataset._asdict()))
 
 
 def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:

@@ -53,6 +53,13 @@ WHERE a.side = 'read' AND a.extent <> 'none' AND a.run_id IN (
 )
 GROUP BY ALL ORDER BY a.namespace, a.name, a.run_id, a.extent, a.first_partition
 """
+_UNCLEAR = """
+SELECT DISTINCT a.namespace, a.name
+FROM accesses AS w JOIN runs AS r ON r.run_id = w.run_id JOIN accesses AS a ON a.run_id = w.run_id
+WHERE w.side = 'write' AND w.namespace = $namespace AND w.name = $name AND w.extent <> 'none'
+  AND r.state = 'COMPLETE' AND a.side = 'read' AND a.extent <> 'none'
+ORDER BY a.namespace, a.name
+"""
 _KNOWN = """
 SELECT cell, min(since) AS since FROM (
     SELECT cell, valid_from AS since FROM changes
@@ -99,6 +106,19 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
     Runs that failed count for nothing.
     """
     return [pattern for pattern, _ in learned_of(history, dataset)]
+
+
+def without_pattern(
+    history: Rows, dataset: DatasetName, found: Iterable[Pattern]
+) -> list[DatasetName]:
+    """Give what its tasks read and has no pattern: by conditions, or parts that nobody knows.
+
+    :param found: the patterns of the dataset
+    """
+    ruled = {DatasetName(one.input.namespace, one.input.name) for one in found}
+    rows = history.rows(_UNCLEAR, dataset._asdict())
+    read = (DatasetName(row["namespace"], row["name"]) for row in rows)
+    return [name for name in read if name not in ruled]
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
