@@ -196,6 +196,16 @@ def choose(page, name="dt=1900-01-06"):
     expect(page.get_by_role("heading", level=3)).to_contain_text(name)
 
 
+def reach(page, wanted):
+    """Go on with the tab key until something has the focus."""
+    expect(wanted).to_be_visible()
+    for _ in range(60):
+        if wanted.evaluate("element => element.getRootNode().activeElement === element"):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"no way by the tab key to {wanted}")
+
+
 def test_a_dataset_is_found_and_its_partitions_are_a_calendar(show):
     page = show(Answers())
     page.get_by_role("option", name="orders").click()
@@ -320,6 +330,33 @@ def test_the_calendar_and_the_list_have_the_keys(show):
     expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-01")
 
 
+def test_from_a_dataset_to_what_is_cleared_the_keys_are_enough(show):
+    answers = Answers()
+    page = show(answers)
+    page.keyboard.press("Tab")
+    reach(page, page.get_by_role("searchbox"))
+    page.keyboard.type("orders")
+    reach(page, page.get_by_role("listbox", name="Datasets"))
+    page.keyboard.press("Enter")
+    reach(page, page.get_by_role("gridcell", name="1900-01-10, writer unknown"))
+    page.keyboard.press("Enter")
+    reach(page, page.get_by_role("button", name="Run again"))
+    page.keyboard.press("Enter")
+    clear = page.get_by_role("region", name="Step 2").get_by_role("button", name="Clear 1 task")
+    reach(page, clear)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(clear).to_be_focused()
+    assert answers.cleared == []
+    page.keyboard.press("Enter")
+    reach(page, page.get_by_role("dialog").get_by_role("button", name="Clear", exact=True))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Step 2")).to_contain_text("Cleared 1 task instance.")
+    assert len(answers.cleared) == 1
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["Graph", "Table", "Run again"])
 def test_each_view_keeps_to_all_rules(show, theme, view):
@@ -351,6 +388,24 @@ def test_what_is_known_at_once_is_shown_while_the_rest_is_looked_for(show):
     answers.answer_late()
     expect(page.get_by_role("button", name="fresh 5")).to_be_visible()
     expect(page.get_by_text("Looking for what is stale")).to_have_count(0)
+
+
+def test_of_five_partitions_each_is_named_and_nothing_is_left_out(show):
+    page = show(Answers(partitions=partitions(5, "fsmxn")))
+    page.get_by_role("option", name="orders").click()
+    names = page.get_by_role("listbox", name="Partitions").get_by_role("option")
+    expect(names).to_have_count(5)
+    for n, state in enumerate(("fresh", "stale", "mismatched", "missing", "never written"), 1):
+        expect(page.get_by_role("gridcell", name=f"1900-01-0{n}, {state}")).to_be_visible()
+        expect(page.get_by_role("button", name=f"{state} 1")).to_be_visible()
+
+
+def test_partitions_without_a_date_are_a_list(show):
+    of = partitions(5, "fffss")
+    of["partitions"]["names"] = [f"region={name}" for name in ("at", "de", "eu", "pl", "us")]
+    page = show(Answers(partitions=of), PLACE)
+    choose(page, "region=pl")
+    expect(page.get_by_role("gridcell")).to_have_count(0)
 
 
 def test_of_50_000_partitions_what_is_in_view_is_drawn(show):

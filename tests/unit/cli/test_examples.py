@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
+
+from tests.unit.wheels import run_python
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "dags_examples"
@@ -72,32 +71,6 @@ def test_a_folder_that_cannot_be_written_is_named(run, tmp_path):
     assert (done.code, done.out) == (2, "")
     assert f"{tmp_path}/file" in done.err
     assert "cannot be written" in done.err
-
-
-def run_python(*arguments, **settings):
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        **settings,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Build a wheel of a copy of the sources."""
-    sources = tmp_path_factory.mktemp("sources")
-    for name in ("airflow_provider_sparklineage", "dags_examples"):
-        shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, sources)
-    folder = tmp_path_factory.mktemp("wheel")
-    build = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
-    run_python(*build, "--wheel-dir", folder, sources)
-    [built] = folder.glob("*.whl")
-    return built
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zipfile
+from pathlib import PurePosixPath
 
 from airflow_provider_sparklineage.plugins.history import built
 
@@ -29,6 +31,16 @@ def test_a_change_of_any_source_is_seen(tmp_path):
         file.write_text("2")
         sums.append(built.checksum(ui))
     assert len(set(sums)) == 4
+
+
+def test_a_wheel_has_what_was_built_and_nothing_that_node_is_needed_for(wheel):
+    page = PurePosixPath("airflow_provider_sparklineage/plugins/history")
+    with zipfile.ZipFile(wheel) as shipped:
+        names = list(map(PurePosixPath, shipped.namelist()))
+        kept = {n.name: shipped.read(str(n)) for n in names if n.parent == page / "static"}
+    assert kept == {file.name: file.read_bytes() for file in built.STATIC.iterdir()}
+    assert [name for name in names if page / "ui" in name.parents] == []
+    assert {name.suffix for name in names} & {".ts", ".tsx", ".mjs"} == set()
 
 
 def test_the_browser_gets_less_than_600_kb():
