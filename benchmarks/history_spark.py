@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 SIZES = (30_000, 100_000, 300_000, 1_000_000)
 MEMORY = "6g"
-CONF = {"spark.master": "local[2]", "spark.driver.memory": MEMORY, "spark.ui.enabled": "false"}
+CONF = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": MEMORY,
+    "spark.sql.shuffle.partitions": "16",
+    "spark.ui.enabled": "false",
+}
 _ROOT = Path(__file__).parents[1]
 
 
