@@ -7,7 +7,9 @@ What is particular to how the driver is started is in the mixins made of this on
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
@@ -21,7 +23,7 @@ from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineag
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from airflow.providers.common.compat.sdk import Context
@@ -258,9 +260,11 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.model.outcome import Outcome
         from airflow_provider_sparklineage.operators import expecting
 
-        own = {name: getattr(self, name) for name in self.injected_fields if hasattr(self, name)}
+        own = self._own_arguments()
         with current.cost.before_job():
             capture = current.begin(self, context, lambda capture: self._inject(capture, context))
+        # Copies: the job's own code may add to what is passed on.
+        injected = {name: copy(getattr(self, name)) for name in own}
         if capture is None:
             return super().execute(context)  # type: ignore[misc]
         with current.cost.before_job():
@@ -293,7 +297,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 current.finish(outcome, has_failed, context)
             log.info("Lineage took %s.", current.cost)
             for name, value in own.items():
-                setattr(self, name, value)
+                setattr(self, name, _without_injected(value, injected[name], getattr(self, name)))
         if failures:
             raise failures[0]
         return result
@@ -302,6 +306,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """Stop the job; what lineage is left to collect has to be quick."""
         self.lineage_try.deadline.killed()
         super().on_kill()  # type: ignore[misc]
+
+    def _own_arguments(self) -> dict[str, Any]:
+        """Arguments of the job into which something is injected, as the stock operator has them."""
+        return {name: getattr(self, name) for name in self.injected_fields if hasattr(self, name)}
 
     @property
     def spark_properties(self) -> Mapping[str, Any]:
@@ -330,6 +338,31 @@ def _harmless(what: str) -> Iterator[None]:
         yield
     except Exception:
         log.debug("%s failed.", what, exc_info=True)
+
+
+def _without_injected(own: Any, injected: Any, now: Any) -> Any:
+    """Take out of an argument what was injected into it; what was written meanwhile stays.
+
+    :param own: the argument before that: a mapping, or a text of entries with commas between
+    :param injected: the argument as it was passed on
+    :param now: the argument when the job has ended
+    """
+    if now == injected:
+        return own
+    if isinstance(now, Mapping) and isinstance(injected, Mapping):
+        before = own or {}
+        ours = {k for k, value in injected.items() if k not in before or before[k] != value}
+        kept = {
+            key: value for key, value in now.items() if key not in ours or value != injected[key]
+        }
+        # The user's own that were extended, or moved to another argument, and nobody changed since.
+        changed = {key for key in before if key not in kept and (key in now or key not in injected)}
+        return {**kept, **{key: before[key] for key in changed}}
+    if isinstance(now, str) and isinstance(injected, str):
+        before = own.split(",") if own else []
+        ours = {entry for entry in injected.split(",") if entry not in before}
+        return ",".join(entry for entry in now.split(",") if entry not in ours)
+    return now
 
 
 ARGUMENTS = tuple(inspect.unwrap(LineageMixin.__init__).__kwdefaults__)

@@ -65,6 +65,12 @@ class SparkLineageMixin(LineageMixin):
         status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
         return status
 
+    def _own_arguments(self) -> dict[str, Any]:
+        """Arguments of the job into which something is injected, as the stock operator has them."""
+        own = super()._own_arguments()
+        # It begins with this line, and code of the user's may rely on it.
+        return own | {"conf": own.get("conf") or {}}
+
     def _is_refused(self) -> bool:
         """Whether Airflow has refused to start spark-submit, and nothing was started before."""
         capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
