@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.model import collector
+from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.measuring import Growth, in_turns, peak_mb
@@ -56,7 +56,7 @@ def merge(folder: Path) -> tuple[TaskLineage, Event]:
     return lineage, merged_event(bundle, lineage)
 
 
-@collector.paused()
+@budget.garbage_collector_paused()
 def decode(folder: Path, file: str = EVENTS) -> list[object]:
     """Read a file of a bundle and decode its lines to plain objects, which then are all there.
 

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
-from airflow_provider_sparklineage.model import collector
+from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
@@ -176,7 +176,7 @@ def growing() -> Result:
 def _collect(folder: Path) -> None:
     bundle = CaptureBundle(folder, Manifest(application_run_id=wide_writes.RUN_ID))
     event = merged_event(bundle, task_lineage(bundle))
-    with collector.paused():
+    with budget.garbage_collector_paused():
         xcom.encode(Written(event), DEFAULT_MAX_XCOM_BYTES, ever_smaller(event, ""))
 
 

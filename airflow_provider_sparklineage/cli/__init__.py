@@ -23,7 +23,6 @@ from airflow_provider_sparklineage.cli.doctor import command as doctor
 from airflow_provider_sparklineage.cli.explain import command as explain
 from airflow_provider_sparklineage.cli.output import note
 from airflow_provider_sparklineage.cli.resend import command as resend
-from airflow_provider_sparklineage.model.control_characters import escaped
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
@@ -32,7 +31,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
     UnusableInputError,
 )
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import escape_control_characters, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
     """Quotes wrong arguments in its errors; the terminal must not take them for orders."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(escaped(message))
+        super().error(escape_control_characters(message))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     import argparse

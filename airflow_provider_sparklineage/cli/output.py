@@ -14,7 +14,7 @@ from argparse import Namespace
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_sparklineage.model import control_characters
+from airflow_provider_sparklineage.model import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 def say(line: str) -> None:
     """Print a line of the answer."""
-    print(control_characters.escaped(line))
+    print(texts.escape_control_characters(line))
 
 
 def note(line: str) -> None:
     """Print a line that is no part of the answer: an error, a note, how far it is."""
-    print(control_characters.escaped(line), file=sys.stderr)
+    print(texts.escape_control_characters(line), file=sys.stderr)
 
 
 def say_json(document: Any, *, sort_keys: bool = False) -> None:
@@ -60,7 +60,7 @@ def _is_unicode() -> bool:
 
 
 def _escaped_json(line: str) -> str:
-    return control_characters.PATTERN.sub(lambda found: json.dumps(found[0])[1:-1], line)
+    return texts.CONTROL_CHARACTERS.sub(lambda found: json.dumps(found[0])[1:-1], line)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def _settings(args: argparse.Namespace) -> int:
 def _row(found: Given) -> dict[str, Any]:
     from airflow_provider_sparklineage.event.steps import secrets
     from airflow_provider_sparklineage.event.steps.credentials import without_credentials
-    from airflow_provider_sparklineage.model.credential_forms import HIDDEN
+    from airflow_provider_sparklineage.model.credentials import HIDDEN
     from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.operators.masking import masked, masked_message
     from airflow_provider_sparklineage.spark.capture.location import CaptureLocation

@@ -12,11 +12,10 @@ from airflow_provider_sparklineage.event.reading import accesses, degradations, 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
 from airflow_provider_sparklineage.lineage.dataset import Accessed
-from airflow_provider_sparklineage.model import control_characters
-from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.short_names import short_names
+from airflow_provider_sparklineage.model import texts
+from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.model.subset import Comparison
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +77,7 @@ def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
 
 def escape(text: str) -> str:
     """Make a text safe to print in the console: as itself, with no character that controls it."""
-    return escape_markup(control_characters.escaped(text))
+    return escape_markup(texts.escape_control_characters(text))
 
 
 def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.datahub.naming.namespaces import ENVS
 from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

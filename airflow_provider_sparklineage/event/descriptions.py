@@ -22,9 +22,9 @@ from airflow_provider_sparklineage.event.reading import (
     partition_check,
 )
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.short_names import short_names
-from airflow_provider_sparklineage.model.truncation import some, truncated
+from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.model.outcome import Outcome
+    from airflow_provider_sparklineage.model.terms import Outcome
 
 Event = dict[str, Any]
 Facets = dict[str, Any]

@@ -23,10 +23,10 @@ from airflow_provider_sparklineage.lineage.application.clock import Clock
 from airflow_provider_sparklineage.lineage.carried_forward import Completion
 from airflow_provider_sparklineage.lineage.failed_lineage import failed
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.model import collector
+from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import ColumnLineageForm
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _FOR_READING = 0.5
 _FOR_OBSERVATIONS = 0.5
 
 
-@collector.paused()
+@budget.garbage_collector_paused()
 def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
     """Read and merge a bundle.
 
@@ -166,7 +166,7 @@ def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
 
 
-@collector.paused()
+@budget.garbage_collector_paused()
 def merged_event(
     bundle: CaptureBundle,
     lineage: TaskLineage,
@@ -181,7 +181,7 @@ def merged_event(
     return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage), budget)
 
 
-@collector.paused()
+@budget.garbage_collector_paused()
 def merged_events(
     bundle: CaptureBundle,
     lineage: TaskLineage,

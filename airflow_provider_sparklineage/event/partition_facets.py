@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.model.subset import (
     Partitions,
     to_text,
 )
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

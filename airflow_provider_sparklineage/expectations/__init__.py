@@ -14,7 +14,7 @@ What each kind may become is decided where it meets a dataset:
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.expectations.statements import Expectation, Kind, Source
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations.declarations import (

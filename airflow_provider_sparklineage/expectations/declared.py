@@ -9,13 +9,12 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.expectations import derivation
-from airflow_provider_sparklineage.expectations.partition_key import from_partition_key
+from airflow_provider_sparklineage.expectations.derivation import from_partition_key
 from airflow_provider_sparklineage.expectations.references import references
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Frozen, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

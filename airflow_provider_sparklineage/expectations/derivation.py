@@ -11,6 +11,7 @@ from airflow_provider_sparklineage.expectations.statements import Expectation, K
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.timestamps import canonical_time
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.model.sides import Side
     from airflow_provider_sparklineage.templates import Span, TracedText
 
 
@@ -174,7 +174,7 @@ def from_declaration(
     :param reference: what a URI or path names; its partition counts if the entry has none
     :raise DeclarationError: if it cannot be understood
     """
-    from airflow_provider_sparklineage.expectations.declared_partitions import declared_partitions
+    from airflow_provider_sparklineage.expectations.declarations import declared_partitions
 
     dataset = identity if isinstance(identity, DatasetName) else None
     where: object = entry.where  # a template may give anything
@@ -227,3 +227,63 @@ def _dimension_in(field: str, partitions: object) -> str:
 
         return partitions.dimension if isinstance(partitions, PartitionRange) else ""
     return ""
+
+
+# The partition key of a run to expectations.
+
+
+def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:
+    """Make expectations of the partition key of a run.
+
+    The key is the partition that the run has to write: it is declared of every output that has the
+    dimensions, and inferred of inputs.
+
+    :param key: ``2024-05-06|PL``
+    :param dimensions: ``["dt"]``, several for a key with ``|`` between values, or a pattern such
+        as ``"{dt}|{region}"``
+    :raise DeclarationError: if the key does not fit
+    """
+    values = _key_values(key, dimensions)
+    template = (
+        dimensions if isinstance(dimensions, str) else "|".join(f"{{{d}}}" for d in dimensions)
+    )
+
+    def source(kind: Kind, label: str, value: str) -> Source:
+        key = ("partition_key",)
+        return Source(kind, "partition_key_dimensions", template, value, label, key, key)
+
+    return [
+        Expectation(
+            Kind.DECLARED,
+            Side.WRITE,
+            partitions=(Partition.of(values),),
+            dimensions=tuple(Dimension.of(label) for label, _ in values),
+            sources=tuple(source(Kind.DECLARED, *value) for value in values),
+        ),
+        *(
+            Expectation(Kind.INFERRED, Side.READ, sources=(source(Kind.INFERRED, label, value),))
+            for label, value in values
+        ),
+    ]
+
+
+def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, str]]:
+    if isinstance(dimensions, str):
+        parts = re.split(r"\{(\w+)\}", dimensions)
+        labels = parts[1::2]
+    else:
+        labels = [str(d) for d in dimensions]
+        between = [part for label in labels for part in (label, "|")]
+        parts = ["", *between[:-1], ""]
+    if not labels or len(set(labels)) != len(labels):
+        problem = f"partition_key_dimensions is {dimensions!r}."
+        fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
+        raise DeclarationError(problem, fix)
+    pattern = "".join(
+        re.escape(part) if number % 2 == 0 else "(.+?)" for number, part in enumerate(parts)
+    )
+    match = re.fullmatch(pattern, key, re.DOTALL)
+    if match is None:
+        msg = f"The partition key {key!r} does not fit partition_key_dimensions={dimensions!r}."
+        raise DeclarationError(msg)
+    return list(zip(labels, match.groups(), strict=True))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Side
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ without a zone: UTC, with microseconds. Texts of times in facts are ISO 8601 in 
 
 from __future__ import annotations
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 VERSION = 1
 """Of all tables together; a store of another version is migrated or refused."""

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

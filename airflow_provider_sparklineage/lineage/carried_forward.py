@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_declared
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

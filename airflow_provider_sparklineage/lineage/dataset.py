@@ -17,8 +17,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
-    from airflow_provider_sparklineage.model.outcome import Outcome
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+    from airflow_provider_sparklineage.model.terms import Outcome
 
 
 class Accessed(StrEnum):

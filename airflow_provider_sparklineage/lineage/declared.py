@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
 from airflow_provider_sparklineage.model.locations import Locator
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_w
 from airflow_provider_sparklineage.lineage.statements import Statements
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

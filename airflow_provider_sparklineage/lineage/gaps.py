@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.lineage.columns import is_incomplete, lists, 
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.predicates import projections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,7 +151,7 @@ def _hidden(
     changed = {
         column
         for w in writes
-        for column in projections.changed(w.action.sql)
+        for column in predicates.changed(w.action.sql)
         if not w.is_known(column)
     }
     filtered = {column for w in writes for column in _with(_FILTERED, w)}
@@ -250,7 +249,7 @@ def _why(
     if seen := _observed(column, write):
         return seen
     if action.sql:
-        made = projections.without_columns(action.sql, columns)
+        made = predicates.without_columns(action.sql, columns)
         if column in made:
             return made[column]
         if _GROUPING_SETS.search(action.sql):

@@ -52,12 +52,15 @@ from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, because
 from airflow_provider_sparklineage.model.datasets import is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
-from airflow_provider_sparklineage.model.outcome import Outcome
-from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Limits
-from airflow_provider_sparklineage.model.truncation import some
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_LIMITS,
+    KEEP,
+    Intermediates,
+    Limits,
+)
+from airflow_provider_sparklineage.model.terms import Outcome, Witness
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-r"""Credentials in texts that leave the worker: URLs, JDBC URLs, connection strings, messages.
+"""Credentials in texts that leave the worker: URLs, JDBC URLs, connection strings, messages.
 
 Two functions, for two kinds of text:
 
@@ -33,21 +33,158 @@ from __future__ import annotations
 import logging
 import re
 import string
+from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
-from airflow_provider_sparklineage.model.control_characters import escaped
-from airflow_provider_sparklineage.model.credential_forms import (
-    HIDDEN,
-    decoded,
-    entry_values,
-    option_values,
-    quoted_secrets,
-    without_tokens,
-)
-from airflow_provider_sparklineage.model.secret_keys import is_credential, is_secret
+from airflow_provider_sparklineage.model.texts import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+# Which names of parameters, properties and settings stand for secrets.
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_USERS = frozenset({"user", "username"})
+_SECRET_WORDS = frozenset({"pwd", "pass", "passphrase", "sas"})
+_SECRET_LAST_WORDS = frozenset({"auth", "authorization", "signature", "sig"})
+_SECRET_PARTS = (
+    *("password", "passwd", "secret", "sharedaccess", "apikey", "accesskey", "accountkey"),
+    *("privatekey", "storagekey", "encryptionkey", "masterkey"),
+)
+_SECRET_ENDS = ("token", "credential", "credentials")
+
+
+@lru_cache(maxsize=4096)  # the same few keys come again with each text
+def is_secret(key: str) -> bool:
+    """Whether the name of a parameter, property or setting says that its value is a secret.
+
+    :param key: alone or in words: ``password``, ``fs.s3a.secret.key``, ``X-Amz-Security-Token``
+    """
+    words = [word.lower() for word in _WORDS.findall(key)]
+    flat = "".join(words)
+    return (
+        any(part in flat for part in _SECRET_PARTS)
+        or flat.endswith(_SECRET_ENDS)
+        or not _SECRET_WORDS.isdisjoint(words)
+        or (bool(words) and words[-1] in _SECRET_LAST_WORDS)
+    )
+
+
+def is_credential(key: str) -> bool:
+    """Whether a name in a URL or a connection string stands for a secret, or for a user."""
+    return is_secret(key) or key.lower().replace("_", "") in _USERS
+
+
+# Forms in which secrets stand in texts that are neither URLs nor ``key=value``.
+#
+# ===========================  =======================================================================
+# a header                     ``Authorization: Bearer eyJ…``, ``{'Authorization': 'Basic bWU6'}``
+# a private key                ``-----BEGIN PRIVATE KEY-----…``
+# two arguments of a command   ``--password hunter2``, ``['--password', 'hunter2']``
+# a pair of Spark's            ``('spark.x.password', 'hunter2')``: ``SparkConf.getAll()``
+# a login in SQL               ``IDENTIFIED BY 'hunter2'``
+# a line of YAML               ``password: hunter2``
+# Oracle's way to log in       ``scott/tiger@//host:1521/service``
+# what is percent-encoded      ``https%3A%2F%2Fme%3Ahunter2%40host``
+# ===========================  =======================================================================
+#
+# All take time in proportion to the length of the text.
+
+
+HIDDEN = "***"
+"""Stands for a value that cannot be left out without a trace."""
+
+_SCHEMES = "basic|bearer|digest|negotiate|token|apikey"
+_HEADER = re.compile(
+    rf"(authorization[\"'\\]{{0,8}}\s{{0,3}}[:=]\s{{0,3}}[\"'\\]{{0,8}})(?:{_SCHEMES})\s{{1,3}}"
+    r"[^\s\"'\\,;]+",
+    re.IGNORECASE,
+)
+# A token by itself; shorter ones are words: "Bearer authentication".
+_BEARER = re.compile(r"\b([Bb]earer )\s{0,3}[\w.~+/-]{20,}=*", re.ASCII)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----).)*"
+    r"(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?",
+    re.DOTALL,
+)
+_LOGIN = re.compile(r"(?<![\w/.$#-])[\w.$#-]{1,128}/[^\s@/\"']{1,128}@//")
+
+
+def without_tokens(text: str) -> str:
+    """Hide what headers, private keys and logins have, whatever stands before them."""
+    if "earer" in text or "uthorization" in text:
+        text = _BEARER.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE_KEY.sub(HIDDEN, text)
+    return _LOGIN.sub("@//", text) if "@" in text and "@//" in text else text
+
+
+# The next option is no value; in a list the value is a text of its own.
+_OPTION = re.compile(r"--([A-Za-z][\w.-]{0,100})(?:[ \t]{1,3}(?![-\s])|[\"'],\s{0,3}(?=[\"'][^-]))")
+
+
+def option_values(text: str) -> Iterator[int]:
+    """Yield where the secret values of options begin."""
+    for found in _OPTION.finditer(text):
+        if text[found.start() - 1 : found.start()] not in _IN_ENTRY_KEY and is_secret(found[1]):
+            yield found.end()
+
+
+# With a dot it is a property; ``IN ('token', 'x')`` compares with words.
+_PAIR = re.compile(r"\([\"']([A-Za-z]\w{0,50}\.[\w.-]{1,100})[\"'],\s{0,3}(?=[\"'])")
+_IDENTIFIED = re.compile(r"\bIDENTIFIED BY (?=[\"'])", re.IGNORECASE)
+
+
+def quoted_secrets(text: str) -> Iterator[int]:
+    """Yield where secrets in quotes begin that no sign binds to their key."""
+    for found in _PAIR.finditer(text):
+        if is_secret(found[1]):
+            yield found.end()
+    if "ed by " in text.lower():  # a search without regard to case is the slower part
+        for found in _IDENTIFIED.finditer(text):
+            yield found.end()
+
+
+_IN_ENTRY_KEY = frozenset(f"{string.ascii_letters}{string.digits}_.-")
+_IN_KEY = "".join(_IN_ENTRY_KEY)
+# All of a line, or of an entry in braces: "The password: see the connection" is none.
+_BEFORE_ENTRY = re.compile(r"(?:^|[\n{,])[ \t]{0,40}(?:- )?\Z")
+_ENTRY = re.compile(r":[ \t]{1,3}(?=[^\s\"',{}\[\]]{1,4000}[ \t]{0,3}(?:$|[,}]))", re.MULTILINE)
+
+
+def entry_values(text: str) -> Iterator[int]:
+    """Yield where the secret values of entries of YAML begin."""
+    at = -1
+    while (at := text.find(": ", at + 1)) >= 0:
+        before = text[max(0, at - 150) : at]
+        above = before.rstrip(_IN_KEY)
+        if len(above) == len(before) or not is_secret(before[len(above) :]):
+            continue
+        entry = _ENTRY.match(text, at)
+        if entry and _BEFORE_ENTRY.search(above):
+            yield entry.end()
+
+
+_ENCODED = re.compile(r"(?<![\w.~%+*/-])[\w.~%+*-]+", re.ASCII)
+_SIGN = re.compile("%3d|%3a%2f%2f|%40", re.IGNORECASE)
+
+
+def decoded(text: str, scrub: Callable[[str], str]) -> str:
+    """Scrub what is percent-encoded once, but for folders of partitions."""
+    if "%" not in text or not _SIGN.search(text):  # a search of all is the slower part
+        return text
+    return _ENCODED.sub(lambda run: _recoded(run[0], scrub), text)
+
+
+def _recoded(run: str, scrub: Callable[[str], str]) -> str:
+    if not _SIGN.search(run):
+        return run
+    plain = unquote(run)
+    scrubbed = scrub(plain)
+    return run if scrubbed == plain else quote(scrubbed, safe="*")
 
 
 def scrub(text: str) -> str:
@@ -78,11 +215,11 @@ class _Scrubbing(logging.Filter):
             text = record.getMessage()
         except Exception:  # the handler reports arguments that do not fit; here it would raise
             return True
-        record.msg, record.args = escaped(scrub(text)), ()
+        record.msg, record.args = escape_control_characters(scrub(text)), ()
         if record.exc_info:
             # A handler would format the traceback itself, with the texts of all exceptions in it.
             trace = logging.Formatter().formatException(record.exc_info)
-            lines = (escaped(line) for line in scrub(trace).split("\n"))
+            lines = (escape_control_characters(line) for line in scrub(trace).split("\n"))
             record.msg, record.exc_info = "\n".join([record.msg, *lines]), None
         return True
 

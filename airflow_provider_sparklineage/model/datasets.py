@@ -10,14 +10,16 @@ trimming (partition directories go off the end of a name until nothing changes a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
 
 _CONF = "spark.openlineage.dataset"
 
@@ -280,3 +282,17 @@ def canonical(name: DatasetName) -> DatasetName:
     if not is_database(name):
         return name
     return DatasetName(_EMBEDDED.sub(r"\1:", _SETTINGS.sub("", name.namespace)), name.name)
+
+
+def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
+    """Find the shortest end of each dataset's name that no other dataset shares."""
+    segments = {name: [s for s in str(name).split("/") if s] for name in sorted(set(names))}
+    ends = Counter(
+        tuple(parts[-n:]) for parts in segments.values() for n in range(1, len(parts) + 1)
+    )
+    found = {}
+    for name, parts in segments.items():
+        own = (parts[-n:] for n in range(1, len(parts) + 1))
+        end = next((e for e in own if ends[tuple(e)] == 1), parts)
+        found[name] = "/".join(end) or str(name)
+    return found

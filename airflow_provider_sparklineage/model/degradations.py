@@ -8,8 +8,8 @@ import msgspec
 
 # The manifest is read by these annotations.
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.sides import Side
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.terms import Side
+from airflow_provider_sparklineage.model.texts import truncated
 
 
 class DegradationCode(StrEnum):

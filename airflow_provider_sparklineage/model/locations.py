@@ -32,9 +32,9 @@ from airflow_provider_sparklineage.model.datasets import (
     looks_like_file,
     untrimmed,
 )
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import Split

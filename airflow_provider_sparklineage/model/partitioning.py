@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from enum import Enum, auto
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model import timestamps
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition whose column is null: what Hive and Spark call its folder."""
@@ -113,3 +118,118 @@ def hive_fit(below: str) -> Fit | None:
     if below.strip("/") and not values:
         return None
     return Fit(Partition.of(values), tuple(spans))
+
+
+# Values of partitions in canonical form, by the type, format and transform of their dimension.
+#
+# ================  =================================================================================
+# times             ISO 8601: ``20240506`` is ``2024-05-06``, and is day 19849 of an Iceberg table
+# transforms        truncated to the year, month, day or hour, in UTC if there is a zone
+# dates             the day, as it is written: what Spark makes of a text with a time or a zone
+# timestamps        to the second, or finer if they are
+# whole numbers     without leading zeros, because Spark reads ``month=05`` as 5
+# other numbers     without trailing zeros: ``1.10`` is ``1.1``
+# texts             as they are, unless they are times: ``05`` and ``5`` are two partitions
+# of unknown type   as texts, but two digits as a number
+# ================  =================================================================================
+#
+# Null stays null, whatever the type.
+
+
+class ValueKind(Enum):
+    """What the values of a type are compared as."""
+
+    INTEGRAL = auto()
+    FRACTIONAL = auto()
+    BOOLEAN = auto()
+    DATE = auto()
+    TIMESTAMP = auto()
+    TEXT = auto()
+    UNKNOWN = auto()
+
+
+# As Spark names types in schemas (integer) and in SQL (int), and as Iceberg does.
+_KINDS = {
+    **dict.fromkeys(
+        ("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint"),
+        ValueKind.INTEGRAL,
+    ),
+    **dict.fromkeys(("float", "double", "decimal"), ValueKind.FRACTIONAL),
+    **dict.fromkeys(
+        ("timestamp", "timestamptz", "timestamp_ntz", "timestamp_ltz"), ValueKind.TIMESTAMP
+    ),
+    **dict.fromkeys(("string", "char", "varchar", "uuid"), ValueKind.TEXT),
+    "boolean": ValueKind.BOOLEAN,
+    "date": ValueKind.DATE,
+}
+_TYPE = re.compile("[a-z_]+")
+_SMALL = re.compile(r"0*(\d{1,2})", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_SEPARATORS = re.compile("[-:T]")
+_LONGEST_DECIMAL = 40  # exponents beyond it would be written with as many digits
+
+
+def kind_of(dimension: Dimension) -> ValueKind:
+    """Give what the values of a dimension are compared as."""
+    return _kind_of(dimension.type)
+
+
+@lru_cache(maxsize=1_000)
+def _kind_of(type_name: str) -> ValueKind:
+    base = _TYPE.match(type_name.casefold())
+    return _KINDS.get(base[0], ValueKind.UNKNOWN) if base else ValueKind.UNKNOWN
+
+
+def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
+    """Write a value so that it equals the same value in other forms.
+
+    :param form: the format of a time, as strptime has it; empty if that is not known
+    :param dimension: the dimension that was observed; None if it was not
+    """
+    if value == NULL:
+        return value
+    if dimension and dimension.transform in timestamps.PRECISION:
+        return timestamps.canonical_of_transform(value, form, dimension.transform) or value
+    kind = kind_of(dimension) if dimension else ValueKind.UNKNOWN
+    if kind is ValueKind.DATE:
+        return timestamps.canonical_day(value, form) or value
+    timestamp = timestamps.canonical_time(value, form, or_iso=True)
+    if timestamp is None:
+        return timestamps.canonical_month(value) or _plain(value, kind)
+    timestamp = timestamps.in_utc(timestamp)
+    return timestamps.to_the_second(timestamp) if kind is ValueKind.TIMESTAMP else timestamp
+
+
+def folder_values(value: str, canonical: str, *, is_text: bool) -> tuple[str, ...]:
+    """List how a folder may have written a value: nobody reports the folder, which globs match.
+
+    Spark reads ``05`` as 5, and a layout may write ``2024-05-06`` without separators.
+
+    :param value: as it was observed
+    :param canonical: the same in its canonical form
+    :param is_text: whether it is of a column of texts, which are as the folder has them
+    """
+    both = (value, canonical, _SEPARATORS.sub("", canonical))
+    return both if is_text else (*both, value.zfill(2))
+
+
+def _plain(value: str, kind: ValueKind) -> str:
+    if kind is ValueKind.INTEGRAL and _WHOLE.fullmatch(value):
+        return str(int(value))
+    if kind is ValueKind.FRACTIONAL:
+        return _decimal(value)
+    if kind is ValueKind.BOOLEAN:
+        return value.casefold()
+    if kind is ValueKind.UNKNOWN and (small := _SMALL.fullmatch(value)):
+        return small[1].lstrip("0") or "0"
+    return value
+
+
+def _decimal(value: str) -> str:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return value
+    if not number.is_finite() or abs(number.adjusted()) > _LONGEST_DECIMAL:
+        return str(number)
+    return "0" if number == 0 else f"{number.normalize():f}"

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+import msgspec
+from msgspec import field
+
+from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.globs import compiled, is_glob
+from airflow_provider_sparklineage.model.rule_files import RuleFile, Text, Texts
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from airflow_provider_sparklineage.model.rule_files.text import LineNumbers
+    from airflow_provider_sparklineage.model.rule_files import LineNumbers
+
 
 Globs = tuple[tuple[str, tuple[str, ...]], ...]
 """Of a rule, by the key that they stand at."""
@@ -79,3 +87,246 @@ def globs_of(given: Mapping[str, str | tuple[str, ...]], n: int, lines: LineNumb
 
 def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))
+
+
+# Which tasks get lineage without their DAG asking for it: ``off``, ``all``, or rules.
+#
+# A rule has globs, and all of its keys have to match::
+#
+#     - dag_id: "sales_*"
+#       task_id: [load, "merge_*"]
+#       operator: "shop.operators.*"
+#       tags: spark
+#     - dag_id: legacy_*
+#       exclude: true
+#
+# Excluding rules go first, wherever they stand. If all rules exclude, they leave everything else
+# in.
+
+
+ADOPTION_KEYS = ("dag_id", "task_id", "operator", "tags")
+"""What a rule chooses tasks by."""
+
+
+class AdoptionRule(TaskRule, frozen=True):
+    """A choice of tasks."""
+
+    excludes: bool = False
+
+
+class Verdict(Frozen, frozen=True):
+    """Whether a task is to be adopted.
+
+    :param rule: the one that decides, counted from 0; None if none is for the task
+    """
+
+    adopts: bool
+    rule: int | None = None
+
+
+class AdoptionRules(Frozen, frozen=True, cache_hash=True):
+    """The rules, in their order.
+
+    :param adopts_others: whether tasks are adopted that no rule is for
+    """
+
+    rules: tuple[AdoptionRule, ...] = ()
+    adopts_others: bool = False
+
+    @property
+    def is_off(self) -> bool:
+        """Whether no task is ever adopted."""
+        return not self.rules and not self.adopts_others
+
+    def verdict(self, task: TaskNames) -> Verdict:
+        """Decide by the first rule that excludes a task, else by the first that is for it."""
+        for n, excludes, globs in _undecided(self, task.dag_id, task.operators, task.tags):
+            if not globs or any(is_like(glob, task.task_id) for glob in globs):
+                return Verdict(not excludes, n)
+        return Verdict(self.adopts_others)
+
+
+@lru_cache(maxsize=256)  # the same for all tasks of a class in a DAG
+def _undecided(
+    rules: AdoptionRules, dag_id: str, operators: tuple[str, ...], tags: tuple[str, ...]
+) -> tuple[tuple[int, bool, tuple[str, ...]], ...]:
+    """Give the rules for which nothing is left to look at but the task's id; no globs are for all.
+
+    :return: number, whether it excludes, and globs; excluding ones first
+    """
+    names = TaskNames(dag_id, "", operators, tags)
+    found = [
+        (n, rule.excludes, dict(rule.globs).get("task_id", ()))
+        for n, rule in enumerate(rules.rules)
+        if TaskRule(tuple(of for of in rule.globs if of[0] != "task_id")).matches(names)
+    ]
+    return tuple(sorted(found, key=lambda one: not one[1]))
+
+
+ADOPT_NONE = AdoptionRules()
+ADOPT_ALL = AdoptionRules(adopts_others=True)
+_ADOPTION_WORDS = {"": ADOPT_NONE, "off": ADOPT_NONE, "all": ADOPT_ALL}
+
+
+class _AdoptionDocument(msgspec.Struct, forbid_unknown_fields=True):
+    dag_id: Texts = ()
+    task_id: Texts = ()
+    operator: Texts = ()
+    tags: Texts = ()
+    exclude: bool = False
+
+
+_ADOPTION_FILE = RuleFile(
+    "Adoption rules", _AdoptionDocument, "- dag_id: ", must_be={"exclude": "true or false"}
+)
+
+
+def load_adoption(given: str | Path) -> AdoptionRules:
+    """Load what is to be adopted: ``off``, ``all``, a YAML file of rules, or the rules.
+
+    :raise RulesError: if a rule is wrong; names file, line and key, and what to do
+    """
+    word = str(given).strip().lower()
+    if word in _ADOPTION_WORDS:
+        return _ADOPTION_WORDS[word]
+    if word.isalnum():
+        problem = f"Adoption rules: {str(given).strip()!r} is no choice."
+        fix = "Write off, all, the path of a YAML file of rules, or the rules themselves."
+        raise RulesError(problem, fix)
+    return _adoption_rules(*_ADOPTION_FILE.content(given))
+
+
+@lru_cache(maxsize=4)  # for each DAG of a file the same
+def _adoption_rules(text: str, name: str) -> AdoptionRules:
+    documents, lines = _ADOPTION_FILE.read(text, name)
+    given = enumerate(_ADOPTION_FILE.converted(documents, lines))
+    rules = tuple(_adoption_rule(document, n, lines) for n, document in given)
+    return AdoptionRules(rules, bool(rules) and all(rule.excludes for rule in rules))
+
+
+def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> AdoptionRule:
+    globs = globs_of({key: getattr(document, key) for key in ADOPTION_KEYS}, n, lines)
+    return AdoptionRule(globs, lines.lines.get((n,), 0), document.exclude)
+
+
+# What tasks read and write, of tasks that are adopted and so have no arguments that say it.
+#
+# A rule says which tasks it is for, and has what their operator would have been given::
+#
+#     - dag_id: sales
+#       task_id: [revenue, "merge_*"]
+#       reads: s3://lake/orders
+#       writes:
+#         - dataset: s3://lake/revenue
+#           partitions: {dt: "{{ ds }}", country: [PL, null]}
+#         - dataset: analytics.rates
+#           partitions: {dt: {start: "{{ ds[:7] }}-01", end: "{{ ds }}", step: P1D}}
+#           where: "rate > 0"
+#       on_partition_mismatch: fail
+#
+# The first rule that is for a task has all that is declared of it.
+
+
+class ValueRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The values of a partition column from a start to an end, which is exclusive."""
+
+    start: Text
+    end: Text
+    step: Text = "P1D"
+
+
+_AtLeastOne = msgspec.Meta(min_length=1)
+Value: TypeAlias = Text | Annotated[tuple[Text | None, ...], _AtLeastOne] | ValueRange | None
+"""Of a partition column: a text, null, several of them, or a range."""
+Values: TypeAlias = Annotated[dict[Text, Value], _AtLeastOne]
+
+
+class Subset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A dataset, and which part of it; all texts but the columns' names are templates.
+
+    :param partitions: none of the full dataset
+    """
+
+    dataset: Text
+    partitions: Values | Annotated[tuple[Values, ...], _AtLeastOne] = ()
+    where: Text = ""
+
+
+_Declared: TypeAlias = Text | Subset
+Declared: TypeAlias = _Declared | Annotated[tuple[_Declared, ...], _AtLeastOne]
+"""What ``reads`` or ``writes`` has: one dataset or several."""
+
+
+DECLARED_ARGUMENTS = ("reads", "writes", "on_partition_mismatch")
+"""Of the operator, that can be declared."""
+
+
+class TaskDeclaration(TaskRule, frozen=True):
+    """What is declared of some tasks.
+
+    :param arguments: what their operator would have been given: reads, writes,
+        on_partition_mismatch
+    """
+
+    arguments: Mapping[str, Declared] = field(default_factory=dict)
+
+
+class TaskDeclarations(Frozen, frozen=True):
+    """The declarations, in their order."""
+
+    rules: tuple[TaskDeclaration, ...] = ()
+
+    def of(self, task: TaskNames) -> TaskDeclaration | None:
+        """Give what is declared of a task; None if nothing is."""
+        return next((rule for rule in self.rules if rule.matches(task)), None)
+
+
+class _DeclarationDocument(msgspec.Struct, forbid_unknown_fields=True):
+    dag_id: Texts = ()
+    task_id: Texts = ()
+    reads: Declared = ()
+    writes: Declared = ()
+    on_partition_mismatch: Literal["", "warn", "ignore", "fail"] = ""
+
+
+_DECLARATIONS_FILE = RuleFile(
+    "Declarations",
+    _DeclarationDocument,
+    begin="- dag_id: ",
+    nested={"reads": Subset, "writes": Subset, "partitions": ValueRange},
+    must_be={
+        "reads": "a dataset, or a list of one or more",
+        "writes": "a dataset, or a list of one or more",
+        "partitions": "values by column, or a list of one or more such",
+        "on_partition_mismatch": "warn, ignore or fail",
+    },
+)
+
+
+def load_declarations(text_or_path: str | Path) -> TaskDeclarations:
+    """Load declarations from a YAML file, or from inline YAML.
+
+    :param text_or_path: inline if it has more than one line or begins as YAML lists do
+    :raise RulesError: if one is wrong; names file, line and key, and what to do
+    """
+    return _task_declarations(*_DECLARATIONS_FILE.content(text_or_path))
+
+
+@lru_cache(maxsize=4)  # a command asks for each task
+def _task_declarations(text: str, name: str) -> TaskDeclarations:
+    documents, lines = _DECLARATIONS_FILE.read(text, name)
+    given = enumerate(_DECLARATIONS_FILE.converted(documents, lines))
+    return TaskDeclarations(tuple(_task_declaration(document, n, lines) for n, document in given))
+
+
+def _task_declaration(
+    document: _DeclarationDocument, n: int, lines: LineNumbers
+) -> TaskDeclaration:
+    globs = globs_of({"dag_id": document.dag_id, "task_id": document.task_id}, n, lines)
+    given = {name: getattr(document, name) for name in DECLARED_ARGUMENTS}
+    arguments = {name: value for name, value in given.items() if value}
+    if not arguments:
+        raise lines.error(
+            (n,), "it declares nothing", f"Give it one of {', '.join(DECLARED_ARGUMENTS)}"
+        )
+    return TaskDeclaration(globs, lines.lines.get((n,), 0), arguments)

@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import retention

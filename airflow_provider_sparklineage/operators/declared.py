@@ -15,7 +15,7 @@ from openlineage.client.event_v2 import Dataset
 
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
-from airflow_provider_sparklineage.expectations.references.texts import SCHEMES
+from airflow_provider_sparklineage.expectations.references import SCHEMES
 from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.locations import Locator

@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

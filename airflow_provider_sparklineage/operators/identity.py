@@ -16,7 +16,7 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
-from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity

@@ -257,7 +257,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         current = self.lineage_try
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
-        from airflow_provider_sparklineage.model.outcome import Outcome
+        from airflow_provider_sparklineage.model.terms import Outcome
         from airflow_provider_sparklineage.operators import expecting
 
         own = self._own_arguments()

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
-from airflow_provider_sparklineage.model import collector
+from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.operators import delivery
@@ -52,7 +52,10 @@ def publish(
     :param is_for_sending: whether Airflow is going to ask for the event
     """
     written = Written(event)
-    with _warning("The lineage of this try is not shown in Airflow"), collector.paused():
+    with (
+        _warning("The lineage of this try is not shown in Airflow"),
+        budget.garbage_collector_paused(),
+    ):
         _push(written, capture.settings, context)
     with _warning("The event of this try is not in the archive"):
         sending = _sending(capture, context) if is_for_sending else None

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.injection import SubmitTarget
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
 from airflow_provider_sparklineage.operators.task_try import Try

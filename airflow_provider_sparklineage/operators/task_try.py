@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.model.outcome import Outcome
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.model.terms import Outcome
     from airflow_provider_sparklineage.operators.reporting import Prepared
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
     from airflow_provider_sparklineage.templates import TracedText

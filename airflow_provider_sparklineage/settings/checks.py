@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 
 class Status(StrEnum):

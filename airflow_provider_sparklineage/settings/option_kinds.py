@@ -19,8 +19,8 @@ from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.credentials import scrub_name
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.intermediates import Intermediates
+from airflow_provider_sparklineage.model.representation import Intermediates
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 from airflow_provider_sparklineage.spark.submit import distribution, plain_paths
 from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
@@ -193,7 +193,9 @@ def _spark_version(value: object) -> tuple[str, str] | None:
 
 
 def _partitioning(value: object) -> PartitionRules:
-    return rules.load(json.dumps(value) if isinstance(value, list) else _local(value))
+    return rules.load_partition_rules(
+        json.dumps(value) if isinstance(value, list) else _local(value)
+    )
 
 
 def _choice(of: type[StrEnum]) -> Kind:

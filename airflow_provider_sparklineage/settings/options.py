@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_COLUMNS,
     DEFAULT_MAX_EVENT_BYTES,
     DEFAULT_MAX_XCOM_BYTES,
 )
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings import option_kinds as kinds
 
 if TYPE_CHECKING:

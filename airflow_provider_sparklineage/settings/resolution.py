@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
-from airflow_provider_sparklineage.model.credential_forms import HIDDEN
-from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.credentials import HIDDEN, scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.representation import Leaving, Limits, Representation
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from airflow_provider_sparklineage.model.intermediates import Intermediates
+    from airflow_provider_sparklineage.model.representation import Intermediates
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.option_kinds import (
         BackendName,

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ import requests
 from fsspec.implementations.webhdfs import WebHDFile
 from fsspec.implementations.webhdfs import WebHDFS as Base
 
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.templates.again import Again, Renderer
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.templates.alignment import EvaluatedSpan
+    from airflow_provider_sparklineage.templates.markers import EvaluatedSpan
 
 __all__ = ["DATE_VARIABLES", "Span", "TracedText", "Tracer", "trace", "trace_all"]
 

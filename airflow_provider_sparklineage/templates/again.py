@@ -11,14 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.templates.alignment import (
+from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
+from airflow_provider_sparklineage.templates.markers import (
+    MARKER,
     EvaluatedSpan,
     Expression,
     Rendering,
     Segment,
+    render,
 )
-from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
-from airflow_provider_sparklineage.templates.markers import MARKER, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

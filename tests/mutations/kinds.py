@@ -24,14 +24,14 @@ from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.shape import readable
 from airflow_provider_sparklineage.event.validation import stored
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.model import adoption, declarations, rules
-from airflow_provider_sparklineage.model.control_characters import PATTERN
+from airflow_provider_sparklineage.model import rules, task_rules
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import DocumentError, RulesError
-from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.terms import JobName
+from airflow_provider_sparklineage.model.texts import CONTROL_CHARACTERS
 from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
     MANIFEST,
@@ -67,7 +67,7 @@ def run(*argv: str) -> str:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.main(argv)
     answer, errors = out.getvalue(), err.getvalue().splitlines()
-    if found := PATTERN.search((answer + "".join(errors)).replace("\n", "")):
+    if found := CONTROL_CHARACTERS.search((answer + "".join(errors)).replace("\n", "")):
         _fail(f"{found[0]!r} reaches the terminal")
     wrong = [line for line in errors if not line.startswith("note: ")]
     if code == 0 and (wrong or not answer):
@@ -146,7 +146,11 @@ def _archived(path: str) -> None:
 
 
 def _rules(path: str) -> None:
-    for load in (rules.load, adoption.load, declarations.load):
+    for load in (
+        rules.load_partition_rules,
+        task_rules.load_adoption,
+        task_rules.load_declarations,
+    ):
         try:
             load(Path(path))
         except RulesError as error:

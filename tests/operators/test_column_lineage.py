@@ -14,8 +14,8 @@ from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import load
 

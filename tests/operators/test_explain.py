@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
-from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests.conftest import golden

@@ -32,9 +32,9 @@ from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError, SettingsError
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
-from airflow_provider_sparklineage.model.outcome import Outcome
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator

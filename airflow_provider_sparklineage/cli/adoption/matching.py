@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.task_rules import is_like
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from airflow.dag_processing.dagbag import BundleDagBag
 from airflow_provider_sparklineage.cli.output import quietly
 from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status
 
 if TYPE_CHECKING:

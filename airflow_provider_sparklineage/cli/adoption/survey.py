@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli.adoption.matching import Matches, called
-from airflow_provider_sparklineage.model import adoption, declarations
-from airflow_provider_sparklineage.model.declarations import TaskDeclarations
+from airflow_provider_sparklineage.model import task_rules
 from airflow_provider_sparklineage.model.exceptions import RulesError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.task_rules import TaskDeclarations
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adoption import decisions
 from airflow_provider_sparklineage.settings.checks import Check, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.model.adoption import AdoptionRules
-    from airflow_provider_sparklineage.model.task_rules import TaskNames
+    from airflow_provider_sparklineage.model.task_rules import AdoptionRules, TaskNames
 
 
 ADOPT, DECLARATIONS = "adopt", "declarations"
@@ -59,14 +58,14 @@ class Rules(Frozen, frozen=True):
     def of(cls, adopt: str, declared: str) -> Rules:
         """Read both settings; what cannot be read is none."""
         problems: list[Check] = []
-        rules, declaring, off = adoption.OFF, TaskDeclarations(), decisions.OFF
+        rules, declaring, off = task_rules.ADOPT_NONE, TaskDeclarations(), decisions.OFF
         try:
-            rules = adoption.load(adopt)
+            rules = task_rules.load_adoption(adopt)
         except RulesError as error:
             problems.append(Check(ADOPT, Status.FAILED, error.problem, error.fix))
             off = "left alone: the rules cannot be read"
         try:
-            declaring = declarations.load(declared)
+            declaring = task_rules.load_declarations(declared)
         except RulesError as error:
             problems.append(Check(DECLARATIONS, Status.FAILED, error.problem, error.fix))
         return cls(rules, declaring, off, problems)

@@ -18,9 +18,8 @@ from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.jobs import JobName
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.terms import Frozen, JobName
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

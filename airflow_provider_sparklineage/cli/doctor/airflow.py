@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.operators.adoption import policy as adopting
 from airflow_provider_sparklineage.operators.masking import masked_message

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explai
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.injection import SubmitTarget, injected, resolved
 from airflow_provider_sparklineage.settings.checks import Check, Status

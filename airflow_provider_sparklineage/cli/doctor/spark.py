@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     ListenerError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest

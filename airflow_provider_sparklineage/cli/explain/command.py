@@ -83,7 +83,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 
-    known = rules.load(args.rules) if args.rules else rules.NO_RULES
+    known = rules.load_partition_rules(args.rules) if args.rules else rules.NO_RULES
     with logging_to_stderr():
         from airflow_provider_sparklineage.cli.explain import dry_run
 
@@ -108,7 +108,7 @@ def _explain_task(args: argparse.Namespace) -> int:
         from airflow_provider_sparklineage.settings import resolution
 
         resolved = resolution.resolve(configuration())
-        known = rules.load(args.rules) if args.rules else resolved.partitioning
+        known = rules.load_partition_rules(args.rules) if args.rules else resolved.partitioning
         task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
     document = explain.explanation(
         task.subject,

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.output import quietly
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.templates import TracedText, trace_all
 

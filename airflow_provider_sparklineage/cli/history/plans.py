@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.cli.history.tables import (
     print_table,
     time_text,
 )
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.cli.history.tables import (
 from airflow_provider_sparklineage.cli.output import say_json_lines
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     import argparse

@@ -12,8 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 
 from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.short_names import short_names
+from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

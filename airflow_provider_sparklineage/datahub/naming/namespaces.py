@@ -16,8 +16,8 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.globs import compiled
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.partitions.conditions import condition
 from airflow_provider_sparklineage.datahub.values import plain
 from airflow_provider_sparklineage.model.credentials import scrub_name
-from airflow_provider_sparklineage.model.sides import Side
 from airflow_provider_sparklineage.model.subset import Partitions, to_text
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

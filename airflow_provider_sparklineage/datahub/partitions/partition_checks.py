@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.datahub.partitions.assertions import Check, a
 from airflow_provider_sparklineage.datahub.partitions.operations import can_be_stamped
 from airflow_provider_sparklineage.datahub.partitions.run_datasets import expectation
 from airflow_provider_sparklineage.model.credentials import scrub_name
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

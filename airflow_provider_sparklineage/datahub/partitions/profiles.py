@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.datahub.partitions.operations import (
 )
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 from airflow_provider_sparklineage.datahub.values import number_text
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

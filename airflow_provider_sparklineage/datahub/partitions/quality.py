@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.datahub.partitions.accesses import Access, ac
 from airflow_provider_sparklineage.datahub.partitions.assertions import Check, assertion
 from airflow_provider_sparklineage.datahub.partitions.operations import can_be_stamped
 from airflow_provider_sparklineage.datahub.values import plain
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

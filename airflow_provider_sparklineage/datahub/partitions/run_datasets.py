@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.partitions.accesses import Access, accesses
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 from airflow_provider_sparklineage.datahub.values import plain
-from airflow_provider_sparklineage.model.sides import Side
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

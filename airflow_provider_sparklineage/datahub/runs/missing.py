@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.datahub.lenient import items, mapping, number
 from airflow_provider_sparklineage.datahub.values import name_of_property
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Facets

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.datahub.lenient import at, items, text
 from airflow_provider_sparklineage.datahub.naming import urns
 from airflow_provider_sparklineage.datahub.patches import add, keyed
 from airflow_provider_sparklineage.datahub.values import plain
-from airflow_provider_sparklineage.model.secret_keys import is_secret
+from airflow_provider_sparklineage.model.credentials import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

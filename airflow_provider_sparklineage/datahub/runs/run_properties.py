@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.datahub.runs.missing import missing
 from airflow_provider_sparklineage.datahub.values import name_of_property, shown, value_of
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.truncation import some, truncated
+from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.subject import Subject

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.datahub.options import FieldPaths
 from airflow_provider_sparklineage.datahub.schema.column_types import ARRAY, MAP, STRUCT, UNION
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.datahub.sending.gms import Gms, Kind
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
-from airflow_provider_sparklineage.model.truncation import some, truncated
+from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

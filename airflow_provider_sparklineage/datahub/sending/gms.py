@@ -19,7 +19,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event.archive.folder import OwnFolder
 from airflow_provider_sparklineage.event.validation import stored
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 

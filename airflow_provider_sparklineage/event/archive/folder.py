@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.files import open_regular
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.privacy import is_own
 from airflow_provider_sparklineage.spark.capture.retention import is_due
 

@@ -16,7 +16,7 @@ import msgspec
 from airflow_provider_sparklineage.event.relay.privacy import fit_to_pass_on
 from airflow_provider_sparklineage.event.relay.sending import Sent, send
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.files import open_regular
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.spark.capture.events import whole_event
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.event.literals import HIDDEN, hidden
 from airflow_provider_sparklineage.event.steps.credentials import without_credentials
 from airflow_provider_sparklineage.event.steps.secrets import masked
-from airflow_provider_sparklineage.model.credential_forms import HIDDEN as HIDDEN_VALUE
-from airflow_provider_sparklineage.model.secret_keys import is_secret
+from airflow_provider_sparklineage.model.credentials import HIDDEN as HIDDEN_VALUE
+from airflow_provider_sparklineage.model.credentials import is_secret
 from airflow_provider_sparklineage.spark.submit.transport import REDACTED_BY_DEFAULT
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.relay import emitter
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

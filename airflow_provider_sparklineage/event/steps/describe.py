@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.event.descriptions import (
 from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, name_of, replaced
 from airflow_provider_sparklineage.event.producer import facet
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

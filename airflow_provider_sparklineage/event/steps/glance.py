@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.event.document import name_of, replaced
 from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY, how, part
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.model.short_names import short_names
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.datasets import short_names
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

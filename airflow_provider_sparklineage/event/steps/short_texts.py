@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY, replaced
 from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event, Facets

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.history.engines.staging import staged
 from airflow_provider_sparklineage.history.sources.reading import Reading
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, VERSION
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

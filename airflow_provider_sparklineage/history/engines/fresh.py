@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     text_literal,
 )
 from airflow_provider_sparklineage.history.tables import FACTS
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.engines.duckdb import PARQUET, literal, text_literal
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, Column
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -16,8 +16,7 @@ from airflow_provider_sparklineage.event.producer import SCHEMA_BASE
 from airflow_provider_sparklineage.history.facts.extents import Known, extents
 from airflow_provider_sparklineage.history.facts.line import Access
 from airflow_provider_sparklineage.history.facts.names import dataset_name
-from airflow_provider_sparklineage.model.sides import Side
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Side, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

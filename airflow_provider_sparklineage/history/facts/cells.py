@@ -11,8 +11,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.model.partitioning import Partition, escape, hive_fit
-from airflow_provider_sparklineage.model.values import canonical_value
+from airflow_provider_sparklineage.model.partitioning import (
+    Partition,
+    canonical_value,
+    escape,
+    hive_fit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

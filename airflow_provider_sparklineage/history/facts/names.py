@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 MAX_TEXT = 1000
 """Characters of an expression or a description that are kept."""

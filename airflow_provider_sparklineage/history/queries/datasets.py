@@ -9,7 +9,7 @@ from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.frontier import meets
 from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.history.queries.patterns.observed import patt
 from airflow_provider_sparklineage.history.queries.patterns.pattern import Dataset, Run
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.history.sources.documents import (
 from airflow_provider_sparklineage.history.sources.marks import Mark, start_of, tail_of
 from airflow_provider_sparklineage.history.sources.stores import is_store
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
-from airflow_provider_sparklineage.model.files import open_regular
+from airflow_provider_sparklineage.model.rule_files import open_regular
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from airflow_provider_sparklineage.history.tables import TABLES, Table
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 _FOLDER = Path(__file__).parent
 _TABLES = {table.name: table for table in TABLES}

@@ -38,7 +38,7 @@ from airflow_provider_sparklineage.history.store.manifest import (
 from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.storage.bounded import reason
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, disjunction
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

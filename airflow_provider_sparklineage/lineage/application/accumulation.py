@@ -35,8 +35,7 @@ from airflow_provider_sparklineage.lineage.application.dataset_reports import (
     Rank,
 )
 from airflow_provider_sparklineage.lineage.application.room import Room
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Frozen, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -22,9 +22,9 @@ from airflow_provider_sparklineage.lineage.application.observed_folders import (
 )
 from airflow_provider_sparklineage.lineage.application.write_plans import WritePlanThen, bound_plan
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
 from airflow_provider_sparklineage.spark.capture.observations import Layout, timestamp
 

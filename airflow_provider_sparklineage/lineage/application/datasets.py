@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from airflow_provider_sparklineage.lineage.application.room import MAX_DATASETS
 from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline, overlap
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.observations import SchemaRecord
 
 if TYPE_CHECKING:

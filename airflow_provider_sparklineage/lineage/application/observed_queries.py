@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.application.observed_folders import at_roots
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.observations import timestamp
 
 if TYPE_CHECKING:

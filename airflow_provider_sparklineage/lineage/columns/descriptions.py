@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 MAX_DESCRIPTION = 1000
 """Characters of a composed description; in one that would be longer, … is what a column was."""

@@ -8,9 +8,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import (
+    NULL,
+    Dimension,
+    Partition,
+    ValueKind,
+    canonical_value,
+    kind_of,
+)
 from airflow_provider_sparklineage.model.timestamps import PRECISION, has_zone
-from airflow_provider_sparklineage.model.values import ValueKind, canonical_value, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

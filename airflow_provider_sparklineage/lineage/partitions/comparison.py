@@ -48,11 +48,10 @@ from airflow_provider_sparklineage.lineage.partitions.canonical_forms import (
 )
 from airflow_provider_sparklineage.model import globs
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition, folder_values
 from airflow_provider_sparklineage.model.subset import EVERYTHING
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import canonical_time, date_of_columns
-from airflow_provider_sparklineage.model.values import folder_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -301,7 +300,7 @@ def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconcilia
     """Compare where at least one of the statements has a predicate."""
     # Few declare one, and each START waits for imports.
     from airflow_provider_sparklineage.model import predicates
-    from airflow_provider_sparklineage.model.subset.evaluation import Evaluation, either
+    from airflow_provider_sparklineage.model.subset import Evaluation, either
 
     evaluation = Evaluation(seen.dimensions)
     verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind, Side
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import canonical_time, date_of_columns
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     Binary,
@@ -37,6 +36,7 @@ from airflow_provider_sparklineage.model.subset import (
     disjunction,
     to_text,
 )
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import common_format
 
 if TYPE_CHECKING:

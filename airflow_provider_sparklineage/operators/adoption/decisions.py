@@ -7,15 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.task_rules import TaskNames
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adoption import classes, kinds, obstacles
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
-    from airflow_provider_sparklineage.model.adoption import AdoptionRules, Verdict
+    from airflow_provider_sparklineage.model.task_rules import AdoptionRules, Verdict
     from airflow_provider_sparklineage.operators.adoption.kinds import Kind
 
 OFF = "left alone: adoption is off"

@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.model import declarations
-from airflow_provider_sparklineage.model.declarations import (
-    ARGUMENTS,
+from airflow_provider_sparklineage.model import task_rules
+from airflow_provider_sparklineage.model.exceptions import RulesError
+from airflow_provider_sparklineage.model.task_rules import (
+    DECLARED_ARGUMENTS,
     TaskDeclarations,
+    TaskNames,
     ValueRange,
 )
-from airflow_provider_sparklineage.model.exceptions import RulesError
-from airflow_provider_sparklineage.model.task_rules import TaskNames
 from airflow_provider_sparklineage.settings import resolution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
-    from airflow_provider_sparklineage.model.declarations import Declared, Subset
+    from airflow_provider_sparklineage.model.task_rules import Declared, Subset
 
 _OPTION = "declarations"
 
@@ -36,7 +36,7 @@ def declare(operator: Any) -> None:
     if not given:
         return
     try:
-        found = declarations.load(given)
+        found = task_rules.load_declarations(given)
     except RulesError as error:
         found = TaskDeclarations()
         current = operator.lineage_try
@@ -51,7 +51,7 @@ def arguments(declared: TaskDeclarations, operator: Any) -> dict[str, object]:
     given = rule.arguments if rule else {}
     return {
         name: _argument(name, given[name]) if name in given else getattr(type(operator), name)
-        for name in ARGUMENTS
+        for name in DECLARED_ARGUMENTS
     }
 
 

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.operators.adoption import kinds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.model.adoption import AdoptionRules
+    from airflow_provider_sparklineage.model.task_rules import AdoptionRules
 
 _OFF = "off"
 
@@ -73,11 +73,11 @@ def configured() -> AdoptionRules | None:
     value = _given()
     if not value:
         return None
-    from airflow_provider_sparklineage.model import adoption
+    from airflow_provider_sparklineage.model import task_rules
     from airflow_provider_sparklineage.model.exceptions import RulesError
 
     try:
-        rules = adoption.load(value)
+        rules = task_rules.load_adoption(value)
     except RulesError as error:
         warn(f"No task is adopted. {error}")
         return None

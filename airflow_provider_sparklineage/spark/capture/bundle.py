@@ -30,18 +30,17 @@ from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation
 from airflow_provider_sparklineage.model.exceptions import CaptureError, SettingsError
-from airflow_provider_sparklineage.model.files import open_regular
-from airflow_provider_sparklineage.model.frozen import Frozen
-from airflow_provider_sparklineage.model.intermediates import Intermediates
-from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.last_run import LastRun
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
+    Intermediates,
     Limits,
     Representation,
 )
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.rules import PartitionRules
+from airflow_provider_sparklineage.model.terms import Frozen, JobName
 from airflow_provider_sparklineage.spark.capture import locks
 from airflow_provider_sparklineage.spark.capture.privacy import exposed
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport

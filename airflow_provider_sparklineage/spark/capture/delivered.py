@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.files import open_regular
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS, CaptureBundle
 from airflow_provider_sparklineage.spark.capture.remote import SEGMENT, Folder
 from airflow_provider_sparklineage.spark.capture.remote_bundles import manifest_of

@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_sparklineage.model.exceptions import RemoteDriverError, SettingsError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture.lines import (
     BYTE_ORDER_MARK,
     LongLine,

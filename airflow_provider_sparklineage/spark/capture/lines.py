@@ -12,8 +12,8 @@ import errno
 import os
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
-from airflow_provider_sparklineage.model.files import open_regular
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.partitioning import IDENTITY
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, read
 from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 

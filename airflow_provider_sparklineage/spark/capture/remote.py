@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import field
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
 from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.files import open_regular
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

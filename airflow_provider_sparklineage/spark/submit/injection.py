@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
 from airflow_provider_sparklineage.spark.submit.transport import (

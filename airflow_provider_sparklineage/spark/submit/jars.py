@@ -13,7 +13,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS, Identity, of_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 LISTENER_CLASS = "io.openlineage.spark.agent.OpenLineageSparkListener"
 GROUP = "io.openlineage"

@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, TaskGroup, task
 
-from airflow_provider_sparklineage.model.adoption import ALL, OFF, load
+from airflow_provider_sparklineage.model.task_rules import ADOPT_ALL, ADOPT_NONE, load_adoption
 from airflow_provider_sparklineage.operators.adoption import classes
 from airflow_provider_sparklineage.operators.adoption.decisions import decide, names_of
 from airflow_provider_sparklineage.operators.spark_submit import (
@@ -158,7 +158,7 @@ class PySparkWithoutSuper(PySparkOperator):
         return context and self.execute_callable()
 
 
-def decided(make, rules=ALL):
+def decided(make, rules=ADOPT_ALL):
     with DAG("shop", schedule=None, tags=["spark"]) as dag:
         make()
     [task] = dag.tasks
@@ -293,11 +293,11 @@ def test_an_attribute_that_the_dag_has_set_is_found():
 @pytest.mark.parametrize(
     ("rules", "reason", "rule"),
     [
-        (OFF, "left alone: adoption is off", None),
-        (load("- dag_id: x\n- task_id: rev*\n"), "adopted (rule 2)", 1),
-        (load("- dag_id: x\n"), "left alone: no rule is for it", None),
-        (load("- dag_id: s*\n- {tags: s*, exclude: true}"), "left alone: rule 2 excludes it", 1),
-        (load("- dag_id: x\n  exclude: true\n"), "adopted", None),
+        (ADOPT_NONE, "left alone: adoption is off", None),
+        (load_adoption("- dag_id: x\n- task_id: rev*\n"), "adopted (rule 2)", 1),
+        (load_adoption("- dag_id: x\n"), "left alone: no rule is for it", None),
+        (load_adoption("- dag_id: s*\n- {tags: s*, exclude: true}"), "left alone: rule 2 excludes it", 1),
+        (load_adoption("- dag_id: x\n  exclude: true\n"), "adopted", None),
     ],
 )  # fmt: skip
 def test_the_rule_that_decides_is_named(rules, reason, rule):
@@ -312,8 +312,8 @@ def test_the_decision_about_an_adopted_task_is_the_same(make):
     [task] = dag.tasks
     names = names_of(task)
     classes.adopt(task)
-    assert decide(task, ALL).reason == "adopted"
-    assert decide(task, OFF).reason == "left alone: adoption is off"
+    assert decide(task, ADOPT_ALL).reason == "adopted"
+    assert decide(task, ADOPT_NONE).reason == "left alone: adoption is off"
     assert names_of(task) == names
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests.conftest import golden

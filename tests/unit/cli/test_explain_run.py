@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.jobs import JobName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests.conftest import golden
 from tests.observed_writes import written

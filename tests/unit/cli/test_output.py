@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import output
-from airflow_provider_sparklineage.model.control_characters import PATTERN
+from airflow_provider_sparklineage.model.texts import CONTROL_CHARACTERS
 from tests.conftest import golden
 
 STAGING = str(golden("staging_chain"))
@@ -61,7 +61,7 @@ def test_no_command_passes_control_characters(run, stored, command):
     done = run(*command, stored(rename))
     printed = done.out + done.err
     assert printed
-    assert PATTERN.findall(printed.replace("\n", "")) == []
+    assert CONTROL_CHARACTERS.findall(printed.replace("\n", "")) == []
 
 
 def test_json_has_the_same_texts_however_they_are_escaped(run, stored):
@@ -79,7 +79,7 @@ def test_wrong_arguments_are_quoted_without_control_characters(capsys, arguments
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
     assert ended.value.code == 2
-    assert PATTERN.findall(capsys.readouterr().err.replace("\n", "")) == []
+    assert CONTROL_CHARACTERS.findall(capsys.readouterr().err.replace("\n", "")) == []
 
 
 def test_an_array_has_one_document_a_line_without_control_characters(capsys):
@@ -87,7 +87,7 @@ def test_an_array_has_one_document_a_line_without_control_characters(capsys):
     output.say_json_array(documents)
     printed = capsys.readouterr().out
     assert json.loads(printed) == documents
-    assert PATTERN.findall(printed.replace("\n", "")) == []
+    assert CONTROL_CHARACTERS.findall(printed.replace("\n", "")) == []
     assert len(printed.splitlines()) == len(documents) + 2
 
 
@@ -128,7 +128,7 @@ def test_a_defect_is_one_line_that_says_how_to_find_it(run, monkeypatch):
     [line] = done.err.splitlines()
     assert line.startswith("sparklineage: This is a defect in sparklineage (KeyError: ")
     assert "SPARKLINEAGE_TRACEBACK=1" in line
-    assert PATTERN.findall(line) == []
+    assert CONTROL_CHARACTERS.findall(line) == []
 
 
 def test_where_a_defect_is_can_be_seen(run, monkeypatch):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.model.jobs import JobName
+from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from tests.conftest import golden

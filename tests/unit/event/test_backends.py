@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.document import empty, replaced
 from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 MARQUEZ, GENERIC = BACKENDS["marquez"], BACKENDS["generic"]

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.model.representation import (
     Limits,
     Representation,
 )
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Leaving, Representation
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 MARQUEZ = BACKENDS["marquez"]

@@ -11,8 +11,8 @@ from airflow_provider_sparklineage.expectations import (
 from airflow_provider_sparklineage.expectations.derivation import (
     from_arguments,
     from_declaration,
+    from_partition_key,
 )
-from airflow_provider_sparklineage.expectations.partition_key import from_partition_key
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR

@@ -10,10 +10,10 @@ from airflow_provider_sparklineage.expectations.references import Reference, Val
 from airflow_provider_sparklineage.model.datasets import DatasetName, untrimmed
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
-from airflow_provider_sparklineage.model.rules import load
+from airflow_provider_sparklineage.model.rules import load_partition_rules
 
 BY_RULES = Locator(
-    rules=load(
+    rules=load_partition_rules(
         """
 - dataset: s3://bucket/*
   dimensions:

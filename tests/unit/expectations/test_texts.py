@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.expectations.references.texts import LONGEST, SCHEMES, paths_in
+from airflow_provider_sparklineage.expectations.references import LONGEST, SCHEMES, paths_in
 
 
 def found(text):

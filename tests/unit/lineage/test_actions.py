@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.application.binding import Observatio
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE, TABLE = DatasetName("file", "/source"), DatasetName("file", "/table")

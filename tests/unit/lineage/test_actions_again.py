@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.outcome import Outcome
+from airflow_provider_sparklineage.model.terms import Outcome
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 INSERT = "app.execute_insert_into_hadoop_fs_relation_command.table"

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset, of_event
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
 

@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.lineage.columns import (
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.intermediates import KEEP, Intermediates
+from airflow_provider_sparklineage.model.representation import KEEP, Intermediates
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event

@@ -16,11 +16,7 @@ from airflow_provider_sparklineage.lineage.application.binding import (
 )
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.model.predicates.projections import (
-    _projections_of,
-    changed,
-    without_columns,
-)
+from airflow_provider_sparklineage.model.predicates import _projections_of, changed, without_columns
 from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord, UdfRecord
 from tests.budgets import lasting
 

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.lineage.application.skipped_writes import (
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 
 STAGING = "/lake/staging/enriched_orders"
 DIMENSIONS = (Dimension.of("dt"),)

@@ -5,9 +5,14 @@ import json
 import pytest
 from hypothesis import given, strategies
 
-from airflow_provider_sparklineage.model.adoption import ALL, OFF, Verdict, load
 from airflow_provider_sparklineage.model.exceptions import RulesError
-from airflow_provider_sparklineage.model.task_rules import TaskNames
+from airflow_provider_sparklineage.model.task_rules import (
+    ADOPT_ALL,
+    ADOPT_NONE,
+    TaskNames,
+    Verdict,
+    load_adoption,
+)
 
 STOCK = "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator"
 RULES = """\
@@ -47,7 +52,7 @@ SHOP = ("shop.operators.Submit", "Submit", STOCK, "SparkSubmitOperator")
     ],
 )
 def test_a_rule_is_for_tasks_with_all_of_its_keys(names, verdict):
-    assert load(RULES).verdict(names) == verdict
+    assert load_adoption(RULES).verdict(names) == verdict
 
 
 GLOBS = strategies.sampled_from(["a", "b", "a*", "?", "*"])
@@ -67,7 +72,7 @@ NAMES = strategies.builds(
 
 @given(strategies.lists(DOCUMENT, max_size=4), strategies.lists(NAMES, min_size=1, max_size=5))
 def test_what_is_remembered_of_a_dag_decides_as_the_rules_do_one_by_one(documents, tasks):
-    rules = load(json.dumps(documents))
+    rules = load_adoption(json.dumps(documents))
     for one in tasks:
         matching = [n for n, rule in enumerate(rules.rules) if rule.matches(one)]
         excluding = [n for n in matching if rules.rules[n].excludes]
@@ -90,51 +95,51 @@ def test_what_is_remembered_of_a_dag_decides_as_the_rules_do_one_by_one(document
     ],
 )
 def test_an_operator_is_known_by_its_path_or_name_and_those_of_its_bases(glob, matches):
-    rules = load(f'[{{operator: "{glob}"}}]')
+    rules = load_adoption(f'[{{operator: "{glob}"}}]')
     assert rules.verdict(task(operators=SHOP)).adopts is matches
 
 
 def test_rules_that_all_exclude_leave_everything_else_in():
-    rules = load("- {dag_id: legacy_*, exclude: true}\n- {tags: old, exclude: true}\n")
+    rules = load_adoption("- {dag_id: legacy_*, exclude: true}\n- {tags: old, exclude: true}\n")
     assert rules.verdict(task()) == Verdict(True)
     assert rules.verdict(task("legacy_sales")) == Verdict(False, 0)
     assert rules.verdict(task(tags=("old",))) == Verdict(False, 1)
 
 
 def test_a_rule_that_does_not_exclude_includes():
-    rules = load("- {dag_id: sales, exclude: false}\n")
+    rules = load_adoption("- {dag_id: sales, exclude: false}\n")
     assert rules.verdict(task("sales")) == Verdict(True, 0)
     assert rules.verdict(task("else")) == Verdict(False)
 
 
 @pytest.mark.parametrize("given", ["off", " OFF ", "", "[]", "# none yet\n"])
 def test_nothing_is_adopted(given):
-    assert load(given).is_off
-    assert load(given).verdict(task()) == Verdict(False)
+    assert load_adoption(given).is_off
+    assert load_adoption(given).verdict(task()) == Verdict(False)
 
 
 def test_everything_is_adopted():
-    assert load(" All") == ALL != OFF
-    assert not ALL.is_off
-    assert ALL.verdict(task()) == Verdict(True)
+    assert load_adoption(" All") == ADOPT_ALL != ADOPT_NONE
+    assert not ADOPT_ALL.is_off
+    assert ADOPT_ALL.verdict(task()) == Verdict(True)
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path):
     file = tmp_path / "adopt.yaml"
     file.write_text("- dag_id: a\n")
-    assert load(str(file)).verdict(task("a")).adopts
+    assert load_adoption(str(file)).verdict(task("a")).adopts
     file.write_text("- dag_id: b\n")
-    assert not load(str(file)).verdict(task("a")).adopts
+    assert not load_adoption(str(file)).verdict(task("a")).adopts
 
 
 def test_json_is_yaml():
-    rules = load('[{"dag_id": ["sales_*"]}, {"tags": "x", "exclude": true}]')
+    rules = load_adoption('[{"dag_id": ["sales_*"]}, {"tags": "x", "exclude": true}]')
     assert rules.verdict(task()).adopts
     assert not rules.verdict(task(tags=("x",))).adopts
 
 
 def test_rules_know_their_lines():
-    assert [rule.line for rule in load(f"# ours\n{RULES}").rules] == [2, 4, 6, 8]
+    assert [rule.line for rule in load_adoption(f"# ours\n{RULES}").rules] == [2, 4, 6, 8]
 
 
 @pytest.mark.parametrize(
@@ -167,11 +172,11 @@ def test_rules_know_their_lines():
 )
 def test_what_is_wrong_is_named_with_its_line(text, message):
     with pytest.raises(RulesError) as error:
-        load(text)
+        load_adoption(text)
     assert message in str(error.value)
 
 
 def test_a_file_that_is_no_file_of_rules_is_not_parsed(tmp_path):
     (tmp_path / "rules.yaml").write_bytes(b"- dag_id: x\n" * 100_000)
     with pytest.raises(RulesError, match="the file has more than 1048576 bytes"):
-        load(tmp_path / "rules.yaml")
+        load_adoption(tmp_path / "rules.yaml")

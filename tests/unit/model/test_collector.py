@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from airflow_provider_sparklineage.model.collector import paused
+from airflow_provider_sparklineage.model.budget import garbage_collector_paused
 
 
 @pytest.fixture(autouse=True)
@@ -17,14 +17,14 @@ def _as_it_was():
 
 
 def test_it_is_paused_inside_and_back_after():
-    with paused():
+    with garbage_collector_paused():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_an_inner_pause_ends_no_outer_one():
-    with paused():
-        with paused():
+    with garbage_collector_paused():
+        with garbage_collector_paused():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -32,7 +32,7 @@ def test_an_inner_pause_ends_no_outer_one():
 
 def test_who_has_it_off_keeps_it_off():
     gc.disable()
-    with paused():
+    with garbage_collector_paused():
         pass
     assert not gc.isenabled()
 
@@ -45,7 +45,7 @@ def test_a_timeout_inside_leaves_it_on():
     def fire(*_):
         raise _TimeIsUpError
 
-    @paused()
+    @garbage_collector_paused()
     def work():
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         signal.pause()
@@ -60,7 +60,7 @@ def test_a_timeout_inside_leaves_it_on():
 
 
 def test_what_was_made_meanwhile_is_not_gone_through_by_the_next_quick_pass():
-    with paused():
+    with garbage_collector_paused():
         made = [[]]
     assert not any(known is made for known in gc.get_objects(generation=0))
     assert any(known is made for known in gc.get_objects(generation=2))
@@ -69,6 +69,6 @@ def test_what_was_made_meanwhile_is_not_gone_through_by_the_next_quick_pass():
 def test_what_somebody_froze_stays_frozen():
     gc.freeze()
     frozen = gc.get_freeze_count()
-    with paused():
+    with garbage_collector_paused():
         pass
     assert gc.get_freeze_count() >= frozen - 100  # some of it may be gone by now

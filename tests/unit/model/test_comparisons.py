@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot.dialects.spark import Spark
 
-from airflow_provider_sparklineage.model.predicates import condition, reading
-from airflow_provider_sparklineage.model.predicates.comparisons import comparisons
+from airflow_provider_sparklineage.model import predicates
+from airflow_provider_sparklineage.model.predicates import comparisons, condition
 
 
 def by_sqlglot(text, columns=()):
-    with mock.patch.object(reading, "comparisons", return_value=None):
+    with mock.patch.object(predicates, "comparisons", return_value=None):
         return condition(text, columns)
 
 
@@ -41,7 +41,7 @@ READ = [
 @pytest.mark.parametrize("columns", [(), ("address", "dt")], ids=["unknown", "known"])
 def test_what_spark_most_often_writes_is_read_without_sqlglot(text, columns, monkeypatch):
     expected = by_sqlglot(text, columns)
-    monkeypatch.setattr(reading, "parsed", None)  # a call would raise
+    monkeypatch.setattr(predicates, "parsed", None)  # a call would raise
     assert condition(text, columns) == expected
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.model.credentials import logger, scrub, scrub_name
-from airflow_provider_sparklineage.model.secret_keys import is_secret
+from airflow_provider_sparklineage.model.credentials import is_secret, logger, scrub, scrub_name
 
 IN_URLS = {
     "an @ in the password": ("https://user:p@ss-w0rd@mirror", "https://mirror"),

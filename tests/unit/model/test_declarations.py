@@ -2,9 +2,13 @@
 
 import pytest
 
-from airflow_provider_sparklineage.model.declarations import Subset, ValueRange, load
 from airflow_provider_sparklineage.model.exceptions import RulesError
-from airflow_provider_sparklineage.model.task_rules import TaskNames
+from airflow_provider_sparklineage.model.task_rules import (
+    Subset,
+    TaskNames,
+    ValueRange,
+    load_declarations,
+)
 
 DECLARATIONS = """\
 # what sales reads and writes
@@ -30,7 +34,7 @@ DECLARATIONS = """\
 
 @pytest.fixture(scope="module")
 def declarations():
-    return load(DECLARATIONS)
+    return load_declarations(DECLARATIONS)
 
 
 def test_a_rule_has_the_arguments_of_an_operator(declarations):
@@ -83,17 +87,17 @@ def test_the_first_rule_that_is_for_a_task_has_all_that_is_declared(
 
 @pytest.mark.parametrize("text", ["", "# none yet\n", "[]"])
 def test_no_declarations_are_no_error(text):
-    assert load(text).rules == ()
+    assert load_declarations(text).rules == ()
 
 
 def test_they_are_read_from_a_file_as_from_text(tmp_path, declarations):
     path = tmp_path / "declarations.yaml"
     path.write_text(DECLARATIONS)
-    assert load(str(path)) == declarations
+    assert load_declarations(str(path)) == declarations
 
 
 def test_json_is_read_as_it_stands_in_an_environment_variable():
-    (rule,) = load('[{"dag_id": "d", "reads": ["/a", {"dataset": "/b"}]}]').rules
+    (rule,) = load_declarations('[{"dag_id": "d", "reads": ["/a", {"dataset": "/b"}]}]').rules
     assert rule.arguments == {"reads": ("/a", Subset("/b"))}
 
 
@@ -220,6 +224,6 @@ def test_json_is_read_as_it_stands_in_an_environment_variable():
 )
 def test_a_wrong_declaration_is_refused_with_its_line_and_key(text, message):
     with pytest.raises(RulesError) as error:
-        load(text)
+        load_declarations(text)
     assert str(error.value).startswith("Declarations, ")
     assert message in str(error.value)

@@ -4,7 +4,7 @@ import pytest
 
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.subset.evaluation import Evaluation
+from airflow_provider_sparklineage.model.subset import Evaluation
 
 DT = Dimension.of("dt", type="date")
 TEXT = Dimension.of("dt", type="string")

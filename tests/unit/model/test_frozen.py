@@ -6,7 +6,7 @@ import pickle
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 
 class Point(Frozen, frozen=True):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -14,6 +13,7 @@ from airflow_provider_sparklineage.model.partitioning import (
     escape,
     hive_fit,
 )
+from airflow_provider_sparklineage.model.rules import Layout, PartitionSpec
 
 DATE_COUNTRY = "{event_date:%Y/%m/%d}/{country}"
 HIVE_HOURS = "dt={dt:%Y-%m-%d}/h={hour:%H}"

@@ -11,13 +11,13 @@ from airflow_provider_sparklineage.model.locations import (
     RememberingLocator,
 )
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
-from airflow_provider_sparklineage.model.rules import NO_RULES, load
+from airflow_provider_sparklineage.model.rules import NO_RULES, load_partition_rules
 
 CONF = "spark.openlineage.dataset"
 TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
 NO_KEY_VALUE = Naming.of({f"{CONF}.disabledTrimmers": f"{TRIMMER}.KeyValueTrimmer"})
 NO_DATE = Naming.of({f"{CONF}.disabledTrimmers": f"{TRIMMER}.DateTrimmer"})
-RULES = load(
+RULES = load_partition_rules(
     """
 - dataset: /lake/*
   layout: "{event_date:%Y/%m/%d}/{hour:%H}"

@@ -5,12 +5,16 @@ import json
 import pytest
 import yaml
 
+from airflow_provider_sparklineage.model import rule_files
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
-from airflow_provider_sparklineage.model.layouts import Layout, PartitionSpec
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.rule_files import text
-from airflow_provider_sparklineage.model.rules import PartitionRules, load
+from airflow_provider_sparklineage.model.rules import (
+    Layout,
+    PartitionRules,
+    PartitionSpec,
+    load_partition_rules,
+)
 
 RULES = """\
 - dataset: s3a://bucket/*
@@ -35,7 +39,7 @@ RULES = """\
 
 @pytest.fixture(scope="module")
 def rules():
-    return load(RULES)
+    return load_partition_rules(RULES)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,9 @@ def test_a_name_that_no_rule_is_for_is_not_split(rules, name):
 
 
 def test_the_first_rule_that_matches_wins():
-    rules = load("[{dataset: /a/*, dimensions: [x]}, {dataset: '/**', dimensions: [y]}]")
+    rules = load_partition_rules(
+        "[{dataset: /a/*, dimensions: [x]}, {dataset: '/**', dimensions: [y]}]"
+    )
     assert rules.spec(DatasetName("file", "/a/t")) == PartitionSpec((Dimension.of("x"),))
     assert rules.spec(DatasetName("file", "/b/t")) == PartitionSpec((Dimension.of("y"),))
     found = rules.split(DatasetName("file", "/a/t/y=1"))
@@ -159,28 +165,30 @@ def test_rules_come_back_equal_from_a_manifest(rules):
 @pytest.fixture(params=["CSafeLoader", "SafeLoader"])
 def loader(request, monkeypatch):
     """libyaml, which is in most builds of PyYAML, and Python's own parser, which is in all."""
-    monkeypatch.setattr(text, "_LOADER", getattr(yaml, request.param))
+    monkeypatch.setattr(rule_files, "_LOADER", getattr(yaml, request.param))
     return request.param
 
 
 def test_rules_are_the_same_by_both_parsers(loader, rules):
-    assert load(f"{RULES}\n# by {loader}") == rules
+    assert load_partition_rules(f"{RULES}\n# by {loader}") == rules
 
 
 def test_rules_are_read_from_a_file_as_from_text(tmp_path, rules):
     path = tmp_path / "rules.yaml"
     path.write_text(RULES)
-    assert load(path) == load(str(path)) == rules
+    assert load_partition_rules(path) == load_partition_rules(str(path)) == rules
 
 
 def test_what_yaml_takes_for_something_else_is_a_text_as_it_is_written():
-    (rule,) = load("- dataset: /t/*\n  dimensions: [2024, no, 1.10, 2024-05-06]\n").rules
+    (rule,) = load_partition_rules(
+        "- dataset: /t/*\n  dimensions: [2024, no, 1.10, 2024-05-06]\n"
+    ).rules
     assert rule.spec.labels == {"2024", "no", "1.10", "2024-05-06"}
 
 
 @pytest.mark.parametrize("text", ["", "# none yet\n", "[]"])
 def test_no_rules_are_no_error(text):
-    assert load(text) == PartitionRules()
+    assert load_partition_rules(text) == PartitionRules()
 
 
 def rule(**changes):
@@ -310,7 +318,7 @@ def rule(**changes):
 )
 def test_a_wrong_rule_is_refused_with_its_line_and_key(text, message, loader):
     with pytest.raises(RulesError) as error:
-        load(text)
+        load_partition_rules(text)
     assert message in str(error.value)
 
 
@@ -318,7 +326,7 @@ def test_an_error_names_the_file(tmp_path):
     path = tmp_path / "rules.yaml"
     path.write_text("# ours\n- dataset: /t/*\n  dimension: [dt]\n")
     with pytest.raises(SettingsError) as error:
-        load(path)
+        load_partition_rules(path)
     assert str(error.value) == (
         f"Partitioning rules, {path}, line 3, rule 1, key dimension: the key 'dimension' is not "
         "known. Did you mean 'dimensions'?"
@@ -336,14 +344,14 @@ def test_an_error_names_the_file(tmp_path):
 )
 def test_what_is_no_file_is_refused(name):
     with pytest.raises(RulesError, match="the file cannot be read"):
-        load(name)
+        load_partition_rules(name)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "rules.yaml"
     path.write_bytes(b"- dataset: /t/\xff")
     with pytest.raises(RulesError, match="UTF-8"):
-        load(path)
+        load_partition_rules(path)
 
 
 @pytest.mark.parametrize(
@@ -379,5 +387,5 @@ def test_half_of_a_surrogate_pair_in_a_rules_file_is_an_error_of_the_file(tmp_pa
     file = tmp_path / "rules.yaml"
     file.write_text('- dataset: /lake/x\n  "\\ud800": x\n')
     with pytest.raises(RulesError, match=r"half of a surrogate pair|invalid Unicode") as error:
-        load(file)
+        load_partition_rules(file)
     assert str(file) in str(error.value)

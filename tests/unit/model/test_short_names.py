@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.short_names import short_names
+from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.model.subset import (
     Compare,
     Comparison,
     Description,
+    Evaluation,
     Locations,
     Operator,
     Partitions,
@@ -25,7 +26,6 @@ from airflow_provider_sparklineage.model.subset import (
     terms,
     to_text,
 )
-from airflow_provider_sparklineage.model.subset.evaluation import Evaluation
 
 EQUAL, GREATER, AT_LEAST, LESS, AT_MOST = Comparison
 AND, OR = Operator

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.lineage.columns.descriptions import shortened
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.subset import Description, to_text
-from airflow_provider_sparklineage.model.truncation import some, truncated
+from airflow_provider_sparklineage.model.texts import some, truncated
 
 SECRET = "correct horse battery staple"
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.model.partitioning import NULL, Dimension
+from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, canonical_value
 from airflow_provider_sparklineage.model.timestamps import canonical_time, has_zone
-from airflow_provider_sparklineage.model.values import canonical_value
 
 
 def of(kind, transform="identity"):

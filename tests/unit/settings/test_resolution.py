@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.intermediates import Intermediates
+from airflow_provider_sparklineage.model.representation import Intermediates
 from airflow_provider_sparklineage.settings.option_kinds import (
     BackendName,
     ColumnLineageForm,
@@ -152,7 +152,7 @@ def test_every_option_is_read():
         max_columns=50,
         describe_datasets=False,
         redact_literals=True,
-        partitioning=rules.load(values["partitioning"]),
+        partitioning=rules.load_partition_rules(values["partitioning"]),
         emit_bare_partitions_facet=True,
         column_lineage=ColumnLineageForm.LEGACY,
         intermediate_datasets=Intermediates(("/tmp/*",)),

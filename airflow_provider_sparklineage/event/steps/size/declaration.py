@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

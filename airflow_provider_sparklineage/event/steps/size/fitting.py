@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.event.steps.size.measured_event import BYTES,
 from airflow_provider_sparklineage.event.steps.size.named import NamedColumns
 from airflow_provider_sparklineage.event.steps.size.reductions import KINDS, everything
 from airflow_provider_sparklineage.model.budget import UNLIMITED
-from airflow_provider_sparklineage.model.truncation import some
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import COLUMNS_KEY
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from airflow_provider_sparklineage.history.queries.patterns.units import (
     number_of,
     start_of,
 )
-from airflow_provider_sparklineage.model.frozen import Frozen
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import date_of_columns, parsed, written
 
 if TYPE_CHECKING:

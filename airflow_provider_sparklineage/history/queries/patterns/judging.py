@@ -8,7 +8,7 @@ from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

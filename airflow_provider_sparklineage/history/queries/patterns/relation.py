@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.history.queries.patterns.axes import Axes, Point
 from airflow_provider_sparklineage.history.queries.patterns.rules import Every, Rule
 from airflow_provider_sparklineage.history.queries.patterns.units import TEXT
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

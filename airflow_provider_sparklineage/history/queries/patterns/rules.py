@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.history.queries.patterns.units import (
     months_later,
     start_of,
 )
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

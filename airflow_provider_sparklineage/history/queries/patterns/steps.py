@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.history.queries.patterns.units import (
     UNITS,
     first_in,
 )
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -45,7 +45,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.values import (
 )
 from airflow_provider_sparklineage.lineage.columns.plans.walk import Walk
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.combining import combine
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, Transformation
-from airflow_provider_sparklineage.model.frozen import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

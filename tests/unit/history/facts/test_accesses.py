@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.lineage.partitions.selection import Evidence,
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import Limits
-from airflow_provider_sparklineage.model.witness import Witness
+from airflow_provider_sparklineage.model.terms import Witness
 from tests.unit.history.facts.events import OF_SPARK, dataset, event, facts, ours, part
 
 SEEN = {"witness": "both", "accessed": "part"}

@@ -1,15 +1,11 @@
-"""SQL predicates to conditions: of Spark's filters, of statements, of JDBC queries.
+"""SQL predicates and statements to conditions.
 
-What the specification can say becomes structure: comparisons of a column with a literal, BETWEEN,
-IN, AND, OR. What it cannot becomes a description of just that predicate, and what surrounds it
-stays structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared with
-columns. Nothing here raises because of a text; what cannot be read becomes one description.
-
-A predicate is what was asked for, never what was read: a join of a filtered and an unfiltered
-scan of one table shows the filter only.
-
-Nodes are distinguished by sqlglot's key of their class, so that sqlglot, which takes half a second
-to import, is imported only when there is a text to read.
+===================  =============================================================
+:mod:`.reading`      predicates and statements to conditions
+:mod:`.comparisons`  predicates of the simplest form, for which sqlglot is not needed
+:mod:`.literals`     the literals in them to values
+:mod:`.projections`  what a statement selects that comes from no column
+===================  =============================================================
 """
 
 from __future__ import annotations
@@ -17,11 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from airflow_provider_sparklineage.model.partitioning import Partition
-from airflow_provider_sparklineage.model.predicates.comparisons import comparisons
-from airflow_provider_sparklineage.model.predicates.literals import Node, bare, literal
 from airflow_provider_sparklineage.model.subset import (
     EVERYTHING,
     NOTHING,
@@ -35,12 +29,189 @@ from airflow_provider_sparklineage.model.subset import (
     disjunction,
     terms,
 )
-from airflow_provider_sparklineage.model.truncation import truncated
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from airflow_provider_sparklineage.model.predicates.comparisons import Term
+
+# Literals of SQL to the texts of values, where no cast changes them.
+
+
+# sqlglot's expressions: their class is Expression up to 27 and Expr since; nothing else is used of
+# them than key, this, expression, args, parts and sql().
+Node: TypeAlias = Any
+
+_NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DECIMAL = re.compile(r"-?(\d*)\.?(\d*)", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?", re.ASCII)
+# Types of casts that leave a literal of this form as it is; any other cast may change the value.
+_UNCHANGED = {
+    "DATE": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+    "TIMESTAMP": _TIME,
+    "TIMESTAMPTZ": _TIME,
+    "TIMESTAMPLTZ": _TIME,
+    "TIMESTAMPNTZ": _TIME,
+    "TINYINT": re.compile(r"-?\d{1,2}", re.ASCII),
+    "SMALLINT": re.compile(r"-?\d{1,4}", re.ASCII),
+    "INT": re.compile(r"-?\d{1,9}", re.ASCII),
+    "BIGINT": re.compile(r"-?\d{1,18}", re.ASCII),
+    "FLOAT": _NUMBER,
+    "DOUBLE": _NUMBER,
+    "TEXT": re.compile(".*", re.DOTALL),
+    "BOOLEAN": re.compile("true|false"),
+}
+
+
+def literal(node: Node) -> str | None:
+    """Give the text of a literal; None of what is none, and where a cast may change its value.
+
+    Two texts side by side are none: they are one with a quote in it or the two joined, as
+    ``spark.sql.legacy.consecutiveStringLiterals.enabled`` says.
+    """
+    node = bare(node)
+    if node.key == "literal":
+        return str(node.this)
+    if node.key == "boolean":
+        return "true" if node.this else "false"
+    if node.key == "neg":
+        text = literal(node.this)
+        return f"-{text}" if text and text[0] != "-" and _NUMBER.fullmatch(text) else None
+    if node.key in ("cast", "trycast"):
+        text = literal(node.this)
+        return text if text is not None and _is_unchanged(text, node.args["to"]) else None
+    return None
+
+
+def _is_unchanged(text: str, type_: Node) -> bool:
+    name = getattr(type_.this, "name", "")
+    parameters = [int(p.name) for p in type_.expressions if p.name.isdecimal()]
+    if name == "DECIMAL":
+        precision, scale = (*parameters, *(10, 0)[len(parameters) :])
+        digits = _DECIMAL.fullmatch(text)
+        return digits is not None and (
+            len(digits[1]) <= precision - scale and len(digits[2]) <= scale
+        )
+    pattern = _UNCHANGED.get(name)
+    return pattern is not None and not type_.expressions and bool(pattern.fullmatch(text))
+
+
+def bare(node: Node) -> Node:
+    """Take off parentheses."""
+    while node.key == "paren":
+        node = node.this
+    return node
+
+
+# Predicates in the form that Spark most often writes: comparisons of columns, joined by AND.
+#
+# ``((dt = '2024-05-06') AND (amount > 0.0D))``, ``isnotnull(region)``: what is pushed down to
+# scans. sqlglot reads them too, and takes longer to be imported than all else that a task does
+# after a small job. So what is sure is read here: exactly as sqlglot reads it, and nothing else.
+
+
+class Term(NamedTuple):
+    """A column compared with a literal, or ``IS NOT NULL`` where there is no comparison.
+
+    :param parts: of the column's name, which may have a qualifier
+    """
+
+    parts: tuple[str, ...]
+    comparison: Comparison | None = None
+    value: str = ""
+
+
+# Deeper, or longer, sqlglot may meet the end of the stack.
+_LONGEST = 1_000
+_DEEPEST = 8
+
+_PART = r"(?:[A-Za-z_]\w*|`[\w /.-]+`)"
+_COLUMN = rf"({_PART}(?:\.{_PART}){{0,3}})"
+_LITERAL = (
+    r"'(?P<text>[^'\\]*)'"
+    r"|(?P<integer>-?\d{1,18})L?"
+    r"|(?P<number>-?\d{1,18}\.\d{1,18})D?"
+    r"|DATE '(?P<date>\d{4}-\d\d-\d\d)'"
+    r"|TIMESTAMP '(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)'"
+    r"|(?P<boolean>true|false)\b"
+)
+_COMPARISON = re.compile(rf"{_COLUMN} (=|<=|>=|<|>) (?:{_LITERAL})(?=[ )]|\Z)", re.ASCII)
+_NOT_NULL = re.compile(rf"{_COLUMN} IS NOT NULL(?=[ )]|\Z)|isnotnull\({_COLUMN}\)", re.ASCII)
+_AND = " AND "
+_NAME = re.compile(rf"({_PART})(?:\.|\Z)", re.ASCII)
+
+_BY_SYMBOL = {comparison.symbol: comparison for comparison in Comparison}
+
+_WORDS = re.compile(
+    r"all|alter|analyze|and|any|as|begin|between|cache|call|case|comment|commit|connect_by_root|"
+    r"copy|create|cross|current_date|current_timestamp|current_user|declare|delete|desc|"
+    r"describe|distinct|drop|else|except|execute|explain|false|fetch|for|from|glob|grant|having|"
+    r"if|ilike|inner|insert|intersect|into|join|kill|lateral|like|load|merge|minus|not|notnull|"
+    r"null|on|optimize|or|outer|partitioned_by|pivot|pragma|prepare|qualify|refresh|regexp|"
+    r"rename|returning|revoke|rlike|rollback|select|serdeproperties|session_user|set|show|"
+    r"tablesample|then|true|truncate|uncache|union|unpivot|update|use|using|vacuum|values|when|"
+    r"where|while|with|xor",
+    re.IGNORECASE,
+)
+"""Which are names of columns only in some places, if at all."""
+
+
+def comparisons(text: str) -> tuple[Term, ...] | None:
+    """Read a predicate of this form; None of any other."""
+    if len(text) > _LONGEST:
+        return None
+    found: list[Term] = []
+    at = depth = 0
+    while True:
+        while text.startswith("(", at):
+            at, depth = at + 1, depth + 1
+        term = _term_at(text, at)
+        if term is None or depth > _DEEPEST:
+            return None
+        found.append(term[0])
+        at = term[1]
+        while depth and text.startswith(")", at):
+            at, depth = at + 1, depth - 1
+        if at == len(text):
+            return None if depth else tuple(found)
+        if not text.startswith(_AND, at):
+            return None
+        at += len(_AND)
+
+
+def _term_at(text: str, at: int) -> tuple[Term, int] | None:
+    """Give the term that begins there, and where it ends."""
+    if test := _NOT_NULL.match(text, at):
+        parts = _parts(test[1] or test[2])
+        return None if parts is None else (Term(parts), test.end())
+    found = _COMPARISON.match(text, at)
+    parts = _parts(found[1]) if found else None
+    if found is None or parts is None:
+        return None
+    value = next(value for value in found.groupdict().values() if value is not None)
+    return Term(parts, _BY_SYMBOL[found[2]], value), found.end()
+
+
+def _parts(column: str) -> tuple[str, ...] | None:
+    parts = _NAME.findall(column)
+    if any(map(_WORDS.fullmatch, parts)):
+        return None
+    return tuple(part.strip("`") for part in parts)
+
+
+# SQL predicates to conditions: of Spark's filters, of statements, of JDBC queries.
+#
+# What the specification can say becomes structure: comparisons of a column with a literal, BETWEEN,
+# IN, AND, OR. What it cannot becomes a description of just that predicate, and what surrounds it
+# stays structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared
+# with columns. Nothing here raises because of a text; what cannot be read becomes one description.
+#
+# A predicate is what was asked for, never what was read: a join of a filtered and an unfiltered
+# scan of one table shows the filter only.
+#
+# Nodes are distinguished by sqlglot's key of their class, so that sqlglot, which takes half a
+# second to import, is imported only when there is a text to read.
+
 
 _Naming: TypeAlias = Callable[[tuple[str, ...]], str]
 
@@ -327,3 +498,94 @@ def _only_table(tree: Node) -> Node | None:
 
 def _ends_with(names: list[str], wanted: list[str]) -> bool:
     return names[-len(wanted) :] == wanted
+
+
+# Which columns a statement makes of no column (literals, ``count(*)``), and which it changes.
+#
+# Of the first only what is sure: one SELECT without a star, alone or as the source of an INSERT or
+# a CREATE TABLE. Nodes are distinguished by sqlglot's key of their class, as in :mod:`.predicates`.
+
+
+_Node: TypeAlias = Any
+
+_STATEMENT_WITH_COLUMNS = re.compile(r"\s*(SELECT|INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
+_CHANGE = re.compile(r"\s*(MERGE|UPDATE)\b", re.IGNORECASE)
+_BY_NAME = re.compile(r"\bBY\s+NAME\b", re.IGNORECASE)
+_COMMENT = re.compile(r"--|/\*")
+_TEXTS_AND_NAMES = re.compile(
+    r"""(?P<name>`[^`]*`)|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL
+)
+_LITERALS = frozenset({"literal", "null", "boolean"})
+
+
+def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
+    """Name the output columns that are a literal or a ``count(*)``, with what they are.
+
+    :param columns: the output's columns in their order; an INSERT has no names of its own
+    """
+    items = _projections(statement)
+    if statement.lstrip()[:6].upper() == "INSERT":
+        static = dict(static_partition(statement))
+        names = [column for column in columns if column not in static]
+        if len(names) != len(items):
+            return {}
+    else:
+        names = [name for name, _ in items]
+    return {name: what for name, (_, what) in zip(names, items, strict=True) if what}
+
+
+def _projections(statement: str) -> tuple[tuple[str, str], ...]:
+    """Give name and kind of what a statement selects; empty where that is not sure."""
+    # The texts of an INSERT name no columns. In comments quotes may be apostrophes.
+    if statement.lstrip()[:6].upper() == "INSERT" and not _COMMENT.search(statement):
+        statement = _TEXTS_AND_NAMES.sub(lambda m: m["name"] or "''", statement)
+    return _projections_of(statement)
+
+
+@lru_cache(maxsize=1024)  # asked for each column of an output; a loop's statements are one
+def _projections_of(statement: str) -> tuple[tuple[str, str], ...]:
+    tree = parsed(statement) if _STATEMENT_WITH_COLUMNS.match(statement) else None
+    if tree is None:
+        return ()
+    try:
+        if tree.key == "insert" and (tree.this.key == "schema" or _BY_NAME.search(statement)):
+            return ()  # INSERT INTO t (b, a) or BY NAME: not by position
+        select = tree if tree.key == "select" else tree.expression if tree.key == "insert" else None
+        if tree.key == "create":
+            select = tree.args.get("expression")
+        if select is None or select.key != "select" or select.is_star:
+            return ()
+        return tuple((item.alias_or_name, _kind(item)) for item in select.expressions)
+    except Exception:  # trees of any text of anybody have any shape
+        return ()
+
+
+def _kind(node: _Node) -> str:
+    value = node.this if node.key == "alias" else node
+    while value.key in ("paren", "cast", "neg"):
+        value = value.this
+    if value.key in _LITERALS:
+        return "a literal"
+    if value.key == "count" and value.this is not None and value.this.key in ("star", "literal"):
+        return "a count of rows"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def changed(statement: str) -> frozenset[str]:
+    """Name the columns that a MERGE or an UPDATE sets, in lower case."""
+    if not _CHANGE.match(statement):
+        return frozenset()
+    tree = parsed(statement)
+    if tree is None:
+        return frozenset()
+    try:
+        updates = [tree] if tree.key == "update" else [n for n in tree.walk() if n.key == "update"]
+        return frozenset(
+            item.this.name.lower()
+            for update in updates
+            for item in update.expressions
+            if item.key == "eq"
+        )
+    except Exception:  # trees of any text of anybody have any shape
+        return frozenset()

@@ -1,4 +1,4 @@
-"""Long texts of SQL, truncated between literals and words; and long lists.
+"""Other people's texts, made fit to be shown: truncated, and without characters that are not seen.
 
 Secrets are found by their full text: half of one would leave the worker undetected.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
 
 T = TypeVar("T")
 
@@ -41,3 +42,26 @@ def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> s
     """
     more = f" and {len(things) - limit} more" if len(things) > limit else ""
     return f"{', '.join(map(called, things[:limit]))}{more}"
+
+
+# Characters that are not seen and yet do something: in a log they forge lines, in a terminal more.
+#
+# Names of datasets, columns and files, and what servers and libraries say, are other people's
+# texts.
+
+
+CONTROL_CHARACTERS = re.compile(
+    "["
+    "\x00-\x1f\x7f-\x9f"  # control characters, line ends among them
+    "\u2028\u2029"  # further ends of lines and paragraphs
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what changes the direction of text
+    # What is not seen at all; without the joiners, which Persian and emoji are written with.
+    "\u00ad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"
+    "\ud800-\udfff"  # halves of surrogate pairs, which no encoding can write
+    "]"
+)
+
+
+def escape_control_characters(text: str) -> str:
+    r"""Write control characters as Python would: a line end is ``\n``, an escape ``\x1b``."""
+    return CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -1,0 +1,524 @@
+"""The organisation's own rules of how its datasets are partitioned.
+
+A rule has globs of dataset names, dimensions, and a layout where the folders are not Hive's::
+
+    - dataset: "s3://bucket/*"
+      dimensions:
+        - field: business_date
+          format: "%Y%m%d"
+    - dataset: ["/lake/raw/*", "hdfs://nn/lake/**"]
+      dimensions: [event_date, country]
+      layout: "{event_date:%Y/%m/%d}/{country}"
+      description: "PARTITIONED BY (event_date, country)"
+
+A glob is matched with a dataset's name as it prints, ``<namespace>/<name>``, or the path of a local
+one. ``*`` and ``?`` stay within one folder, as in Hadoop's globs, because the glob also says where
+the dataset ends and its partitions begin; ``**`` is any number of folders, and then the partitions
+begin with the first folder that looks like it. The first rule that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.model import globs, timestamps
+from airflow_provider_sparklineage.model.datasets import DatasetName, untrimmed
+from airflow_provider_sparklineage.model.globs import ANY_DEPTH, compiled_folders
+from airflow_provider_sparklineage.model.partitioning import (
+    IDENTITY,
+    NULL,
+    Dimension,
+    Fit,
+    Partition,
+    hive_fit,
+    split_folder,
+    unescape,
+)
+from airflow_provider_sparklineage.model.rule_files import EMPTY, LineNumbers, RuleFile, Text, Texts
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.timestamps import check_format
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from airflow_provider_sparklineage.model.rule_files import Keys
+
+
+# How partitions are laid out as folders, and what the values in them are: the definition's half.
+#
+# A layout is text such as ``{event_date:%Y/%m/%d}/{country}`` or ``dt={dt:%Y-%m-%d}/h={hour:%H}``:
+# the folders below a dataset's root, with fields. A field with a pattern of :meth:`strptime` is a
+# time, which may take several folders, and several fields (``year={d:%Y}/month={d:%m}``); one
+# without is text, escaped as Hive does. Values of times are ISO (``2024-05-06``, ``2024-05-06T10``,
+# ``2024-05``, ``2024-W19``) unless the dimension has a format of its own; a time without a year is
+# written as in its pattern.
+
+
+_FIELD = re.compile(r"\{(?P<label>[^{}:/]+)(?::(?P<pattern>[^{}]+))?\}")
+
+
+class _Field(NamedTuple):
+    """A field's share of one folder; fields that span folders have several of one occurrence."""
+
+    occurrence: int
+    label: str
+    pattern: str
+
+
+class Layout(Frozen, frozen=True, dict=True):
+    """The folders of a partition below its dataset's root; make it with :meth:`of`.
+
+    :param formats: for each label, in the dimensions' order, the format of its values; empty for
+        text that is no time
+    """
+
+    text: str
+    formats: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, text: str, dimensions: Iterable[Dimension] = ()) -> Layout:
+        """Parse a layout.
+
+        :param dimensions: order and formats of the values; without them the layout's own
+        :raise ValueError: if it is no layout, or gives less than a dimension's format needs
+        """
+        text = text.strip("/ ")
+        patterns: dict[str, list[str]] = defaultdict(list)
+        for field in _FIELD.finditer(text):
+            patterns[field["label"]].append(field["pattern"] or "")
+        if not patterns:
+            msg = "it names no field; write them as {dt} or {dt:%Y-%m-%d}"
+            raise ValueError(msg)
+        given = {d.label: d.format for d in dimensions if d.label in patterns}
+        formats = tuple(
+            (label, timestamps.value_format(label, patterns[label], given.get(label, "")))
+            for label in (*given, *(label for label in patterns if label not in given))
+        )
+        layout = cls(text, formats)
+        layout._check()
+        return layout
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the dimensions that the folders have values of."""
+        return tuple(label for label, _ in self.formats)
+
+    def fit(self, below: str) -> Fit | None:
+        """Read a partition, with the places of its values, from a path below the dataset's root.
+
+        A path that ends early gives the dimensions that it has in full; what comes after the last
+        folder, such as files, is ignored.
+
+        :return: None if the path does not fit
+        """
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        spans: dict[int, tuple[str, int, int]] = {}
+        shares: Counter[str] = Counter()
+        folders = re.finditer("[^/]+", below)
+        for segment, folder in zip(self._segments, folders, strict=False):
+            match = _segment_regex(segment, self._alone).fullmatch(folder[0])
+            if match is None:
+                if globs.is_glob(folder[0]):
+                    break  # a glob for a part of a time: the path gives no more
+                return None
+            for number, field in enumerate(f for f in segment if isinstance(f, _Field)):
+                text = match[f"f{number}"]
+                for directive, value in self._read(field, text).items():
+                    if found[field.label].setdefault(directive, value) != value:
+                        return None
+                begin, end = (folder.start() + at for at in match.span(f"f{number}"))
+                first = spans.get(field.occurrence, (field.label, begin, end))
+                spans[field.occurrence] = (field.label, first[1], end)
+                shares[field.label] += 1
+        try:
+            values = {label: self._value(label, parts) for label, parts in found.items()}
+        except ValueError:  # the 30th of February
+            return None
+        complete = [label for label in self.labels if shares[label] == self._shares[label]]
+        return Fit(
+            Partition(tuple((label, values[label]) for label in complete)),
+            tuple(span for span in spans.values() if span[0] in complete),
+        )
+
+    def begins(self, folder: str) -> bool:
+        """Whether a folder's name alone shows that it is the first of this layout."""
+        return (
+            self.has_clear_start
+            and _segment_regex(self._segments[0], self._alone).fullmatch(folder) is not None
+        )
+
+    @property
+    def has_clear_start(self) -> bool:
+        """Whether the first folder differs from any other: it is not free text alone."""
+        return any(not isinstance(f, _Field) or f.pattern for f in self._segments[0])
+
+    @cached_property
+    def _segments(self) -> tuple[tuple[str | _Field, ...], ...]:
+        segments: list[list[str | _Field]] = [[]]
+
+        def add(text: str, field: tuple[int, str] | None) -> None:
+            for number, part in enumerate(text.split("/")):
+                if number:
+                    segments.append([])
+                if part:
+                    segments[-1].append(_Field(*field, part) if field else part)
+
+        end = 0
+        for occurrence, found in enumerate(_FIELD.finditer(self.text)):
+            add(self.text[end : found.start()], None)
+            if found["pattern"]:
+                add(found["pattern"], (occurrence, found["label"]))
+            else:
+                segments[-1].append(_Field(occurrence, found["label"], ""))
+            end = found.end()
+        add(self.text[end:], None)
+        return tuple(tuple(segment) for segment in segments)
+
+    @cached_property
+    def _shares(self) -> Counter[str]:
+        """In how many shares of folders each label is."""
+        return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
+
+    @cached_property
+    def _alone(self) -> frozenset[str]:
+        """Labels with a single share: what stands there may be null or a glob as well."""
+        return frozenset(label for label, count in self._shares.items() if count == 1)
+
+    def _check(self) -> None:
+        for segment in self._segments:
+            if not segment:
+                msg = "it has an empty folder; write one slash between two"
+                raise ValueError(msg)
+            if any(isinstance(part, str) and re.search(r"[{}]", part) for part in segment):
+                msg = "a brace is not closed, or a field has no name; write {dt} or {dt:%Y-%m-%d}"
+                raise ValueError(msg)
+            texts = [isinstance(part, _Field) and not part.pattern for part in segment]
+            if any(one and other for one, other in pairwise(texts)):
+                msg = "two fields of text are adjacent; write something between them"
+                raise ValueError(msg)
+
+    def _read(self, field: _Field, text: str) -> dict[str, str]:
+        """Digits by directive; what is no time, or none that can be read, under the empty key."""
+        if field.pattern and not self._is_raw(field.label, text):
+            return timestamps.digits(field.pattern, text) or {}
+        return {"": text}
+
+    def _is_raw(self, label: str, text: str) -> bool:
+        return label in self._alone and (text == NULL or globs.is_glob(text))
+
+    def _value(self, label: str, parts: dict[str, str]) -> str:
+        if "" in parts:
+            return unescape(parts[""])
+        return timestamps.written(timestamps.from_digits(parts), dict(self.formats)[label])
+
+
+@lru_cache(maxsize=256)  # a few layouts' folders, matched against every path of every task
+def _segment_regex(segment: tuple[str | _Field, ...], alone: frozenset[str]) -> re.Pattern[str]:
+    parts = []
+    fields = 0
+    for part in segment:
+        if not isinstance(part, _Field):
+            parts.append(re.escape(part))
+            continue
+        regex = timestamps.pattern_regex(part.pattern) if part.pattern else "[^/]+?"
+        if part.pattern and part.label in alone:
+            regex = f"{regex}|{NULL}|[^/]*?{globs.SIGN}[^/]*?"
+        parts.append(f"(?P<f{fields}>{regex})")
+        fields += 1
+    return re.compile("".join(parts), re.DOTALL)
+
+
+class PartitionSpec(Frozen, frozen=True):
+    """How a dataset is partitioned: the definition, of which a partition is a value.
+
+    :param layout: the folders, where they are not Hive's ``column=value``
+    :param description: for people, e.g. ``PARTITIONED BY (days(ts), country)``
+    """
+
+    dimensions: tuple[Dimension, ...]
+    layout: Layout | None = None
+    description: str = ""
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of the dimensions that paths have values of."""
+        if self.layout:
+            return frozenset(self.layout.labels)
+        return frozenset(d.label for d in self.dimensions)
+
+    def fit(self, below: str) -> Fit | None:
+        """Read a partition from a path below the dataset's root, by the layout or as Hive has it.
+
+        :return: None if the path does not fit
+        """
+        return self.layout.fit(below) if self.layout else hive_fit(below)
+
+    def begins(self, folder: str) -> bool:
+        """Whether a folder's name alone shows that it is the first of a partition."""
+        if self.layout:
+            return self.layout.begins(folder)
+        found = split_folder(folder)
+        return found is not None and found[0] in self.labels
+
+
+# Documents of partitioning rules, as YAML and JSON have them, to definitions, and back.
+
+
+CheckedRule = tuple[tuple[str, ...], PartitionSpec]
+"""Globs of datasets, and how those are partitioned."""
+
+
+class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
+    field: Text = ""
+    fields: Texts = ()
+    transform: Text = IDENTITY
+    name: Text = ""
+    format: Text = ""
+
+
+class _RuleDocument(msgspec.Struct, forbid_unknown_fields=True):
+    dataset: Texts
+    dimensions: Annotated[tuple[Text | _DimensionDocument, ...], msgspec.Meta(min_length=1)] = ()
+    layout: Text = ""
+    description: Text = ""
+
+
+_RULES_FILE = RuleFile(
+    "Partitioning rules",
+    _RuleDocument,
+    begin="- dataset: ",
+    nested={"dimensions": _DimensionDocument},
+    must_be={"dimensions": "a list of one or more dimensions, each with a field"},
+)
+"""What partitioning rules are read by."""
+
+
+def _checked_rules(documents: object, lines: LineNumbers) -> tuple[CheckedRule, ...]:
+    """Check documents.
+
+    :param lines: where they are from, for errors
+    :raise RulesError: if one is wrong; names its place and key, and what to do
+    """
+    rules = _Rules(lines)
+    given = _RULES_FILE.converted(documents, lines)
+    return tuple(rules.rule(document, (n,)) for n, document in enumerate(given))
+
+
+def _rule_document(datasets: Collection[str], spec: PartitionSpec) -> dict[str, object]:
+    """Give a rule as JSON has it, which :func:`checked` reads again."""
+    optional = {"layout": spec.layout.text if spec.layout else "", "description": spec.description}
+    return {
+        "dataset": list(datasets),
+        "dimensions": [
+            {"fields": list(d.fields), "transform": d.transform}
+            | {key: value for key, value in (("name", d.name), ("format", d.format)) if value}
+            for d in spec.dimensions
+        ],
+        **{key: value for key, value in optional.items() if value},
+    }
+
+
+class _Rules:
+    """Documents to rules, with an error that names the place of what is wrong."""
+
+    def __init__(self, lines: LineNumbers) -> None:
+        self._error = lines.error
+
+    def rule(self, given: _RuleDocument, at: Keys) -> CheckedRule:
+        if not given.dimensions and not given.layout:
+            raise self._error(at, "the key 'dimensions' is missing", "Add it, or a layout")
+        is_one = isinstance(given.dataset, str)
+        datasets = tuple(
+            self._glob(glob, (*at, "dataset") if is_one else (*at, "dataset", n))
+            for n, glob in enumerate(_listed(given.dataset))
+        )
+        dimensions = self._dimensions(given.dimensions, (*at, "dimensions"))
+        if not given.layout:
+            return datasets, PartitionSpec(dimensions, None, given.description.strip())
+        layout = self._layout(given.layout, dimensions, (*at, "layout"))
+        if not layout.has_clear_start and any(ANY_DEPTH in glob for glob in datasets):
+            raise self._error(
+                (*at, "dataset"),
+                "with ** it is open where a dataset ends and its layout begins, because the "
+                "layout's first folder may have any name",
+                "Write a * for each folder",
+            )
+        formats = dict(layout.formats)
+        # A layout alone names its dimensions well enough.
+        dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
+        dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
+        return datasets, PartitionSpec(dimensions, layout, given.description.strip())
+
+    def _glob(self, glob: str, at: Keys) -> str:
+        if glob.strip("/") == "*":
+            raise self._error(at, f"{glob!r} is one folder", "Write ** for all datasets")
+        named = untrimmed(glob)  # s3a://… and file:///… are printed otherwise
+        if named is not None:
+            return str(named)
+        if "://" not in glob and not glob.startswith("*"):
+            raise self._error(
+                at,
+                f"no dataset's name is like {glob!r}",
+                "Begin with a scheme (s3://bucket/…), with / or with **/",
+            )
+        return glob
+
+    def _dimensions(
+        self, given: tuple[str | _DimensionDocument, ...], at: Keys
+    ) -> tuple[Dimension, ...]:
+        dimensions = tuple(self._dimension(one, (*at, n)) for n, one in enumerate(given))
+        labels = [d.label for d in dimensions]
+        for n, label in enumerate(labels):
+            if label in labels[:n]:
+                problem = f"there are two dimensions {label!r}"
+                raise self._error((*at, n), problem, "Give one of them another name")
+        return dimensions
+
+    def _dimension(self, given: str | _DimensionDocument, at: Keys) -> Dimension:
+        if isinstance(given, str):
+            given = _DimensionDocument(field=given)
+        if bool(given.field) == bool(given.fields):
+            raise self._error(at, "it must have a field, or a list of fields, and not both")
+        if given.format:
+            try:
+                check_format(given.format.strip())
+            except ValueError as e:
+                raise self._error((*at, "format"), str(e)) from e
+        fields = _listed(given.field or given.fields)
+        if not all(fields):
+            raise self._error(at, *EMPTY)
+        return Dimension(
+            fields, given.transform.strip() or IDENTITY, given.name.strip(), given.format.strip()
+        )
+
+    def _layout(self, given: str, dimensions: tuple[Dimension, ...], at: Keys) -> Layout:
+        try:
+            layout = Layout.of(given, dimensions)
+        except ValueError as e:
+            raise self._error(at, str(e)) from e
+        labels = [d.label for d in dimensions]
+        for label in layout.labels:
+            if labels and label not in labels:
+                problem = f"the field {label!r} is no dimension of the rule ({', '.join(labels)})"
+                raise self._error(at, problem, "Add it to the dimensions, or rename it")
+        return layout
+
+
+def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))
+
+
+def _with_format(dimension: Dimension, known: str) -> Dimension:
+    return Dimension(
+        dimension.fields, dimension.transform, dimension.name, dimension.format or known
+    )
+
+
+class Split(NamedTuple):
+    """A dataset's name, split where its partitions begin."""
+
+    root: DatasetName
+    below: str
+    spec: PartitionSpec
+    fit: Fit
+
+
+class Rule(Frozen, frozen=True):
+    """How the datasets are partitioned whose names match one of some globs."""
+
+    datasets: tuple[str, ...]
+    spec: PartitionSpec
+
+    def matches(self, root: DatasetName) -> bool:
+        """Whether the rule is for a dataset."""
+        return any(compiled_folders(glob).fullmatch(str(root)) for glob in self.datasets)
+
+    def split(self, name: DatasetName) -> Split | None:
+        """Split a name where a partition of this rule begins; None if the rule is not for it."""
+        for end in self._root_ends(name):
+            below = name.name[end:].lstrip("/")
+            fit = self.spec.fit(below)
+            if fit is not None:
+                return Split(DatasetName(name.namespace, name.name[:end]), below, self.spec, fit)
+        return None
+
+    def _root_ends(self, name: DatasetName) -> Iterator[int]:
+        """Give the places in a name where a dataset's root may end, the likeliest first."""
+        printed = str(name)
+        offset = len(printed) - len(name.name)
+        for glob in self.datasets:
+            regex = compiled_folders(glob)
+            if ANY_DEPTH not in glob:
+                found = regex.match(printed)
+                if found is not None and found.end() > offset:
+                    yield found.end() - offset
+                continue
+            for folder in re.finditer("(?<=[^/]/)[^/]+", name.name):
+                end = folder.start() - 1
+                if self.spec.begins(folder[0]) and regex.fullmatch(printed, 0, end + offset):
+                    yield end
+            if regex.fullmatch(printed):
+                yield len(name.name)
+
+
+class PartitionRules(Frozen, frozen=True):
+    """The rules in their order."""
+
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(cls, documents: object, lines: LineNumbers | None = None) -> PartitionRules:
+        """Make rules of what :meth:`documents` gives, or of a rules file's content.
+
+        :param lines: where the documents are from
+        :raise RulesError: if a rule is wrong; names its place and key
+        """
+        known = lines or LineNumbers(_RULES_FILE.title)
+        return cls(tuple(Rule(*rule) for rule in _checked_rules(documents, known)))
+
+    def documents(self) -> list[dict[str, object]]:
+        """Give the rules as JSON has them; :meth:`of` makes equal rules of them."""
+        return [_rule_document(rule.datasets, rule.spec) for rule in self.rules]
+
+    def spec(self, dataset: DatasetName) -> PartitionSpec | None:
+        """Give how a dataset is partitioned; None if no rule is for it."""
+        return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
+
+    def dimensions(self, dataset: DatasetName) -> dict[str, Dimension]:
+        """Give a dataset's dimensions by their labels; none if no rule is for it."""
+        spec = self.spec(dataset)
+        return {d.label: d for d in spec.dimensions} if spec else {}
+
+    def split(self, name: DatasetName) -> Split | None:
+        """Split a name, trimmed or not, into a dataset and what is below it.
+
+        ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
+        for ``/lake/*`` has that layout. The name of a dataset itself gives the empty partition.
+
+        :return: None if no rule is for it
+        """
+        return next((found for rule in self.rules if (found := rule.split(name))), None)
+
+
+NO_RULES = PartitionRules()
+
+
+def load_partition_rules(text_or_path: str | Path) -> PartitionRules:
+    """Load rules from a YAML file, or from inline YAML.
+
+    :param text_or_path: inline if it has more than one line or begins as YAML lists do
+    :raise RulesError: if a rule is wrong; names file, line and key, and what to do
+    """
+    return _partition_rules(*_RULES_FILE.content(text_or_path))
+
+
+@lru_cache(maxsize=16)  # a task's settings are resolved several times, and each time the same
+def _partition_rules(text: str, name: str) -> PartitionRules:
+    return PartitionRules.of(*_RULES_FILE.read(text, name))

@@ -1,0 +1,539 @@
+"""Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
+
+This is what the rest of the package imports. The kinds of conditions and their canonical form are
+in :mod:`~airflow_provider_sparklineage.model.subset`; :mod:`.evaluation` decides them
+for partitions.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+from airflow_provider_sparklineage.model import timestamps
+from airflow_provider_sparklineage.model.partitioning import (
+    IDENTITY,
+    NULL,
+    Partition,
+    ValueKind,
+    canonical_value,
+    kind_of,
+)
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.texts import truncated
+from airflow_provider_sparklineage.model.timestamps import (
+    PRECISION,
+    may_be_date,
+    step_counter,
+    to_datetime,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from airflow_provider_sparklineage.model.partitioning import Dimension
+
+
+# Conditions: which part of a dataset was read or written, as data, and their canonical form.
+#
+# ::
+#
+#     Condition
+#     ├── Partitions    the rows of any of these partitions
+#     ├── Locations     what lies at or below any of these paths
+#     ├── Compare       the rows whose field compares so with a literal
+#     ├── Binary        AND or OR of two conditions
+#     └── Description   words, of which nothing is known but their text
+#
+# The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description of the
+# proposal that it comes from. A new kind is a new class in :data:`Condition`; mypy then names every
+# function that has to learn it. They are used through
+# :mod:`airflow_provider_sparklineage.model.subset`.
+
+
+class Comparison(StrEnum):
+    """How a field compares with a literal; the names are those of the specification."""
+
+    EQUAL = "EQUAL"
+    GREATER_THAN = "GREATER_THAN"
+    GREATER_EQUAL_THAN = "GREATER_EQUAL_THAN"
+    LESS_THAN = "LESS_THAN"
+    LESS_EQUAL_THAN = "LESS_EQUAL_THAN"
+
+    @property
+    def symbol(self) -> str:
+        """How SQL and people write it."""
+        return _SYMBOLS[self]
+
+    @property
+    def flipped(self) -> Comparison:
+        """The same with the sides exchanged: ``5 < x`` is ``x > 5``."""
+        return _FLIPPED.get(self, self)
+
+
+class Operator(StrEnum):
+    """How two conditions are joined."""
+
+    AND = "AND"
+    OR = "OR"
+
+
+_SYMBOLS = {
+    Comparison.EQUAL: "=",
+    Comparison.GREATER_THAN: ">",
+    Comparison.GREATER_EQUAL_THAN: ">=",
+    Comparison.LESS_THAN: "<",
+    Comparison.LESS_EQUAL_THAN: "<=",
+}
+_FLIPPED = {
+    Comparison.GREATER_THAN: Comparison.LESS_THAN,
+    Comparison.GREATER_EQUAL_THAN: Comparison.LESS_EQUAL_THAN,
+    Comparison.LESS_THAN: Comparison.GREATER_THAN,
+    Comparison.LESS_EQUAL_THAN: Comparison.GREATER_EQUAL_THAN,
+}
+
+
+class Partitions(Frozen, frozen=True):
+    """The rows of any of these partitions; none of them is legal: the empty selection.
+
+    A partition selects the rows that have all of its values. One with fewer dimensions therefore
+    contains those that extend it, and the partition without values contains every row.
+    """
+
+    partitions: frozenset[Partition]
+
+
+class Locations(Frozen, frozen=True):
+    """What lies at or below any of these paths; they are names, not globs."""
+
+    locations: frozenset[str]
+
+
+class Compare(Frozen, frozen=True):
+    """The rows whose field compares so with a literal; a null compares with nothing.
+
+    The field is on the left, always: ``5 < x`` is ``x > 5``. The value is text, as the
+    specification has it.
+    """
+
+    field: str
+    comparison: Comparison
+    value: str
+
+
+class Binary(Frozen, frozen=True):
+    """AND or OR of two conditions."""
+
+    operator: Operator
+    left: Condition
+    right: Condition
+
+
+class Description(Frozen, frozen=True):
+    """A condition in words, for what none of the other kinds can express."""
+
+    text: str
+
+
+Condition: TypeAlias = Partitions | Locations | Compare | Binary | Description
+
+NOTHING = Partitions(frozenset())
+"""The empty selection."""
+
+EVERYTHING = Partitions(frozenset({Partition()}))
+"""The full dataset."""
+
+
+def disjunction(conditions: Iterable[Condition]) -> Condition:
+    """Give the canonical form of the OR of all; :data:`NOTHING` of none.
+
+    See :func:`conjunction`.
+    """
+    return _joined(Operator.OR, conditions)
+
+
+def conjunction(conditions: Iterable[Condition]) -> Condition:
+    """Give the canonical form of the AND of all; :data:`EVERYTHING` of none.
+
+    Nested ANDs and ORs are one list each; duplicates go, and what another term absorbs
+    (``x OR (x AND y)`` is ``x``); terms are sorted; the list is a balanced tree, so that no later
+    walk is deep. Joining is associative, commutative and idempotent. Terms are compared as they
+    are: ``x > 1 AND x > 2`` stays, and so do the partitions or locations of one term.
+    """
+    return _joined(Operator.AND, conditions)
+
+
+def terms(condition: Condition, operator: Operator | None = None) -> Iterator[Condition]:
+    """Walk the terms of nested conditions of one operator, from left to right.
+
+    :param operator: AND or OR; by default that of the condition. A condition that is no such list
+        is its own and only term.
+    """
+    wanted = operator or (condition.operator if isinstance(condition, Binary) else None)
+    waiting = [condition]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Binary) and term.operator == wanted:
+            waiting += (term.right, term.left)
+        else:
+            yield term
+
+
+def _joined(operator: Operator, conditions: Iterable[Condition]) -> Condition:
+    neutral, absorbing = EVERYTHING, NOTHING
+    if operator is Operator.OR:
+        neutral, absorbing = absorbing, neutral
+    flat: dict[Condition, None] = {}  # an ordered set
+    for condition in conditions:
+        if isinstance(condition, Binary):
+            # In canonical form it may be a list of this operator, or no list any more.
+            condition = _joined(condition.operator, terms(condition))
+        flat.update(dict.fromkeys(terms(condition, operator)))
+    if absorbing in flat:
+        return absorbing
+    flat.pop(neutral, None)
+    return _tree(operator, sorted(_without_absorbed(operator, flat), key=_rank)) or neutral
+
+
+def _tree(operator: Operator, level: Sequence[Condition]) -> Condition | None:
+    while len(level) > 1:
+        pairs = [Binary(operator, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *level[len(pairs) * 2 :]]
+    return level[0] if level else None
+
+
+def _rank(condition: Condition) -> tuple[Any, ...]:
+    """Give the key that sorts terms: kinds never compare beyond their first number."""
+    match condition:
+        case Partitions():
+            return 0, sorted(condition.partitions)
+        case Locations():
+            return 1, sorted(condition.locations)
+        case Compare():
+            return 2, condition.field, condition.comparison, condition.value
+        case Binary():
+            return 3, condition.operator, [_rank(t) for t in terms(condition)]
+        case Description():
+            return 4, condition.text
+        case _:
+            assert_never(condition)
+
+
+def _without_absorbed(operator: Operator, found: Iterable[Condition]) -> Iterator[Condition]:
+    """Drop the terms that others make superfluous: those that have all factors of another one.
+
+    Candidates are found by their first factor, so that long lists stay linear.
+    """
+    other = Operator.AND if operator is Operator.OR else Operator.OR
+    factors = {term: dict.fromkeys(terms(term, other)) for term in found}
+    by_first: dict[Condition, list[Condition]] = {}
+    for term, parts in factors.items():
+        by_first.setdefault(next(iter(parts)), []).append(term)
+    for term, parts in factors.items():
+        candidates = (c for part in parts for c in by_first.get(part, ()))
+        if not any(c != term and factors[c].keys() <= parts.keys() for c in candidates):
+            yield term
+
+
+# What people read in one line of a table or a summary: enough to recognise a subset, never a list.
+_NAMED = 3
+_TERMS = 8
+_LONGEST = 300
+
+
+def date_range(partitions: frozenset[Partition], format: str) -> Condition | None:
+    """Describe a gap-free run of dates as ``first <= label AND label <= last``.
+
+    The step is the smallest part of the format: years, months, days, hours, minutes or seconds.
+    Other labels must have one value each, and become EQUAL compares of the same AND. Hours are
+    those of a clock without changes: the hour that a change of time leaves out is a gap.
+
+    :param format: the format of the one label that varies, in the directives
+        ``%Y %m %d %H %M %S``, from large to small as in ``%Y-%m-%d``: only such text sorts in the
+        order of time
+    :return: None of fewer than two partitions, if there are gaps, values of another format,
+        several labels that vary, or the format is another; nor of nulls, which no compare selects
+    """
+    columns = _values_by_label(partitions)
+    varying = [label for label, values in columns.items() if len(values) > 1]
+    step_of = step_counter(format)
+    if len(varying) != 1 or step_of is None:
+        return None
+    (label,) = varying
+    fixed = {field: value for field, (value, *_) in columns.items() if field != label}
+    if NULL in fixed.values():
+        return None
+    by_step: dict[int, str] = {}
+    for value in columns[label]:
+        step = step_of(value)
+        if step is None:
+            return None
+        by_step[step] = value
+    first, last = min(by_step), max(by_step)
+    if last - first + 1 != len(by_step):
+        return None
+    return conjunction(
+        [
+            Compare(label, Comparison.GREATER_EQUAL_THAN, by_step[first]),
+            Compare(label, Comparison.LESS_EQUAL_THAN, by_step[last]),
+            *(Compare(field, Comparison.EQUAL, value) for field, value in fixed.items()),
+        ]
+    )
+
+
+def to_text(condition: Condition) -> str:
+    """Describe a condition to people, in at most 300 characters.
+
+    >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
+    'dt=2024-05-06'
+    """
+    return truncated(_text(condition), _LONGEST)
+
+
+def _values_by_label(partitions: frozenset[Partition]) -> dict[str, set[str]]:
+    """Give all values of each label; nothing if some partition has other labels."""
+    each = [partition.as_dict() for partition in partitions]
+    if not each or any(values.keys() != each[0].keys() for values in each):
+        return {}
+    return {label: {values[label] for values in each} for label in each[0]}
+
+
+def _text(condition: Condition) -> str:
+    match condition:
+        case Partitions():
+            return _names(condition.partitions, "partition")
+        case Locations():
+            return _names(condition.locations, "location")
+        case Compare():
+            if condition.comparison is Comparison.EQUAL:
+                return f"{condition.field}={condition.value}"
+            return f"{condition.field} {condition.comparison.symbol} {condition.value}"
+        case Binary():
+            return _joined_text(condition)
+        case Description():
+            return condition.text
+        case _:
+            assert_never(condition)
+
+
+def _names(names: Iterable[object], kind: str) -> str:
+    """Name a few, or the first and the last with their number."""
+    texts = {str(name) for name in names}
+    if "" in texts:
+        return "everything"
+    if not texts:
+        return f"no {kind}"
+    if len(texts) <= _NAMED:
+        return ", ".join(sorted(texts))
+    return f"{min(texts)} … {max(texts)} ({len(texts)} {kind}s)"
+
+
+def _joined_text(condition: Binary) -> str:
+    if (as_range := _range_text(condition)) is not None:
+        return as_range
+    named = [
+        f"({_text(term)})"
+        if isinstance(term, Binary) and _range_text(term) is None
+        else _text(term)
+        for term in islice(terms(condition), _TERMS)
+    ]
+    more = sum(1 for _ in terms(condition)) - len(named)
+    return f" {condition.operator} ".join([*named, *([f"… ({more} more)"] if more else [])])
+
+
+def _range_text(condition: Binary) -> str | None:
+    """Write ``first <= field <= last`` of an AND of two compares that bound one field."""
+    low, high = condition.left, condition.right
+    if not (
+        condition.operator is Operator.AND
+        and isinstance(low, Compare)
+        and isinstance(high, Compare)
+    ):
+        return None
+    if low.comparison.symbol[0] == "<":
+        low, high = high, low
+    if low.field != high.field or (low.comparison.symbol[0] + high.comparison.symbol[0] != "><"):
+        return None
+    flipped = low.comparison.symbol.replace(">", "<")
+    return f"{low.value} {flipped} {low.field} {high.comparison.symbol} {high.value}"
+
+
+# Evaluation of a predicate for a partition: all rows fulfil it, none does, or it is not known.
+#
+# AND and OR follow three-valued logic; what decides are comparisons of partition columns with
+# literals:
+#
+# - numbers, dates, timestamps and booleans compare as such, by the type that Spark reports;
+# - texts are equal as texts. Which is less is known of times in one format, and of numbers where
+#   their order as numbers and as texts agree;
+# - a column of which an Iceberg transform is a dimension has values from the start of the
+#   partition's hour, day, month or year to its end. Literals are times of the session's zone and
+#   partitions are in UTC, so a day of 14 hours more on both ends must agree;
+# - a null compares with nothing.
+#
+# All else is not known: columns of the data, functions, NOT, LIKE, buckets.
+
+
+_ZONES = timedelta(hours=14)  # no zone is further from UTC
+_DIGIT = re.compile(r"\d", re.ASCII)
+_TAKES = {
+    Comparison.EQUAL: (0,),
+    Comparison.GREATER_THAN: (1,),
+    Comparison.GREATER_EQUAL_THAN: (0, 1),
+    Comparison.LESS_THAN: (-1,),
+    Comparison.LESS_EQUAL_THAN: (-1, 0),
+}
+
+
+def both(verdicts: Iterable[bool | None]) -> bool | None:
+    """AND of what is true, false, or not known."""
+    found = set(verdicts)
+    return False if False in found else None if None in found else True
+
+
+def either(verdicts: Iterable[bool | None]) -> bool | None:
+    """OR of what is true, false, or not known."""
+    found = set(verdicts)
+    return True if True in found else None if None in found else False
+
+
+class Evaluation:
+    """Evaluates conditions for partitions of one dataset."""
+
+    def __init__(self, dimensions: Iterable[Dimension]) -> None:
+        self._by_label: dict[str, Dimension] = {}
+        self._by_column: dict[str, Dimension] = {}
+        for dimension in dimensions:
+            self._by_label.setdefault(dimension.label.casefold(), dimension)
+            if dimension.transform in PRECISION and len(dimension.fields) == 1:
+                self._by_column.setdefault(dimension.fields[0].casefold(), dimension)
+
+    def selects(self, condition: Condition, partition: Partition) -> bool | None:
+        """Whether a condition selects all rows of a partition (True), or none (False)."""
+        return self._selects(condition, partition.as_dict())
+
+    def _selects(self, condition: Condition, values: Mapping[str, str]) -> bool | None:
+        match condition:
+            case Compare():
+                return self._compares(condition, values)
+            case Binary():
+                join = both if condition.operator is Operator.AND else either
+                return join(self._selects(c, values) for c in (condition.left, condition.right))
+            case Partitions():
+                return either(
+                    both(
+                        self._compares(Compare(label, Comparison.EQUAL, value), values)
+                        for label, value in partition.values
+                    )
+                    for partition in condition.partitions
+                )
+            case _:
+                return None
+
+    def _compares(self, compare: Compare, values: Mapping[str, str]) -> bool | None:
+        name = compare.field.replace("`", "").casefold()
+        dimension = self._by_label.get(name)
+        if dimension is None or (dimension.transform != IDENTITY and name in self._by_column):
+            dimension = self._by_column.get(name)
+            value = values.get(dimension.label) if dimension else None
+            if dimension is None or value is None:
+                return None
+            return False if value == NULL else _within(compare, value, dimension)
+        value = values.get(dimension.label)
+        if value is None:
+            return None
+        if value == NULL:
+            return compare.value == NULL and compare.comparison is Comparison.EQUAL
+        if dimension.transform != IDENTITY and dimension.transform not in PRECISION:
+            return None  # a bucket has other values than its column
+        order = _order(value, compare.value, dimension)
+        if order is None:
+            is_equality = compare.comparison is Comparison.EQUAL
+            return False if is_equality and _differ(value, compare.value, dimension) else None
+        return order in _TAKES[compare.comparison]
+
+
+def _order(value: str, literal: str, dimension: Dimension) -> int | None:
+    """Compare a partition's value with a literal: -1, 0 or 1; None: not known."""
+    one = canonical_value(value, dimension.format, dimension)
+    kind = kind_of(dimension)
+    if dimension.transform in PRECISION:
+        other = canonical_value(literal, "", dimension)
+        are_times = to_datetime(one, dimension.transform) and to_datetime(
+            other, dimension.transform
+        )
+        return _sign(one, other) if are_times and len(one) == len(other) else None
+    if kind in (ValueKind.DATE, ValueKind.TIMESTAMP):
+        left, right = to_datetime(one), to_datetime(canonical_value(literal, "", None))
+        return _sign(left, right) if left is not None and right is not None else None
+    if kind is ValueKind.BOOLEAN:
+        return 0 if one == literal.casefold() else None
+    if kind in (ValueKind.INTEGRAL, ValueKind.FRACTIONAL):
+        numbers = _number(value), _number(literal)
+        return _sign(*numbers) if None not in numbers else None
+    return _order_of_texts(value, literal, is_text=kind is ValueKind.TEXT)
+
+
+def _order_of_texts(value: str, literal: str, *, is_text: bool) -> int | None:
+    if value == literal:
+        return 0
+    by_text = _sign(value, literal)
+    left, right = _number(value), _number(literal)
+    if left is not None and right is not None:
+        by_number = _sign(left, right)
+        return by_text if by_text == by_number else None
+    if _DIGIT.sub("0", value) == _DIGIT.sub("0", literal):
+        return by_text
+    if may_be_date(value) or may_be_date(literal):
+        return None  # perhaps one time in two formats
+    return by_text if is_text and left is None and right is None else None
+
+
+def _differ(value: str, literal: str, dimension: Dimension) -> bool:
+    """Whether a value whose order is not known is another one than a literal for certain."""
+    if kind_of(dimension) is ValueKind.BOOLEAN:
+        return literal.casefold() in ("true", "false")
+    if kind_of(dimension) not in (ValueKind.TEXT, ValueKind.UNKNOWN):
+        return False
+    left, right = _number(value), _number(literal)
+    if left is not None and right is not None:
+        return left != right
+    return not any(may_be_date(canonical_value(text, "", None)) for text in (value, literal))
+
+
+def _within(compare: Compare, value: str, dimension: Dimension) -> bool | None:
+    """Compare all times of a transform's partition with a literal."""
+    transform = dimension.transform
+    start = to_datetime(canonical_value(value, dimension.format, dimension), transform)
+    literal = to_datetime(canonical_value(compare.value, "", None))
+    if start is None or literal is None:
+        return None
+    try:
+        first, end = start - _ZONES, timestamps.end_of(start, transform) + _ZONES
+    except (ValueError, OverflowError):
+        return None
+    upward = compare.comparison in (Comparison.GREATER_THAN, Comparison.GREATER_EQUAL_THAN)
+    if compare.comparison is Comparison.EQUAL:
+        return None if first <= literal < end else False
+    if first > literal:
+        return upward
+    if end <= literal:
+        return not upward
+    return None
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _sign(left: Any, right: Any) -> int:
+    """Compare what is of one kind."""
+    return int(left > right) - int(left < right)

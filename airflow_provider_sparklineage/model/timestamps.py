@@ -1,0 +1,515 @@
+"""What texts say of time: values of partitions, folders and arguments, read and written.
+
+================  ==================================================================================
+:mod:`.patterns`  texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``
+:mod:`.texts`     the canonical form, ISO 8601, to the precision of the text or of a transform
+:mod:`.calendar`  years, months, days and hours as counts, steps, intervals and columns
+================  ==================================================================================
+
+A canonical form is ``2024``, ``2024-05``, ``2024-05-06``, ``2024-05-06T03``, ``2024-05-06T03:30``
+and so on. The rest of the package imports this module only.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+
+# Texts in a format of :meth:`~datetime.datetime.strptime`, as layouts and dimensions have it.
+#
+# Stricter than strptime, which reads ``2024-5-6`` as ``%Y-%m-%d`` too: folders sort in the order of
+# time, and are written again as they were, only with all their zeros.
+
+
+UNITS = "YmdHMS"
+"""Directives from the largest unit to the smallest."""
+_OF_UNITS = frozenset(UNITS)
+
+_WIDTHS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2, "G": 4, "V": 2, "u": 1}
+_ISO = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+_ISO_WEEK = "%G-W%V"
+# What each of these cannot do without.
+_NEEDS = {"j": "Y", "G": "V", "V": "G", "u": "V"}
+# What is not given; 2020 has a 29th of February and a week 53.
+_FIRST_PARTS = {"Y": "2020", "G": "2020", "V": "01", "u": "1", "m": "01", "d": "01"}
+_MIDNIGHT = {"H": "00", "M": "00", "S": "00"}
+_STRPTIME = frozenset("aAbBcdfGHIjmMpSuUVwWxXyYzZ%")
+_DIRECTIVE = re.compile("%(.?)", re.DOTALL)
+
+
+def directives(pattern: str) -> set[str]:
+    """Letters of a pattern's directives.
+
+    :raise ValueError: if there are none, or one that cannot be used; names those that can
+    """
+    found = {letter for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
+    for letter in sorted(found):
+        if letter not in _WIDTHS:
+            usable = " ".join(f"%{known}" for known in _WIDTHS)
+            msg = f"%{letter} in {pattern!r} cannot be used; these can: {usable} %%"
+            raise ValueError(msg)
+    if not found:
+        msg = f"{pattern!r} has no directive such as %Y"
+        raise ValueError(msg)
+    return found
+
+
+def check_format(pattern: str) -> None:
+    """Refuse what :meth:`strptime` does not read, for values that are in no layout.
+
+    :raise ValueError: if the pattern has no directive, or one that is not known
+    """
+    found = _DIRECTIVE.findall(pattern)
+    for letter in found:
+        if letter not in _STRPTIME:
+            msg = f"%{letter} in {pattern!r} is no directive of Python's strptime"
+            raise ValueError(msg)
+    if not set(found) - {"%"}:
+        msg = f"{pattern!r} has no directive; write e.g. %Y%m%d"
+        raise ValueError(msg)
+
+
+def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
+    """Choose the format of the values of a field that paths write in these patterns.
+
+    :param patterns: of all the places of a field; an empty one is text
+    :param wanted: the dimension's own format; ISO, or the patterns themselves, without one
+    :return: empty for text
+    :raise ValueError: if the patterns cannot be used, or give less than is wanted
+    """
+    if not any(patterns):
+        return wanted
+    if not all(patterns):
+        msg = f"{label} is a time in one place and text in another; give all a pattern"
+        raise ValueError(msg)
+    given = set().union(*(directives(pattern) for pattern in patterns))
+    for letter, needed in _NEEDS.items():
+        if letter in given and needed not in given:
+            msg = f"%{letter} of {label} says nothing without %{needed}"
+            raise ValueError(msg)
+    if "j" in given or "u" in given:
+        given |= {"Y", "m", "d"}
+    missing = directives(wanted) - given - _derived(given) if wanted else set()
+    if missing:
+        letters = " ".join(f"%{letter}" for letter in sorted(missing))
+        msg = f"the format {wanted!r} of {label} needs {letters}, which the layout does not give"
+        raise ValueError(msg)
+    return wanted or iso_pattern(given) or "-".join(patterns).replace("/", "-")
+
+
+def _derived(given: Iterable[str]) -> set[str]:
+    return {"j", "G", "V", "u"} if {"Y", "m", "d"} <= set(given) else set()
+
+
+def iso_pattern(given: set[str]) -> str:
+    """Give the pattern of ISO 8601 with the precision of some directives; empty if none has."""
+    if {"Y", "j"} <= given or {"G", "V", "u"} <= given:
+        given = given - {"j", "G", "V", "u"} | {"Y", "m", "d"}
+    units = [unit in given for unit in UNITS]
+    if units[0] and units == sorted(units, reverse=True):
+        return _ISO[units.count(True) - 1]
+    return _ISO_WEEK if {"G", "V"} <= given and not any(units) else ""
+
+
+def pattern_regex(pattern: str) -> str:
+    """Give the regex, without groups, of the texts in a pattern."""
+    return _regex(pattern, "[0-9]{{{width}}}")
+
+
+def digits(pattern: str, text: str) -> dict[str, str] | None:
+    """Read a text in a pattern.
+
+    :return: the digits by directive, not yet checked to be a time; None if it is not in the pattern
+    :raise ValueError: if the pattern has no directive, or one that cannot be used
+    """
+    regex, letters = _reader(pattern)
+    match = regex.fullmatch(text)
+    if match is None:
+        return None
+    found: dict[str, str] = {}
+    for letter, number in zip(letters, match.groups(), strict=True):
+        if found.setdefault(letter, number) != number:
+            return None
+    return found
+
+
+@lru_cache(maxsize=256)  # a few dimensions' formats, and hundreds of thousands of values
+def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    directives(pattern)
+    letters = tuple(letter for letter in _DIRECTIVE.findall(pattern) if letter != "%")
+    return re.compile(_regex(pattern, "([0-9]{{{width}}})")), letters
+
+
+def _regex(pattern: str, group: str) -> str:
+    parts = re.split("(%.)", pattern, flags=re.DOTALL)
+    return "".join(
+        group.format(width=_WIDTHS[part[1]])
+        if part.startswith("%") and part != "%%"
+        else re.escape(part.replace("%%", "%"))
+        for part in parts
+    )
+
+
+def from_digits(found: Mapping[str, str]) -> datetime:
+    """Give the time of digits by directive; what they leave open is the first there is.
+
+    :return: without a zone, as the name of a folder has none
+    :raise ValueError: if there is no such time
+    """
+    parts = {**_FIRST_PARTS, **_MIDNIGHT, **found}
+    year, month, day, hour, minute, second = [int(parts[unit]) for unit in UNITS]
+    try:
+        if "G" in found or "V" in found:
+            first = date.fromisocalendar(int(parts["G"]), int(parts["V"]), int(parts["u"]))
+        elif "j" in found:
+            first = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j").date()  # noqa: DTZ007
+        else:
+            first = date(year, month, day)
+        at = datetime.combine(first, time(hour, minute, second))
+    except ValueError as e:
+        raise _no_time(found) from e
+    # A day of the year and one of the month may differ.
+    is_sure = found.keys() <= _OF_UNITS
+    if not is_sure and any(written(at, f"%{letter}") != text for letter, text in found.items()):
+        raise _no_time(found)
+    return at
+
+
+def _no_time(found: Mapping[str, str]) -> ValueError:
+    return ValueError(f"There is no time with {', '.join(f'%{k} {v}' for k, v in found.items())}.")
+
+
+def written(at: datetime, pattern: str) -> str:
+    """Write a time in a pattern."""
+    # strftime writes the year 1 without zeros on some systems.
+    years = {"%Y": f"{at.year:04}", "%G": f"{at.isocalendar().year:04}"}
+    return _DIRECTIVE.sub(lambda m: years.get(m[0]) or at.strftime(m[0]), pattern)
+
+
+def parsed(text: str, pattern: str) -> datetime | None:
+    """Read a time, without a zone; None of what is none, or is not in the pattern.
+
+    :raise ValueError: if the pattern has no directive, or one that cannot be used
+    """
+    found = digits(pattern, text)
+    try:
+        return from_digits(found) if found else None
+    except ValueError:
+        return None
+
+
+# Years, months, days and hours: as steps of a pattern, as intervals, and as columns.
+
+
+_LENGTHS = {
+    "d": timedelta(days=1),
+    "H": timedelta(hours=1),
+    "M": timedelta(minutes=1),
+    "S": timedelta(seconds=1),
+}
+_COLUMN = re.compile(
+    r"(?P<prefix>.*_)?(?:(?P<Y>year|yyyy|yr|y)|(?P<m>month|mm|mon|m)|(?P<d>day|dd|d)"
+    r"|(?P<H>hour|hh|hr|h))",
+    re.IGNORECASE | re.DOTALL,
+)
+_DAY_ONE = datetime(1, 1, 1)  # noqa: DTZ001  (folders have no zone)
+_NUMBER = re.compile("[0-9]{1,4}")
+
+
+def step_counter(pattern: str) -> Callable[[str], int | None] | None:
+    """Give what numbers the times in a pattern: the next year, month, … second is one more.
+
+    :param pattern: its smallest directive is the step; ``%Y %m %d %H %M %S`` from large to small,
+        because only such texts sort in the order of time
+    :return: gives None of a text that is no time in the pattern; None of another pattern
+    """
+    letters = "".join(re.findall("%(.?)", pattern, re.DOTALL))
+    if not letters or not UNITS.startswith(letters):
+        return None
+
+    def step(text: str) -> int | None:
+        at = parsed(text, pattern)
+        if at is None:
+            return None
+        length = _LENGTHS.get(letters[-1])
+        if length is None:
+            return at.year if letters[-1] == "Y" else at.year * 12 + at.month
+        return (at - _DAY_ONE) // length
+
+    return step
+
+
+def end_of(start: datetime, transform: str) -> datetime:
+    """Give the end, exclusive, of the year, month, day or hour that begins at a time.
+
+    :raise ValueError, OverflowError: if it is after 9999
+    """
+    if transform == "year":
+        return start.replace(year=start.year + 1)
+    if transform == "month":
+        return (start + timedelta(days=31)).replace(day=1)
+    return start + (timedelta(days=1) if transform == "day" else timedelta(hours=1))
+
+
+def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
+    """Give the date that columns ``year, month[, day[, hour]]`` have together.
+
+    Labels may be short (``yyyy``, ``mm``, ``d``), and have one prefix (``event_year``); values need
+    no leading zeros. Other columns are passed over.
+
+    >>> date_of_columns([("year", "2024"), ("month", "5"), ("day", "6")])
+    '2024-05-06'
+
+    :param values: label and value, as partitions have them
+    :return: ``2024-05``, ``2024-05-06`` or ``2024-05-06T10``; None if there are no such columns, or
+        two sets of them, or their values are no date
+    """
+    families: dict[str, dict[str, str]] = {}
+    for label, value in values:
+        column = _column(label)
+        if column is None:
+            continue
+        prefix, letter = column
+        family = families.setdefault(prefix, {})
+        if letter in family:
+            return None
+        family[letter] = value
+    if not families:
+        return None
+    full = [family for family in families.values() if {"Y", "m"} <= family.keys()]
+    if len(full) != 1 or not all(map(_NUMBER.fullmatch, full[0].values())):
+        return None
+    pattern = iso_pattern(set(full[0]))
+    if not pattern:
+        return None  # an hour of no day
+    widths = {letter: 4 if letter == "Y" else 2 for letter in full[0]}
+    try:
+        at = from_digits({k: f"{int(v):0{widths[k]}}" for k, v in full[0].items()})
+    except ValueError:
+        return None
+    return written(at, pattern)
+
+
+@lru_cache(maxsize=256)  # a few columns, and hundreds of thousands of values
+def _column(label: str) -> tuple[str, str] | None:
+    """Give the prefix of a column that is a part of a date, and the letter of the part."""
+    found = _COLUMN.fullmatch(label)
+    return ((found["prefix"] or "").lower(), found.lastgroup or "") if found else None
+
+
+# Texts of times to their canonical form, so that they can be compared.
+#
+# ``20240506`` in a path, ``2024-05-06`` in a template and the date column of a table are one day.
+# The canonical form is ISO 8601, to the precision of the text. A zone is kept as an offset, because
+# what an hour without one means is for the data to say.
+
+
+PRECISION = {"year": 4, "month": 7, "day": 10, "hour": 13}
+"""Characters of ISO 8601 that a transform keeps of a time."""
+
+_YEAR, _MONTH, _DAY = r"(?P<Y>\d{4})", r"(?P<m>0[1-9]|1[0-2])", r"(?P<d>0[1-9]|[12]\d|3[01])"
+_HOUR, _MINUTE = r"(?P<H>[01]\d|2[0-3])", r"(?P<M>[0-5]\d)"
+_SECOND = r"(?P<S>:[0-5]\d(\.\d{1,9})?)?"
+_ZONE = r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
+# A year alone is any number; only a format can say that it is a year.
+_EXTENDED = re.compile(
+    rf"{_YEAR}-{_MONTH}(-{_DAY}([T _-]{_HOUR}(:{_MINUTE}{_SECOND}{_ZONE})?)?)?",
+    re.ASCII,
+)
+_BASIC = re.compile(
+    rf"{_YEAR}{_MONTH}{_DAY}(T?{_HOUR}({_MINUTE}(?P<S>[0-5]\d)?)?)?{_ZONE}", re.ASCII
+)
+_BASIC_MONTH = re.compile(_YEAR + _MONTH, re.ASCII)
+_DATED = re.compile(r"\d{4}-\d\d(-\d\d.*)?", re.ASCII | re.DOTALL)
+_OFFSET = re.compile(r"[+-]\d\d:?\d\d$")
+_ORDINAL = re.compile(r"-?\d{1,7}", re.ASCII)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (Iceberg counts from it, without a zone)
+_FIRST_OF_YEAR = "-01-01T00:00:00"
+
+# In the order in which they are tried.
+_COMMON_FORMATS = (
+    "%Y-%m-%d",
+    "%Y%m%d",
+    "%Y-%m",
+    "%Y%m",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%d %H",
+    "%Y-%m-%d-%H",
+    "%Y%m%d%H",
+    "%Y",
+)
+
+
+def canonical_time(text: str, form: str = "", *, or_iso: bool = False) -> str | None:
+    """Write a time in ISO 8601, to the precision that the text has.
+
+    >>> canonical_time("20240506"), canonical_time("06.05.2024", "%d.%m.%Y"), canonical_time("PL")
+    ('2024-05-06', '2024-05-06', None)
+
+    :param form: the format of the text, as :meth:`~datetime.datetime.strptime` has it; without one
+        only ISO 8601 in its extended and its basic form is taken for a time
+    :param or_iso: whether a text that is not in the format may be in ISO 8601
+    :return: None for what is no time, or not in the format
+    """
+    if not form and (day := _day(text)):  # what nearly all are: quickly, and kept in no cache
+        return day
+    return _canonical(text, form) or (canonical_time(text) if form and or_iso else None)
+
+
+def _day(text: str) -> str | None:
+    if len(text) == 8 and text.isdecimal():
+        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
+    if len(text) != PRECISION["day"] or text[4] != "-" or text[7] != "-" or not text.isascii():
+        return None
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return None
+    return text
+
+
+@lru_cache(maxsize=100_000)
+def _canonical(text: str, form: str) -> str | None:
+    if form:
+        return _in_format(text, form)
+    for shape in (_EXTENDED, _BASIC):
+        if match := shape.fullmatch(text):
+            return _joined(match)
+    return None
+
+
+def _in_format(text: str, form: str) -> str | None:
+    try:
+        wanted = iso_pattern(directives(form))
+    except ValueError:
+        return None
+    at = parsed(text, form) if wanted else None
+    return written(at, wanted) if at else None
+
+
+def _joined(match: re.Match[str]) -> str | None:
+    part = match.groupdict()
+    try:
+        date(int(part["Y"]), int(part["m"]), int(part["d"] or 1))
+    except ValueError:
+        return None
+    text = f"{part['Y']}-{part['m']}"
+    for separator, name in (("-", "d"), ("T", "H"), (":", "M")):
+        if part[name]:
+            text += separator + part[name]
+    seconds = (part["S"] or "").lstrip(":")
+    text += f":{seconds}" if seconds else ""
+    return text + (part["zone"] or "").replace("Z", "+00:00")
+
+
+def common_format(*texts: str) -> str | None:
+    """Give the one format that times are written in, as strptime has it; None if there is none."""
+    formats = (
+        form for form in _COMMON_FORMATS if all(canonical_time(text, form) for text in texts)
+    )
+    return next(formats, None)
+
+
+def may_be_date(text: str) -> bool:
+    """Whether a text begins as a month or day of ISO 8601 does, so that it may be a time."""
+    return _DATED.fullmatch(text) is not None
+
+
+# --- to a precision -------------------------------------------------------------------------------
+
+
+def canonical_month(text: str) -> str | None:
+    """Write ``202405`` as ``2024-05``; for values, as in other texts it may be any number."""
+    month = _BASIC_MONTH.fullmatch(text)
+    return f"{month['Y']}-{month['m']}" if month else None
+
+
+def canonical_day(value: str, form: str = "") -> str | None:
+    """Give the day of a date or time as it is written, in whatever zone; None of others.
+
+    :param value: also a count of days from 1970 on
+    """
+    found = canonical_time(value, form, or_iso=True) or _of_ordinal(value, "day")
+    return found[: PRECISION["day"]] if found else None
+
+
+def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
+    """Give the year, month, day or hour, in UTC if there is a zone; None of others.
+
+    :param value: also a count of those from 1970 on, as Iceberg has it
+    :param transform: one of :data:`PRECISION`
+    """
+    found = canonical_time(value, form, or_iso=True)
+    if found is None and transform in ("year", "month"):
+        found = canonical_month(value)
+    if found is None and (transform != "year" or len(value) != PRECISION["year"]):
+        found = _of_ordinal(value, transform)
+    return in_utc(found)[: PRECISION[transform]] if found else None
+
+
+def _of_ordinal(text: str, transform: str) -> str | None:
+    """Write what Iceberg counts from 1970 on: years, months, days or hours."""
+    if not _ORDINAL.fullmatch(text):
+        return None
+    number = int(text)
+    try:
+        if transform in ("year", "month"):
+            months = number * (12 if transform == "year" else 1)
+            first = date(1970 + months // 12, months % 12 + 1, 1)
+            return first.isoformat()[: PRECISION[transform]]
+        if transform == "day":
+            return (_EPOCH.date() + timedelta(days=number)).isoformat()
+        return (_EPOCH + timedelta(hours=number)).isoformat()[: PRECISION["hour"]]
+    except (ValueError, OverflowError):  # before the year 1, or after 9999
+        return None
+
+
+# --- of canonical texts ---------------------------------------------------------------------------
+
+
+def has_zone(text: str) -> bool:
+    """Whether a time in its canonical form, and :func:`in_utc`, has a zone."""
+    return len(text) > PRECISION["hour"] and text.endswith("+00:00")
+
+
+def in_utc(text: str) -> str:
+    """Give a time that has a zone in UTC, to the second or finer; others stay."""
+    if len(text) <= PRECISION["day"] or not _OFFSET.search(text):
+        return text
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        return text
+
+
+def to_the_second(text: str) -> str:
+    """Fill a time up to its second, which is the first that it may be; finer ones stay."""
+    zone = "+00:00" if has_zone(text) else ""
+    second, point, fraction = text.removesuffix(zone).partition(".")
+    second += _FIRST_OF_YEAR[len(second) - PRECISION["year"] :]
+    fraction = fraction.rstrip("0")
+    return f"{second}{point if fraction else ''}{fraction}{zone}"
+
+
+def to_datetime(text: str, precision: str = "day") -> datetime | None:
+    """Read a time in its canonical form; the first that it may be.
+
+    :param precision: what it must at least have, of :data:`PRECISION`
+    :return: None of others, and of times with a zone
+    """
+    if len(text) < PRECISION[precision]:
+        return None
+    try:
+        at = datetime.fromisoformat(f"{text}-01-01"[: max(len(text), PRECISION["day"])])
+    except ValueError:
+        return None
+    return at if at.tzinfo is None else None
