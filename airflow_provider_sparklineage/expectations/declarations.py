@@ -1,4 +1,4 @@
-"""What a DAG's author writes in ``reads=`` and ``writes=``."""
+"""What a DAG's author writes in ``reads=`` and ``writes=``, and the partitions that it gives."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class DatasetSubset:
         return f"DatasetSubset({arguments})"
 
 
-# What a declaration gives as partitions, in any of the forms that it may have, as values.
+# --- the partitions of a declaration, in any of the forms that it may have, as values -------------
 
 
 def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:

@@ -1,4 +1,4 @@
-"""Traced arguments and declarations to expectations."""
+"""Traced arguments, declarations and the partition key of a run to expectations."""
 
 from __future__ import annotations
 
@@ -227,9 +227,6 @@ def _dimension_in(field: str, partitions: object) -> str:
 
         return partitions.dimension if isinstance(partitions, PartitionRange) else ""
     return ""
-
-
-# The partition key of a run to expectations.
 
 
 def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:

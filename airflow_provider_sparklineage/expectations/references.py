@@ -1,8 +1,8 @@
 """Where a text names data: the datasets and partitions of the URIs and paths in an argument.
 
-:mod:`.texts` finds URIs and paths, and :mod:`.model.locations` knows what they stand for; here the
-values of their partitions are found in the text again. Dates without a column's name
-(``t/2024-05-06``) are no partition without a rule, but a location.
+URIs and paths are scanned for without regard to their meaning, :mod:`.model.locations` knows what
+they stand for, and then the values of their partitions are found in the text again. Dates without
+a column's name (``t/2024-05-06``) are no partition without a rule, but a location.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.locations import Location
 
 
-# Where in an argument URIs and paths are: the scanning, without any meaning of what is found.
+# --- where in an argument URIs and paths are ------------------------------------------------------
 #
 # Decisions on ambiguous texts:
 #
-# - A URI has one of Spark's file schemes. Without a scheme only absolute paths count, and only where
-#   a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are none, nor are texts with
-#   what paths never hold but regexes and unset variables do (``^ $ | \``).
+# - A URI has one of Spark's file schemes. Without a scheme only absolute paths count, and only
+#   where a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are none, nor are
+#   texts with what paths never hold but regexes and unset variables do (``^ $ | \``).
 # - Other URLs (``https://…``, ``jdbc:…``) are passed over with all that is in them.
-# - An argument, or the value of its ``--key=``, or a quoted text, that begins with a URI or path may
-#   hold blanks: ``/lake/my orders``. There a blank ends it only before an option, a URI or a path.
-#   In other places, as in ``read /lake/orders daily``, every blank does.
-# - A comma or semicolon ends it only before a URI or path, ``key=`` between or not; in brackets, as
-#   in the glob ``dt={2024-05-06,2024-05-07}``, never. A bracket that closes none ends it.
+# - An argument, or the value of its ``--key=``, or a quoted text, that begins with a URI or path
+#   may hold blanks: ``/lake/my orders``. There a blank ends it only before an option, a URI or a
+#   path. In other places, as in ``read /lake/orders daily``, every blank does.
+# - A comma or semicolon ends it only before a URI or path, ``key=`` between or not; in brackets,
+#   as in the glob ``dt={2024-05-06,2024-05-07}``, never. A bracket that closes none ends it.
 # - Double quotes are read with JSON's escapes, so JSON in JSON is read as well.
 
 

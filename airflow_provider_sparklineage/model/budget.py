@@ -90,9 +90,6 @@ class Budget:
 UNLIMITED = Budget()
 
 
-# Python's collector of garbage, paused where millions of objects are made that are no garbage.
-
-
 @contextmanager
 def garbage_collector_paused() -> Iterator[None]:
     """Spare the passes over all that is made meanwhile, which take longer than to make it.

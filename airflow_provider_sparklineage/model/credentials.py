@@ -17,7 +17,7 @@ a setting in words, SQL or JSON    ``--password=s``            ``--password=***`
 ..                                 ``password 's'``            ``password '***'``
 =================================  ==========================  ====================================
 
-and the forms that :mod:`.credential_forms` lists.
+and the forms in the second table, further down.
 
 The user goes until the last ``@`` before the host, for people do not escape an ``@`` in a password.
 What stands there in Azure's schemes is a container, and stays: ``abfss://container@account/path``.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-# Which names of parameters, properties and settings stand for secrets.
+# --- which names of parameters, properties and settings stand for secrets -------------------------
 
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -78,9 +78,9 @@ def is_credential(key: str) -> bool:
     return is_secret(key) or key.lower().replace("_", "") in _USERS
 
 
-# Forms in which secrets stand in texts that are neither URLs nor ``key=value``.
+# --- forms in which secrets stand in texts that are neither URLs nor ``key=value`` ----------------
 #
-# ===========================  =======================================================================
+# ===========================  =====================================================================
 # a header                     ``Authorization: Bearer eyJ…``, ``{'Authorization': 'Basic bWU6'}``
 # a private key                ``-----BEGIN PRIVATE KEY-----…``
 # two arguments of a command   ``--password hunter2``, ``['--password', 'hunter2']``
@@ -89,7 +89,7 @@ def is_credential(key: str) -> bool:
 # a line of YAML               ``password: hunter2``
 # Oracle's way to log in       ``scott/tiger@//host:1521/service``
 # what is percent-encoded      ``https%3A%2F%2Fme%3Ahunter2%40host``
-# ===========================  =======================================================================
+# ===========================  =====================================================================
 #
 # All take time in proportion to the length of the text.
 

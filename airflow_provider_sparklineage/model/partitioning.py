@@ -1,4 +1,7 @@
-"""What a partition is: dimensions, values, and how Hive writes both as folders."""
+"""What a partition is: dimensions, values, and how Hive writes both as folders.
+
+With the canonical form of a value, in which two texts of one value are equal.
+"""
 
 from __future__ import annotations
 
@@ -120,9 +123,9 @@ def hive_fit(below: str) -> Fit | None:
     return Fit(Partition.of(values), tuple(spans))
 
 
-# Values of partitions in canonical form, by the type, format and transform of their dimension.
+# --- values in canonical form, by the type, format and transform of their dimension ---------------
 #
-# ================  =================================================================================
+# ================  ================================================================================
 # times             ISO 8601: ``20240506`` is ``2024-05-06``, and is day 19849 of an Iceberg table
 # transforms        truncated to the year, month, day or hour, in UTC if there is a zone
 # dates             the day, as it is written: what Spark makes of a text with a time or a zone
@@ -131,7 +134,7 @@ def hive_fit(below: str) -> Fit | None:
 # other numbers     without trailing zeros: ``1.10`` is ``1.1``
 # texts             as they are, unless they are times: ``05`` and ``5`` are two partitions
 # of unknown type   as texts, but two digits as a number
-# ================  =================================================================================
+# ================  ================================================================================
 #
 # Null stays null, whatever the type.
 

@@ -1,11 +1,15 @@
-"""SQL predicates and statements to conditions.
+"""SQL predicates and statements to conditions: of Spark's filters, of statements, of JDBC queries.
 
-===================  =============================================================
-:mod:`.reading`      predicates and statements to conditions
-:mod:`.comparisons`  predicates of the simplest form, for which sqlglot is not needed
-:mod:`.literals`     the literals in them to values
-:mod:`.projections`  what a statement selects that comes from no column
-===================  =============================================================
+Structure is made of all that the specification can say: comparisons of a column with a literal,
+BETWEEN, IN, AND, OR. The rest becomes a description of just that predicate, and its surroundings
+stay structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared with
+columns. Nothing here raises because of a text; one that cannot be parsed becomes one description.
+
+A predicate is what was asked for, never what was read: a join of a filtered and an unfiltered
+scan of one table shows the filter only.
+
+Nodes are distinguished by sqlglot's key of their class, so that sqlglot, which takes half a
+second to import, is imported only when there is a text to read.
 """
 
 from __future__ import annotations
@@ -35,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 
-# Literals of SQL to the texts of values, where no cast changes them.
-
+# --- literals of SQL to the texts of values, where no cast changes them ---------------------------
 
 # sqlglot's expressions: their class is Expression up to 27 and Expr since; nothing else is used of
 # them than key, this, expression, args, parts and sql().
@@ -103,7 +106,7 @@ def bare(node: Node) -> Node:
     return node
 
 
-# Predicates in the form that Spark most often writes: comparisons of columns, joined by AND.
+# --- predicates in the form that Spark most often writes: comparisons of columns, joined by AND ---
 #
 # ``((dt = '2024-05-06') AND (amount > 0.0D))``, ``isnotnull(region)``: what is pushed down to
 # scans. sqlglot reads them too, and takes longer to be imported than all else that a task does
@@ -199,18 +202,7 @@ def _parts(column: str) -> tuple[str, ...] | None:
     return tuple(part.strip("`") for part in parts)
 
 
-# SQL predicates to conditions: of Spark's filters, of statements, of JDBC queries.
-#
-# What the specification can say becomes structure: comparisons of a column with a literal, BETWEEN,
-# IN, AND, OR. What it cannot becomes a description of just that predicate, and what surrounds it
-# stays structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared
-# with columns. Nothing here raises because of a text; what cannot be read becomes one description.
-#
-# A predicate is what was asked for, never what was read: a join of a filtered and an unfiltered
-# scan of one table shows the filter only.
-#
-# Nodes are distinguished by sqlglot's key of their class, so that sqlglot, which takes half a
-# second to import, is imported only when there is a text to read.
+# --- any predicate or statement to a condition ----------------------------------------------------
 
 
 _Naming: TypeAlias = Callable[[tuple[str, ...]], str]
@@ -500,10 +492,10 @@ def _ends_with(names: list[str], wanted: list[str]) -> bool:
     return names[-len(wanted) :] == wanted
 
 
-# Which columns a statement makes of no column (literals, ``count(*)``), and which it changes.
+# --- which columns a statement makes of no column (literals, ``count(*)``), and which it changes --
 #
-# Of the first only what is sure: one SELECT without a star, alone or as the source of an INSERT or
-# a CREATE TABLE. Nodes are distinguished by sqlglot's key of their class, as in :mod:`.predicates`.
+# Only what is sure: one SELECT without a star, alone or as the source of an INSERT or a CREATE
+# TABLE.
 
 
 _Node: TypeAlias = Any

@@ -65,9 +65,6 @@ class Leaving(Frozen, frozen=True):
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
 
 
-# Whether datasets that an application wrote only to read them back are outputs of its task.
-
-
 class Intermediates(Frozen, frozen=True):
     """Which intermediate datasets are left out of the outputs.
 

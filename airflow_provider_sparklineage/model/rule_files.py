@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-# Files that others have put where they are.
-
-
 _CHUNK = 1024 * 1024
 
 
@@ -43,7 +40,7 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(handle, "rb", _CHUNK)
 
 
-# The YAML of rules to plain documents, which remember the lines that they come from.
+# --- YAML to plain documents, which remember the lines that they come from ------------------------
 #
 # They are made of the parser's events: no tag of YAML makes an object, every mistake has its line,
 # and libyaml, which most builds of PyYAML have, is ten times as fast. All scalars are texts, as

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rule_files import Keys
 
 
-# How partitions are laid out as folders, and what the values in them are: the definition's half.
+# --- how partitions are laid out as folders, and what the values in them are ----------------------
 #
 # A layout is text such as ``{event_date:%Y/%m/%d}/{country}`` or ``dt={dt:%Y-%m-%d}/h={hour:%H}``:
 # the folders below a dataset's root, with fields. A field with a pattern of :meth:`strptime` is a
@@ -268,7 +268,7 @@ class PartitionSpec(Frozen, frozen=True):
         return found is not None and found[0] in self.labels
 
 
-# Documents of partitioning rules, as YAML and JSON have them, to definitions, and back.
+# --- documents of rules, as YAML and JSON have them, to definitions, and back ---------------------
 
 
 CheckedRule = tuple[tuple[str, ...], PartitionSpec]

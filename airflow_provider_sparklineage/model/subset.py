@@ -1,8 +1,17 @@
 """Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
 
-This is what the rest of the package imports. The kinds of conditions and their canonical form are
-in :mod:`~airflow_provider_sparklineage.model.subset`; :mod:`.evaluation` decides them
-for partitions.
+A condition says which part of a dataset was read or written, as data, in a canonical form::
+
+    Condition
+    ├── Partitions    the rows of any of these partitions
+    ├── Locations     what lies at or below any of these paths
+    ├── Compare       the rows whose field compares so with a literal
+    ├── Binary        AND or OR of two conditions
+    └── Description   words, of which nothing is known but their text
+
+The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description of the
+proposal that it comes from. A new kind is a new class in :data:`Condition`; mypy then names every
+function that has to learn it.
 """
 
 from __future__ import annotations
@@ -36,23 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.model.partitioning import Dimension
-
-
-# Conditions: which part of a dataset was read or written, as data, and their canonical form.
-#
-# ::
-#
-#     Condition
-#     ├── Partitions    the rows of any of these partitions
-#     ├── Locations     what lies at or below any of these paths
-#     ├── Compare       the rows whose field compares so with a literal
-#     ├── Binary        AND or OR of two conditions
-#     └── Description   words, of which nothing is known but their text
-#
-# The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description of the
-# proposal that it comes from. A new kind is a new class in :data:`Condition`; mypy then names every
-# function that has to learn it. They are used through
-# :mod:`airflow_provider_sparklineage.model.subset`.
 
 
 class Comparison(StrEnum):
@@ -362,7 +354,7 @@ def _range_text(condition: Binary) -> str | None:
     return f"{low.value} {flipped} {low.field} {high.comparison.symbol} {high.value}"
 
 
-# Evaluation of a predicate for a partition: all rows fulfil it, none does, or it is not known.
+# --- evaluation for a partition: all rows fulfil a predicate, none does, or it is not known -------
 #
 # AND and OR follow three-valued logic; what decides are comparisons of partition columns with
 # literals:

@@ -1,4 +1,8 @@
-"""Rules that are for some tasks: by which globs they choose them, and by which names of a task."""
+"""Rules that are for some tasks: by which globs they choose them, and by which names of a task.
+
+There are two kinds: the tasks that get lineage without their DAG asking for it (*adoption*), and
+the datasets that adopted tasks read and write (*declarations*).
+"""
 
 from __future__ import annotations
 
@@ -89,7 +93,7 @@ def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))
 
 
-# Which tasks get lineage without their DAG asking for it: ``off``, ``all``, or rules.
+# --- adoption: ``off``, ``all``, or rules ---------------------------------------------------------
 #
 # A rule has globs, and all of its keys have to match::
 #
@@ -209,7 +213,7 @@ def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> A
     return AdoptionRule(globs, lines.lines.get((n,), 0), document.exclude)
 
 
-# What tasks read and write, of tasks that are adopted and so have no arguments that say it.
+# --- declarations of tasks that are adopted and so have no arguments that say it ------------------
 #
 # A rule says which tasks it is for, and has what their operator would have been given::
 #

@@ -45,7 +45,6 @@ def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> s
 
 
 # Characters that are not seen and yet do something: in a log they forge lines, in a terminal more.
-#
 # Names of datasets, columns and files, and what servers and libraries say, are other people's
 # texts.
 

@@ -1,13 +1,9 @@
 """What texts say of time: values of partitions, folders and arguments, read and written.
 
-================  ==================================================================================
-:mod:`.patterns`  texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``
-:mod:`.texts`     the canonical form, ISO 8601, to the precision of the text or of a transform
-:mod:`.calendar`  years, months, days and hours as counts, steps, intervals and columns
-================  ==================================================================================
-
-A canonical form is ``2024``, ``2024-05``, ``2024-05-06``, ``2024-05-06T03``, ``2024-05-06T03:30``
-and so on. The rest of the package imports this module only.
+1. Texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``.
+2. Years, months, days and hours as counts, steps, intervals and columns.
+3. The canonical form, ISO 8601, to the precision of the text or of a transform: ``2024``,
+   ``2024-05``, ``2024-05-06``, ``2024-05-06T03``, ``2024-05-06T03:30`` and so on.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
-# Texts in a format of :meth:`~datetime.datetime.strptime`, as layouts and dimensions have it.
+# --- texts in a format of strptime, as layouts and dimensions have it -----------------------------
 #
 # Stricter than strptime, which reads ``2024-5-6`` as ``%Y-%m-%d`` too: folders sort in the order of
 # time, and are written again as they were, only with all their zeros.
@@ -204,7 +200,7 @@ def parsed(text: str, pattern: str) -> datetime | None:
         return None
 
 
-# Years, months, days and hours: as steps of a pattern, as intervals, and as columns.
+# --- years, months, days and hours: as steps of a pattern, as intervals, and as columns -----------
 
 
 _LENGTHS = {
@@ -303,7 +299,7 @@ def _column(label: str) -> tuple[str, str] | None:
     return ((found["prefix"] or "").lower(), found.lastgroup or "") if found else None
 
 
-# Texts of times to their canonical form, so that they can be compared.
+# --- texts of times to their canonical form, so that they can be compared -------------------------
 #
 # ``20240506`` in a path, ``2024-05-06`` in a template and the date column of a table are one day.
 # The canonical form is ISO 8601, to the precision of the text. A zone is kept as an offset, because

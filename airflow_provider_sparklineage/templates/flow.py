@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# The syntax tree of a template: its nodes by kind, and what flows into the names that it makes.
+# --- the syntax tree of a template: its nodes by kind, and what flows into the names that it makes
 
 
 N = TypeVar("N", bound=nodes.Node)

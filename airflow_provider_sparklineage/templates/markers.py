@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.templates.flow import TemplateFlow
 
 
-# Where the segments of a template's rendering are in the real text; some parts are unevaluated.
+# --- where the segments of a rendering are in the real text; some parts are unevaluated -----------
 
 
 class Expression(NamedTuple):

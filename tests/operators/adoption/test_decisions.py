@@ -296,7 +296,11 @@ def test_an_attribute_that_the_dag_has_set_is_found():
         (ADOPT_NONE, "left alone: adoption is off", None),
         (load_adoption("- dag_id: x\n- task_id: rev*\n"), "adopted (rule 2)", 1),
         (load_adoption("- dag_id: x\n"), "left alone: no rule is for it", None),
-        (load_adoption("- dag_id: s*\n- {tags: s*, exclude: true}"), "left alone: rule 2 excludes it", 1),
+        (
+            load_adoption("- dag_id: s*\n- {tags: s*, exclude: true}"),
+            "left alone: rule 2 excludes it",
+            1,
+        ),
         (load_adoption("- dag_id: x\n  exclude: true\n"), "adopted", None),
     ],
 )  # fmt: skip

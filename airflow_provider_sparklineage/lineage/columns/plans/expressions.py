@@ -191,7 +191,7 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
     return made_of if len(made_of) == 1 else made_of - {"literal"}  # the rest says more
 
 
-# --- expressions that do not treat all of their operands in one way ---------------------------
+# --- expressions that do not treat all of their operands in one way -------------------------------
 
 
 def _case(below: Operands) -> Value:
