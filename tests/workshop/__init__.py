@@ -1,1 +1,1 @@
-"""The project's own workshop: how the tree is cut, and whether pins, pictures and pages are up to date."""
+"""The workshop: how the tree is cut, and whether pins, pictures and pages are up to date."""
