@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sparklineage.settings.connection_form import connection_type
+from airflow_provider_sparklineage.settings.connection import connection_type
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
 

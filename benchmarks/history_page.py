@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.store.manifest import Manifest
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
-from airflow_provider_sparklineage.plugins.history import graph, partitions, plans
-from airflow_provider_sparklineage.plugins.history.asking import History
-from airflow_provider_sparklineage.plugins.history.store import catalog_of
-from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from airflow_provider_sparklineage.plugins.app import catalog_of
+from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from benchmarks import history_world
 from benchmarks.results import Result
 
@@ -56,7 +56,7 @@ Step = tuple[str, float | None, "Callable[[], str]"]
 
 def _steps(url: str) -> Iterator[Step]:
     """List what a user does, in this order; each request opens the store anew."""
-    wanted = graph.Wanted(_MART, _CELL)
+    wanted = answers.Selection(_MART, _CELL)
     yield "first opening of the page", GOAL_S, lambda: _asked(url, _datasets)
     yield "opening it again", GOAL_S, lambda: _asked(url, _datasets)
     at_once = "its partitions, until it is known which are stale"
@@ -66,25 +66,25 @@ def _steps(url: str) -> Iterator[Step]:
     yield (
         "the graph of one",
         GOAL_S,
-        lambda: _asked(url, lambda h: _hops(graph.of(wanted, h, _ALL))),
+        lambda: _asked(url, lambda h: _hops(answers.partition_graph(wanted, h, _ALL))),
     )
     yield "what to run again of one", GOAL_S, lambda: _asked(url, lambda h: _plan(wanted, h))
 
 
-def _asked(url: str, question: Callable[[History], str]) -> str:
-    history = History(url)
+def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
+    history = OpenedHistory(url)
     try:
         return question(history)
     finally:
         history.close()
 
 
-def _datasets(history: History) -> str:
+def _datasets(history: OpenedHistory) -> str:
     return f"{catalog_of(history).search('', _ALL)['count']:,} datasets"
 
 
-def _partitions(history: History, *, is_quick: bool = False) -> str:
-    found = partitions.of(_MART, history, _ALL, is_quick=is_quick)["partitions"]
+def _partitions(history: OpenedHistory, *, is_quick: bool = False) -> str:
+    found = answers.partition_states(_MART, history, _ALL, is_quick=is_quick)["partitions"]
     return f"{len(found['names']):,} partitions, {found['states'].count('s'):,} stale"
 
 
@@ -92,6 +92,6 @@ def _hops(found: dict[str, Any]) -> str:
     return f"{sum(len(found[side]['hops']) for side in ('upstream', 'downstream')):,} hops"
 
 
-def _plan(wanted: graph.Wanted, history: History) -> str:
-    found = plans.of(wanted, history, _ALL)
+def _plan(wanted: answers.Selection, history: OpenedHistory) -> str:
+    found = answers.rerun_plans(wanted, history, _ALL)
     return f"{sum(len(plan['steps']) for plan in found.values()):,} task instances"

@@ -22,12 +22,12 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, Param
 
 from airflow_provider_sparklineage.history.spark_jobs import BUILD_HISTORY
-from airflow_provider_sparklineage.hooks import history
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 # With executors on other machines there is none until [sparklineage] archive_url names it.
-ARCHIVE = history.archive_url() or "file:///tmp/nyc/archive"
-STORE = history.store_url() if history.archive_url() else history.next_to(ARCHIVE)
+ARCHIVE = sources.archive_url() or "file:///tmp/nyc/archive"
+STORE = sources.history_url() if sources.archive_url() else sources.history_next_to(ARCHIVE)
 
 # What a build's own folders add to the names of tables.
 NUMBERED = r"(?<remove>/generations/\d+-\w+|(?<=/facts)/\d+-\w+)"

@@ -19,7 +19,7 @@ def _settings(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.settings.resolution import given
 
     connection = sources.connection(args.conn_id)
-    found = given(*sources.of(connection))
+    found = given(*sources.for_settings(connection))
     rows = [_row(one) for one in found]
     if args.json:
         say_json(rows)

@@ -22,8 +22,7 @@ from airflow_provider_sparklineage.event.backends.answers import (
 from airflow_provider_sparklineage.event.backends.checks import checked_web
 from airflow_provider_sparklineage.event.backends.client import TIMEOUT_S, Endpoint, Problem, ask
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.settings.checks import Check, Status
-from airflow_provider_sparklineage.settings.url_place import UrlPlace
+from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,8 @@ from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.connection import api_url, datahub_transports
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
-from airflow_provider_sparklineage.settings.transports import api_url, datahub_transports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,27 +1,64 @@
-"""Settings as Airflow has them: its configuration and its connections, as sources of values."""
+"""Settings as Airflow has them: its configuration, its connections, and what follows from both.
+
+Sources of values come out (:class:`~airflow_provider_sparklineage.settings.resolution.Source`),
+the transport of Airflow's OpenLineage provider, and where archive and history are.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.log import mask_secret
 
-from airflow_provider_sparklineage.hooks.executor import default_archive
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
+from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import (
     CONN_TYPE,
+    DATAHUB_TRANSPORT,
     DEFAULT_CONN_ID,
     LineageConnection,
     read,
     source_of,
+    types_of,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT, types_of
+
+# The archive that is used if none is configured follows from where Airflow's executor runs tasks.
+# Only where all tasks run on the scheduler's machine do workers, API server and commands see the
+# same folder. So one executor that is not local is enough for none.
+
+
+_LOCAL_EXECUTOR = "LocalExecutor"
+# Airflow sets them where a remote executor's task runs, whose own configuration often says "local".
+_SET_BY_REMOTE_EXECUTORS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
+
+
+def default_archive() -> Source:
+    """Give the archive that is used if none is configured, as a source of settings."""
+    if remote_executors():
+        return Source(Origin.EXECUTOR)
+    home = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute()
+    folder = os.path.expandvars(home / "sparklineage" / "archive")
+    return Source(Origin.EXECUTOR, {"archive_url": f"file://{folder}"})
+
+
+def remote_executors() -> tuple[str, ...]:
+    """Name the executors that run tasks on other machines."""
+    if any(map(os.environ.get, _SET_BY_REMOTE_EXECUTORS)):
+        return ("a remote executor",)
+    configured = airflow_conf.get("core", "executor", fallback=_LOCAL_EXECUTOR) or _LOCAL_EXECUTOR
+    # One or more for each team: "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
+    names = (re.split(r"[=:.]", one.strip())[-1] for one in re.split("[;,]", configured))
+    return tuple(dict.fromkeys(name for name in names if name and name != _LOCAL_EXECUTOR))
+
 
 log = logger(__name__)
 
@@ -42,7 +79,7 @@ def configuration(*names: str) -> Source:
     return Source(Origin.CONFIGURATION, values)
 
 
-def of(connection: LineageConnection | None) -> tuple[Source, ...]:
+def for_settings(connection: LineageConnection | None) -> tuple[Source, ...]:
     """Give all sources of settings but the operator's arguments.
 
     :param connection: the task's, if it has one
@@ -224,3 +261,40 @@ def why_not_sent() -> SettingsError | None:
         "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to its id, or set AIRFLOW__OPENLINEAGE__TRANSPORT; "
         "lineage=False is the task without lineage.",
     )
+
+
+_NAME_THE_STORE = "Set [sparklineage] history_url, or name the store with --store."
+
+
+def history_url() -> str:
+    """Give the URL of the store: ``[sparklineage] history_url``, else next to the archive.
+
+    :raise SettingsError: if a value is impossible, or there is neither of the two
+    """
+    configured = configuration("history_url")
+    url: str = resolution.value("history_url", configured)
+    return url or history_next_to(archive_url())
+
+
+def archive_url() -> str:
+    """Give the URL of the archive that is in force; empty if there is none.
+
+    :raise SettingsError: if its value is impossible
+    """
+    configured = configuration("archive_url")
+    url: str = resolution.value("archive_url", configured, default_archive())
+    return url
+
+
+def history_next_to(archive: str) -> str:
+    """Give the URL of the store that belongs to an archive: ``history`` in the same folder.
+
+    :raise SettingsError: if there is no archive, or it has no folder around it
+    """
+    if not archive:
+        problem = "No store of the history is configured, and no archive that it could be next to."
+        raise SettingsError(problem, _NAME_THE_STORE)
+    if not urlsplit(archive).path.strip("/"):  # all of a bucket is the archive
+        problem = f"The archive {archive} has no folder around it, in which the history could be."
+        raise SettingsError(problem, _NAME_THE_STORE)
+    return f"{archive.rstrip('/').rpartition('/')[0]}/history"

@@ -62,7 +62,7 @@ class SparkLineageHook(BaseHook):
         from airflow_provider_sparklineage.event.backends import checks
         from airflow_provider_sparklineage.hooks.datahub import backend_checks, with_key
 
-        given = sources.of(self.connection)
+        given = sources.for_settings(self.connection)
         resolved = resolution.resolve(*given)
         web_place = resolution.place("web_url", *given)
         endpoint = checks.endpoint_of(self.connection, resolved.web_url, web_place)

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
 from airflow_provider_sparklineage.operators import documentation
 from airflow_provider_sparklineage.operators.masking import redacted
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT, types_of
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, types_of
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -83,13 +83,13 @@ class SparkLineageFreshnessCheck(BaseOperator):
         from airflow_provider_sparklineage.history.engines.duckdb import History
         from airflow_provider_sparklineage.history.queries.datasets import dataset_of
         from airflow_provider_sparklineage.history.store import Store
-        from airflow_provider_sparklineage.hooks.history import store_url
+        from airflow_provider_sparklineage.hooks.sources import history_url
 
         if self.on_finding not in _POLICIES:
             problem = f"on_finding is {self.on_finding!r}."
             raise DeclarationError(problem, "It must be fail or skip.")
         wanted = _wanted(self.partitions)
-        with History(Store.open(self.store or store_url())) as history:
+        with History(Store.open(self.store or history_url())) as history:
             self.log.info("The history was built at %s.", history.manifest.built_at)
             found = findings(history, dataset_of(history, self.dataset), wanted)
         if not found:

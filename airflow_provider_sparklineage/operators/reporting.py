@@ -35,7 +35,7 @@ from airflow_provider_sparklineage.operators import previous_run, upstream
 from airflow_provider_sparklineage.operators.masking import masked, redacted
 from airflow_provider_sparklineage.operators.previous_run import NOTHING_KNOWN, Known
 from airflow_provider_sparklineage.settings import resolution as settings
-from airflow_provider_sparklineage.settings.transports import is_converted
+from airflow_provider_sparklineage.settings.connection import is_converted
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ class Try:
         return resolution.resolve(arguments, *asked)
 
     def _ask_airflow(self) -> tuple[resolution.Source, ...]:
-        return sources.of(sources.connection(self._conn_id))
+        return sources.for_settings(sources.connection(self._conn_id))
 
     def prepare(self, context: Mapping[str, Any]) -> None:
         """Ask Airflow, over a wire and once for a try, for settings and for the last run."""

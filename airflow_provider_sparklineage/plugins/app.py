@@ -1,25 +1,227 @@
-"""What the tab asks for: its own files, and the lineage of a task instance.
+"""The web application that Airflow's API server mounts: all endpoints of the tab and of the page.
 
-Lineage is behind Airflow's session: 401 without one, 403 for a user who may not read the XComs of
-the DAG. The files of the page contain nobody's data and need no session.
+Data is behind Airflow's session: 401 without one. The tab's lineage is for users who may read the
+XComs of the DAG: 403 for others. The page's endpoints are below ``/sparklineage/api/history/``.
+They leave out of each answer what a user may not see
+(:mod:`~airflow_provider_sparklineage.plugins.history.permissions`); a dataset that only hidden
+runs accessed is not there: 404. The files of both contain nobody's data and need no session.
+
+Nothing here changes anything: the page clears task instances by Airflow's own API, with the
+user's own permission and in Airflow's own log.
 """
 
 from __future__ import annotations
 
 # FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
-from typing import Annotated, Any
+from collections.abc import Iterator  # noqa: TC003
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+# FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
+# FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep  # noqa: TC002
-from airflow.api_fastapi.core_api.security import requires_access_dag
-from fastapi import Depends, FastAPI, HTTPException, Query, Response
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.models.dag import DagModel
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
+from sqlalchemy import select
 
-from airflow_provider_sparklineage.plugins import page, partition_history, task_lineage
-from airflow_provider_sparklineage.plugins.history import routes
+from airflow_provider_sparklineage.hooks.sources import history_url
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.plugins import history, page, task_lineage
+from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history import opened as kept
+from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
-_INTEGER = 2**31 - 1
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
+
+
+def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visibility:
+    """Give what the user of a request may see; 401 without a session."""
+
+    def may(method: ResourceMethod, entity: DagAccessEntity) -> Callable[[str], bool]:
+        def ask(dag_id: str) -> bool:
+            try:
+                # Airflow's own check, which knows about teams.
+                requires_access_dag(method, entity, dag_id)(request, user)
+            except HTTPException:
+                return False
+            return True
+
+        return ask
+
+    return Visibility(
+        may("GET", DagAccessEntity.XCOM),
+        may("PUT", DagAccessEntity.TASK_INSTANCE),
+        lambda: frozenset(session.scalars(select(DagModel.dag_id))),
+    )
+
+
+User = Annotated[Visibility, Depends(visibility)]
+
+
+INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
+BUILD = "airflow sparklineage history build"
+
+
+class UnavailableError(SparkLineageError):
+    """Raised when there is no history to ask: a library, the store or its address is missing.
+
+    :param commands: what to run, in this order
+    """
+
+    def __init__(self, problem: str, fix: str, commands: tuple[str, ...] = ()) -> None:
+        super().__init__(problem, fix)
+        self.commands = commands
+
+
+@contextmanager
+def opened_history() -> Iterator[OpenedHistory]:
+    """Open the history.
+
+    :raise UnavailableError: if there is none
+    """
+    if find_spec("duckdb") is None:
+        problem = (
+            "The history is read by DuckDB, which is not installed where Airflow's API server is."
+        )
+        raise UnavailableError(problem, "Install it, and restart the API server.", (INSTALL,))
+    from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
+
+    try:
+        history = OpenedHistory(history_url())
+    except SparkLineageError as error:
+        raise UnavailableError(error.problem, error.fix, (BUILD,)) from None
+    try:
+        yield history
+    finally:
+        history.close()
+
+
+def catalog_of(history: OpenedHistory) -> Catalog:
+    """Give the datasets of a state of the store, which are counted once for all requests."""
+    catalog: Catalog = kept.cache_of(history).of("catalog", lambda: Catalog(history))
+    return catalog
+
+
+_MAX_TEXT = 4000  # of a name or a partition in a URL
+_Text = Annotated[str, Query(max_length=_MAX_TEXT)]
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+
+def _page_router() -> APIRouter:
+    """Make the routes."""
+    made = APIRouter()
+    made.get("/history/{file}")(_page_file)
+    api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
+    api.get("/datasets")(_datasets)
+    api.get("/partitions")(_partitions)
+    api.get("/graph")(_graph)
+    api.get("/plan")(_plan)
+    api.get("/changes")(_changes)
+    made.include_router(api)
+    return made
+
+
+def _uncached(response: Response) -> None:
+    # Another user at the same machine must not find it in the browser's cache.
+    response.headers["Cache-Control"] = "no-store"
+
+
+def _page_file(file: str) -> Response:
+    if file not in history.files():
+        raise HTTPException(404)
+    kept = _FOR_EVER if history.is_of_one_content(file) else "no-cache"
+    return Response(history.content(file), 200, {"Cache-Control": kept}, history.files()[file])
+
+
+def _history() -> Iterator[OpenedHistory | UnavailableError]:
+    try:
+        with opened_history() as history:
+            yield history
+    except UnavailableError as why:
+        yield why
+
+
+# Without a user nothing is opened: dependencies are resolved in the order of the parameters.
+RequestHistory = Annotated[OpenedHistory | UnavailableError, Depends(_history)]
+
+
+def _available(history: OpenedHistory | UnavailableError) -> OpenedHistory:
+    if isinstance(history, UnavailableError):
+        raise HTTPException(503, str(history))
+    return history
+
+
+def _datasets(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:
+    if isinstance(history, UnavailableError):
+        why = {"message": str(history), "commands": history.commands}
+        return {"unavailable": why, "built_at": None, "datasets": [], "count": 0}
+    found = catalog_of(history).search(q, user)
+    return {"unavailable": None, "built_at": history.built_at, **found}
+
+
+def _selected(
+    user: User,
+    history: RequestHistory,
+    namespace: _Text,
+    name: _Text,
+    partition: _Text = "",
+    column: _Text = "",
+    depth: Annotated[int, Query(ge=1, le=answers.MAX_DEPTH)] = 3,
+) -> answers.Selection:
+    if not _catalog(history).is_visible(namespace, name, user):
+        raise HTTPException(404, "There is no such dataset.")
+    return answers.Selection((namespace, name), partition or None, column or None, depth)
+
+
+Selected = Annotated[answers.Selection, Depends(_selected)]
+
+
+def _catalog(history: OpenedHistory | UnavailableError) -> Catalog:
+    return catalog_of(_available(history))
+
+
+# The page asks for what is known at once when all of it takes long.
+def _partitions(
+    wanted: Selected, user: User, history: RequestHistory, *, quick: bool = False
+) -> dict[str, Any]:
+    return answers.partition_states(wanted.dataset, _available(history), user, is_quick=quick)
+
+
+def _graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return _answer_or_404(answers.partition_graph, wanted, history, user)
+
+
+def _plan(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return _answer_or_404(answers.rerun_plans, wanted, history, user)
+
+
+def _changes(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return answers.run_changes(wanted, _available(history), user)
+
+
+def _answer_or_404(
+    question: Any, wanted: answers.Selection, history: RequestHistory, user: User
+) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = question(wanted, _available(history), user)
+    except SparkLineageError:
+        # Its sentence says what there is, which may be more than this user may know.
+        raise HTTPException(404, "There is no such partition or column.") from None
+    return answer
+
+
+_MAX_INTEGER = 2**31 - 1
 """The largest number that the columns of Airflow's database can store."""
 _NO_INSTANCE = "There is no such task instance."
 
@@ -28,57 +230,57 @@ def make_app() -> FastAPI:
     """Make the application that Airflow's API server mounts."""
     # Without pages of its own, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.get("/page/{file}")(_file)
+    app.get("/page/{file}")(_tab_file)
     readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
-    app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_lineage)
-    app.get("/api/dags/{dag_id}/state", dependencies=readable)(_state)
-    app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_partitions)
-    app.include_router(routes.router())
+    app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_task_lineage)
+    app.get("/api/dags/{dag_id}/state", dependencies=readable)(_task_progress)
+    app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_task_partitions)
+    app.include_router(_page_router())
     return app
 
 
-def _file(file: str) -> Response:
+def _tab_file(file: str) -> Response:
     if file not in page.FILES:
         raise HTTPException(404)
     # Asked for anew each time: files of two versions must not meet on one page.
     return Response(page.content(file), 200, {"Cache-Control": "no-cache"}, page.FILES[file])
 
 
-def _wanted(
+def _task(
     dag_id: str,
     run_id: str,
     task_id: str,
-    map_index: Annotated[int, Query(ge=-1, le=_INTEGER)] = -1,
+    map_index: Annotated[int, Query(ge=-1, le=_MAX_INTEGER)] = -1,
 ) -> TaskIdentity:
     return TaskIdentity(dag_id, task_id, run_id, 0, map_index)
 
 
-Wanted = Annotated[TaskIdentity, Depends(_wanted)]
+Task = Annotated[TaskIdentity, Depends(_task)]
 
 
-def _lineage(
-    wanted: Wanted,
+def _task_lineage(
+    wanted: Task,
     session: SessionDep,
     response: Response,
-    try_number: Annotated[int | None, Query(ge=1, le=_INTEGER)] = None,
+    try_number: Annotated[int | None, Query(ge=1, le=_MAX_INTEGER)] = None,
 ) -> dict[str, Any]:
     of_try = msgspec.structs.replace(wanted, try_number=try_number or 0)
-    return _answer(response, task_lineage.of(of_try, session))
+    return _task_answer(response, task_lineage.lineage(of_try, session))
 
 
 # What an open tab asks for while the task runs: it unpacks no XCom and asks no archive.
-def _state(wanted: Wanted, session: SessionDep, response: Response) -> dict[str, Any]:
-    return _answer(response, task_lineage.progress(wanted, session))
+def _task_progress(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
+    return _task_answer(response, task_lineage.progress(wanted, session))
 
 
 # What other runs accessed, which an open tab asks for when it has drawn this one.
-def _partitions(wanted: Wanted, session: SessionDep, response: Response) -> dict[str, Any]:
-    return _answer(response, task_lineage.history(wanted, session))
+def _task_partitions(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
+    return _task_answer(response, task_lineage.history(wanted, session))
 
 
-def _answer(
+def _task_answer(
     response: Response,
-    found: task_lineage.Answer | task_lineage.Progress | partition_history.History | None,
+    found: task_lineage.Answer | task_lineage.Progress | task_lineage.PartitionHistory | None,
 ) -> dict[str, Any]:
     # Another user at the same machine must not find it in the browser's cache.
     response.headers["Cache-Control"] = "no-store"

@@ -22,7 +22,7 @@ def lineage_job_url(task_instance: Any) -> str:
 
     :param task_instance: ``ti`` of the context, of a task with Spark lineage
     """
-    from airflow_provider_sparklineage.links.pages import job_page
+    from airflow_provider_sparklineage.links.lineage import job_page
 
     return job_page(task_instance.task, task_instance)
 
@@ -33,7 +33,7 @@ def output_columns_url(task_instance: Any, output: str | None = None) -> str:
     :param task_instance: ``ti`` of the context, of a task with Spark lineage
     :param output: name of the dataset; without it, the first by name
     """
-    from airflow_provider_sparklineage.links.pages import columns_page
+    from airflow_provider_sparklineage.links.lineage import columns_page
 
     return columns_page(task_instance.task, output)
 

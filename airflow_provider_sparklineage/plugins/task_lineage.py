@@ -1,31 +1,226 @@
-"""The lineage of a task instance as the API server finds it: in its XCom, and in the archive."""
+"""The tab's three answers about a task instance, from Airflow's database and the archive.
+
+:func:`lineage` gives the lineage of a try; while there is none (yet), what is expected of it, and
+the last run's. :func:`progress` gives how far the task is. :func:`history` gives which values of
+dates its other runs read and wrote of partitioned datasets, and no more of them.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from airflow.models.taskinstance import TaskInstance
+from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
+from msgspec.structs import replace
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.datahub import pages as datahub_pages
+from airflow_provider_sparklineage.event import expected
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import datahub, sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.plugins import awaited, partition_history, stored
+from airflow_provider_sparklineage.plugins import stored
+from airflow_provider_sparklineage.plugins.stored import instances_around
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
     from sqlalchemy.orm import Session
 
     from airflow_provider_sparklineage.event.backends.base import Backend
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+
+    Values = tuple[tuple[str, str], ...]
+
+
+# A try without lineage (yet): what is expected, and the last run.
+
+
+MAX_LAST_RUNS = 10
+MAX_ARCHIVED = 3
+"""Runs of which the archive is asked."""
+
+
+class LastLineage(NamedTuple):
+    """The lineage of a try that has succeeded.
+
+    :param identity: of which try it is
+    :param date: logical date of its run, if that has one
+    """
+
+    event: dict[str, Any]
+    identity: TaskIdentity
+    date: datetime | None
+
+
+def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
+    """Give what is expected of a try, as it pushed it when it began; None if it has not (yet)."""
+    value = stored.xcom_value(wanted, expected.KEY, session)
+    is_of_try = isinstance(value, dict) and value.get("try_number") == wanted.try_number
+    return value if is_of_try else None
+
+
+def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
+    """Give when a task instance pushed what is expected of it; None if it has not."""
+    pushed = session.scalar(
+        select(XComModel.timestamp).where(
+            XComModel.dag_id == wanted.dag_id,
+            XComModel.run_id == wanted.run_id,
+            XComModel.task_id == wanted.task_id,
+            XComModel.map_index == wanted.map_index,
+            XComModel.key == expected.KEY,
+        )
+    )
+    return None if pushed is None else str(pushed.isoformat())
+
+
+def last_lineage(
+    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
+) -> LastLineage | None:
+    """Find the lineage that a try will probably have; None if there is none.
+
+    That of an earlier try of the same run, which was cleared; else that of another run, the nearest
+    before this one first, or of a mapped sibling.
+
+    :param tries: of which the archive has an event
+    """
+    for event, identity, date in _last_candidates(wanted, tries, archive, session):
+        if event is not None and event.get("eventType") == "COMPLETE":
+            return LastLineage(event, identity, date)
+    return None
+
+
+def _last_candidates(
+    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
+) -> Iterator[tuple[dict[str, Any] | None, TaskIdentity, datetime | None]]:
+    earlier = [number for number in tries if number < wanted.try_number]
+    for number in sorted(earlier, reverse=True)[:MAX_ARCHIVED]:
+        identity = replace(wanted, try_number=number)
+        yield archive.read(identity).event, identity, None
+    for number, (identity, date) in enumerate(instances_around(wanted, session, MAX_LAST_RUNS)):
+        yield stored.pushed(identity, session).event, identity, date
+        if number < MAX_ARCHIVED:
+            yield archive.read(identity).event, identity, date
+
+
+# Partitions of other runs. The tab asks for them after it has drawn a task's own lineage, and
+# draws them next to that. So it may take HISTORY_TIMEOUT_S, and what is not found until then is
+# left out.
+
+
+HISTORY_TIMEOUT_S = 2.0
+MAX_OTHER_RUNS = 60
+MAX_VALUES = 800
+"""Of one dataset on one side; hours of a month are fewer."""
+
+# A part of a date, as far as one sees it without its neighbours: 2024-05-06, 20240506T03, 7.
+_OF_A_DATE = re.compile(r"\d[\d:./TZ _+-]{0,30}", re.ASCII)
+_SIDES = (("read", "inputs", "input"), ("written", "outputs", "output"))
+
+
+class PartitionHistory(NamedTuple):
+    """What the tab gets.
+
+    :param runs: how many instances of the task it is of
+    :param datasets: of each ``side``, ``namespace`` and ``name``, and ``partitions``: values that
+        may be parts of dates, by dimension
+    :param note: why there may be more than that
+    """
+
+    runs: int
+    datasets: list[dict[str, Any]]
+    note: str
+
+
+def partition_history(
+    wanted: TaskIdentity, settings: Settings, session: Session
+) -> PartitionHistory:
+    """Find what other runs of a task accessed, next to one of its instances."""
+    archive = stored.BoundedArchive(settings, HISTORY_TIMEOUT_S)
+    values = _DateValues()
+    instances = instances_around(wanted, session, MAX_OTHER_RUNS)
+    unread = len(instances)
+    in_part = []  # of which the archive may have more; their events would fill the memory
+    for instance in instances:
+        if archive.is_over:
+            break
+        found = stored.pushed(instance.identity, session)
+        if found.is_whole or not archive.is_there:
+            values.add(found.event)
+            unread -= 1
+        else:
+            in_part.append(instance.identity)
+    for identity in in_part:
+        if archive.is_over:
+            break
+        values.add(archive.read(identity).event or stored.pushed(identity, session).event)
+        unread -= 1
+    note = archive.complaint
+    if unread and not note:
+        note = f"{unread} of {len(instances)} other runs could not be read within {HISTORY_TIMEOUT_S:g} s."
+    return PartitionHistory(values.runs, values.datasets(), note)
+
+
+class _DateValues:
+    """Values of dates, by side and dataset."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self._found: dict[tuple[str, str, str], set[Values]] = {}
+
+    def add(self, event: dict[str, Any] | None) -> None:
+        """Add what a run accessed; nothing of one that failed, or of which there is no event."""
+        if event is None or event.get("eventType") != "COMPLETE":
+            return
+        self.runs += 1
+        for side, key, prefix in _SIDES:
+            for dataset in event.get(key) or ():
+                values = set(map(_date_values, _named_partitions(dataset, prefix))) - {()}
+                if values:
+                    name = (side, dataset["namespace"], dataset["name"])
+                    self._found.setdefault(name, set()).update(values)
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """Give them as JSON has them."""
+        return [
+            {
+                "side": side,
+                "namespace": namespace,
+                "name": name,
+                "partitions": [dict(v) for v in sorted(values, reverse=True)[:MAX_VALUES]],
+            }
+            for (side, namespace, name), values in sorted(self._found.items())
+        ]
+
+
+def _named_partitions(dataset: dict[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
+    """Yield the partitions that an event names of a dataset; what it stores may be of any shape."""
+    value: Any = dataset
+    for key in (f"{prefix}Facets", "subset", f"{prefix}Condition", "partitions"):
+        value = value.get(key) if isinstance(value, dict) else None
+    for partition in value if isinstance(value, list) else ():
+        dimensions = partition.get("dimensions") if isinstance(partition, dict) else None
+        if isinstance(dimensions, dict):
+            yield dimensions
+
+
+def _date_values(dimensions: dict[str, Any]) -> Values:
+    return tuple(
+        (label, value)
+        for label, value in dimensions.items()
+        if isinstance(value, str) and _OF_A_DATE.fullmatch(value)
+    )
+
 
 ARCHIVE_TIMEOUT_S = 5.0
 
@@ -85,7 +280,7 @@ def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
     if found is None:
         return None
     latest, state = found
-    at = awaited.expected_at(wanted, session)
+    at = expected_at(wanted, session)
     return Progress(latest, state and str(state), state in State.finished, at)
 
 
@@ -102,7 +297,7 @@ def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] 
     return None if found is None else (found.try_number, found.state)
 
 
-def of(wanted: TaskIdentity, session: Session) -> Answer | None:
+def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
     """Find the lineage of a try; None if there is no such task instance.
 
     :param wanted: with the try number 0 for the latest
@@ -153,8 +348,8 @@ def _awaiting(
     session: Session,
 ) -> Answer:
     """Add what is known of a latest try without an event: what is expected, and the last run."""
-    expected = awaited.expectations(wanted, session)
-    last = awaited.last(wanted, answer.tries[:-1], archive, session)
+    expected = pushed_expectations(wanted, session)
+    last = last_lineage(wanted, answer.tries[:-1], archive, session)
     message = answer.message
     if message == NOTHING and not answer.has_ended:
         message = RUNNING
@@ -174,18 +369,18 @@ def _awaiting(
     return answer._replace(message=message, expected=expected, last=shown)
 
 
-def history(wanted: TaskIdentity, session: Session) -> partition_history.History | None:
+def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
     """Find what other runs of a task accessed; None if there is no such task instance."""
     if _instance(wanted, session) is None:
         return None
-    return partition_history.of(wanted, _settings()[0], session)
+    return partition_history(wanted, _settings()[0], session)
 
 
 def _settings() -> tuple[Settings, list[str]]:
     """Resolve the settings as a task without arguments would; a wrong one is a note."""
     try:
         connection = sources.connection(DEFAULT_CONN_ID)
-        return resolution.resolve(*sources.of(connection)), []
+        return resolution.resolve(*sources.for_settings(connection)), []
     except SparkLineageError as error:
         return resolution.resolve(), [str(error)]
 

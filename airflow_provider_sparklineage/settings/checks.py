@@ -1,13 +1,22 @@
-"""The result of one check of a set-up, for commands and for a connection's test."""
+"""The result of one check of a set-up, for commands and for a connection's test.
+
+A message about the URL of a backend names the field that has to be corrected. The URL may be in a
+connection's host, port and schema, in a host alone, or in a transport: of a connection, of
+Airflow's configuration, or of OpenLineage's. A person who reads the message knows neither which
+of them was taken nor what it is called, so :class:`UrlPlace` goes along with each URL.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.terms import Frozen
+
+# The result of one check of a set-up, for commands and for a connection's test.
 
 
 class Status(StrEnum):
@@ -38,3 +47,30 @@ class Check(Frozen, frozen=True):
         """Take the credentials out of what is for people."""
         force_setattr(self, "message", scrub(self.message))
         force_setattr(self, "fix", scrub(self.fix))
+
+
+_URL_PARTS = ("host", "port", "schema")
+
+
+@dataclass(frozen=True)
+class UrlPlace:
+    """The field of a URL, and that of its key.
+
+    :param url: the one field that has all of the URL; empty if its parts have fields of their own
+    :param key: the field of the API key
+    """
+
+    url: str = ""
+    key: str = "the connection's password"
+
+    def of(self, *parts: str) -> str:
+        """Name the field of some parts of the URL, of ``host``, ``port`` and ``schema``."""
+        if self.url:
+            return self.url
+        *first, last = [part for part in _URL_PARTS if part in parts]
+        named = f"{', '.join(first)} and {last}" if first else last
+        return f"the connection's {named}"
+
+
+FIELDS = UrlPlace()
+"""The connection's own fields, one for each part."""

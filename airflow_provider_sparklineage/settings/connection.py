@@ -5,6 +5,9 @@ its API key. The extra is a JSON object of options
 (:mod:`~airflow_provider_sparklineage.settings.options`), and may have keys of OpenLineage's client
 configuration: with ``transport`` the connection can be what Airflow's ``[openlineage]
 config_conn_id`` names, so that one connection is the full set-up.
+
+A transport is read here wherever it is from: a connection's extra, Airflow's configuration, or
+OpenLineage's own.
 """
 
 from __future__ import annotations
@@ -18,26 +21,112 @@ from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
+from airflow_provider_sparklineage.settings.checks import FIELDS, UrlPlace
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
-from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Origin, Source
-from airflow_provider_sparklineage.settings.transports import (
-    DATAHUB_TRANSPORT,
-    api_key_of,
-    api_url,
-    datahub_transports,
-    is_to_datahub,
-    located_transports,
-)
-from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
+
+
+# Transports as OpenLineage's client is configured with them. A transport can have others in it
+# (``composite``, ``transform``). Of those that this package can ask something, an HTTP one has a
+# ``url``, and the one to DataHub a ``server``.
+
+
+DATAHUB_TRANSPORT = "airflow_provider_sparklineage.datahub.DataHubTransport"
+"""The ``type`` of this package's transport to DataHub."""
+
+
+def api_url(url: str) -> str:
+    """Cut what people add to the URL of a backend's API: slashes, and the path of the API."""
+    return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
+
+
+def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the HTTP transports of a transport: itself, or those in a composite one."""
+    return (found for _, found in located_transports(transport))
+
+
+def located_transports(
+    transport: Mapping[str, Any], path: str = "transport"
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the HTTP transports of a transport, each with where it stands.
+
+    :param path: of the transport itself, e.g. ``transport``; one below has a longer one
+    """
+    return _transports_of_kinds(transport, ("http", "async_http"), path)
+
+
+def datahub_transports(
+    transport: Mapping[str, Any], path: str = "transport"
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the transports to DataHub of a transport, each with where it stands."""
+    return _transports_of_kinds(transport, (DATAHUB_TRANSPORT,), path)
+
+
+def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the types of what a transport sends by: its own, or of those in a composite one."""
+    below = transport.get("transports")
+    if transport.get("type") != "composite" or not below:
+        yield transport.get("type")
+        return
+    for child in below.values() if isinstance(below, dict) else below:
+        yield from types_of(child if isinstance(child, dict) else {})
+
+
+def title_of(transport: Mapping[str, Any]) -> str:
+    """Name a transport in a sentence."""
+    if is_to_datahub(transport):
+        return "transport to DataHub"
+    return f"{transport.get('type') or 'unnamed'} transport"
+
+
+def is_to_datahub(transport: Mapping[str, Any]) -> bool:
+    """Whether a transport is this package's to DataHub, itself and not in another one."""
+    return transport.get("type") == DATAHUB_TRANSPORT
+
+
+def is_converted(transport: Mapping[str, Any] | None) -> bool:
+    """Whether one of the transports converts events, and wants them as they are kept.
+
+    :param transport: None if there is none
+    """
+    return next(datahub_transports(transport or {}), None) is not None
+
+
+def _transports_of_kinds(
+    transport: Mapping[str, Any], kinds: Collection[str], path: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    kind = transport.get("type")
+    if kind in kinds:
+        yield path, transport
+    inner = transport.get("transports")
+    if kind == "composite" and inner:
+        named = inner.items() if isinstance(inner, dict) else enumerate(inner)
+        for name, below in named:
+            if isinstance(below, dict):
+                yield from _transports_of_kinds(below, kinds, f"{path}.transports.{name}")
+    if kind == "transform" and isinstance(below := transport.get("transport"), dict):
+        yield from _transports_of_kinds(below, kinds, f"{path}.transport")
+
+
+def api_key_of(transport: Mapping[str, Any]) -> str | None:
+    """Give the API key that a transport authenticates with, if it has one."""
+    if is_to_datahub(transport) and transport.get("token"):
+        return str(transport["token"])
+    auth = transport.get("auth")
+    if not isinstance(auth, dict) or auth.get("type") != "api_key":
+        return None
+    key = auth.get("apiKey") or auth.get("api_key")
+    return str(key) if key else None
+
 
 CONN_TYPE = "sparklineage"
 DEFAULT_CONN_ID = "sparklineage_default"
 
-_CLIENT = ("transport", "facets", "filters", "tags", "dataset")
+_CLIENT_KEYS = ("transport", "facets", "filters", "tags", "dataset")
 """What OpenLineage's Python client reads of its configuration; it ignores all else."""
 _OPTIONS = {option.name: option for option in OPTIONS}
 
@@ -105,7 +194,7 @@ def read(
         )
     found = _extra(conn_id, extra)
     transport = _transport(conn_id, found)
-    values = {key: value for key, value in found.items() if key not in _CLIENT}
+    values = {key: value for key, value in found.items() if key not in _CLIENT_KEYS}
     for key in values:
         _check_key(conn_id, key)
     path, sent = _looked_at(transport or {}, str(values.get("backend") or ""))
@@ -175,7 +264,7 @@ def _check_key(conn_id: str, key: str) -> None:
             f"Set it in Airflow's configuration, [{SECTION}] {key}.",
         )
     known = [name for name, option in _OPTIONS.items() if option.in_connection]
-    similar = difflib.get_close_matches(key, [*known, *_CLIENT], n=1)
+    similar = difflib.get_close_matches(key, [*known, *_CLIENT_KEYS], n=1)
     selected = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(known)}."
     raise _error(conn_id, f"has an unknown key {key!r} in its extra", selected)
 
@@ -206,3 +295,63 @@ def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
 
 def _error(conn_id: str, problem: str, fix: str) -> ConnectionFieldsError:
     return ConnectionFieldsError(f"Connection {conn_id} {problem}.", fix)
+
+
+# The form of a connection in Airflow's pages, made of the table of options.
+
+
+_FIRST_FIELDS = ("web_url",)
+"""Options at the top of the form's extra fields: what most people set."""
+
+
+def connection_type() -> dict[str, Any]:
+    """Give the entry of ``connection-types`` in the provider info."""
+    fields = {option.name: _form_field(option) for option in OPTIONS if option.in_connection}
+    first = {name: fields.pop(name) for name in _FIRST_FIELDS}
+    return {
+        "connection-type": CONN_TYPE,
+        "hook-class-name": "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook",
+        "hook-name": "Spark Lineage",
+        "ui-field-behaviour": {
+            # A host that is a URL needs no port and no schema; those of a connection stay.
+            "hidden-fields": ["login", "port", "schema"],
+            "relabeling": {"host": "API URL", "password": "API key"},
+            # That they are examples has to be in them: they look like values.
+            "placeholders": {
+                "host": "e.g. http://marquez:5000, or http://gms:8080",
+                "password": "only if the API wants one",
+            },
+        },
+        "conn-fields": {**first, "transport": _TRANSPORT_FIELD, **fields},
+    }
+
+
+_TRANSPORT_FIELD = {
+    "label": "Transport",
+    "description": (
+        "How Airflow sends lineage. It is needed if [openlineage] config_conn_id names this "
+        'connection, because Airflow looks for the URL nowhere else: {"type": "http", "url": "…"}, '
+        f'for DataHub {{"type": "{DATAHUB_TRANSPORT}", "server": "…"}}, '
+        'and with an API key also "auth": {"type": "airflow_connection_api_key"}.'
+    ),
+    "schema": {"type": ["object", "null"]},
+}
+
+
+def _form_field(option: Option) -> dict[str, Any]:
+    """Describe a field that can be left empty, so that the configuration decides."""
+    choices = ("True", "False") if option.kind.type == "boolean" else option.kind.choices
+    # A switch has no third state, and a form's default would be saved as if somebody had set it.
+    schema: dict[str, Any] = {"type": ["string", "null"], "enum": list(choices)}
+    if not choices:
+        schema = {"type": [option.kind.type, "null"]}
+        if option.kind.type in ("integer", "number"):
+            schema["minimum"] = 0
+    if option.sensitive:
+        schema["format"] = "password"
+    default = f" By default {option.default}." if option.default else ""
+    return {
+        "label": option.name.replace("_", " ").capitalize().replace(" url", " URL"),
+        "description": f"{option.description.replace('`', '')}{default}",
+        "schema": schema,
+    }

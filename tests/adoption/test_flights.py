@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.adoption.adopting import STOCK_CLASS
 from tests.adoption.comparing import without_run
 from tests.unit.datahub.sdk import require_sdk

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from airflow_provider_sparklineage.plugins.history import built
+from airflow_provider_sparklineage.plugins import history
 from tests.browser.test_accessibility import RULES, listed
 
 ORIGIN = "http://airflow.example"
@@ -161,7 +161,7 @@ class Answers:
             route.fulfill(body=html, content_type="text/html", headers=headers)
         elif path.startswith("/sparklineage/history/"):
             file = path.rpartition("/")[2]
-            route.fulfill(body=built.content(file), content_type=built.files()[file])
+            route.fulfill(body=history.content(file), content_type=history.files()[file])
         elif path.startswith("/sparklineage/api/history/"):
             self._found(route, path.rpartition("/")[2])
         elif path.endswith("/clearTaskInstances"):

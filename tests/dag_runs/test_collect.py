@@ -93,7 +93,7 @@ def test_the_tab_and_the_next_run_see_what_was_collected(lake, run_dag, connecti
 
     def shown():
         with create_session() as session:
-            return task_lineage.of(task, session).event
+            return task_lineage.lineage(task, session).event
 
     assert pushed().event["inputs"] == shown()["inputs"] == []
     deliver(lake)

@@ -10,11 +10,10 @@ import pytest
 
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
-from airflow_provider_sparklineage.plugins.history import graph, partitions, plans
-from airflow_provider_sparklineage.plugins.history.asking import History
-from airflow_provider_sparklineage.plugins.history.datasets import Catalog
-from airflow_provider_sparklineage.plugins.history.texts import partition_of
-from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from tests.conftest import GOLDEN
 from tests.history import events
 from tests.history.simulation import world
@@ -28,7 +27,7 @@ def history(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("history")
     events.write_archive(world(request.param, 20), folder / "archive")
     Store.create(str(folder / "store")).build([source_of(str(folder / "archive"))])
-    opened = History(str(folder / "store"))
+    opened = OpenedHistory(str(folder / "store"))
     yield opened
     opened.close()
 
@@ -42,7 +41,7 @@ def datasets(history):
 
 def test_partitions_that_are_stale_are_those_of_the_query(history, datasets):
     for dataset in datasets:
-        found = json.loads(json.dumps(partitions.of(dataset, history, ALL)))
+        found = json.loads(json.dumps(answers.partition_states(dataset, history, ALL)))
         shown = found["partitions"]
         assert len(shown["names"]) == len(shown["states"]) == len(set(shown["names"]))
         marked = {
@@ -54,20 +53,20 @@ def test_partitions_that_are_stale_are_those_of_the_query(history, datasets):
 
 def test_each_partition_has_a_graph_and_plans(history, datasets):
     for dataset in datasets:
-        shown = partitions.of(dataset, history, ALL)["partitions"]
+        shown = answers.partition_states(dataset, history, ALL)["partitions"]
         there = zip(shown["names"], shown["states"], strict=True)
         for name in [name for name, state in there if state != "n"][:5]:
-            wanted = graph.Wanted(dataset, name or None)
-            found = json.loads(json.dumps(graph.of(wanted, history, ALL)))
+            wanted = answers.Selection(dataset, name or None)
+            found = json.loads(json.dumps(answers.partition_graph(wanted, history, ALL)))
             assert found["upstream"]["hidden"] == found["downstream"]["hidden"] == 0
-            assert json.dumps(plans.of(wanted, history, ALL))
+            assert json.dumps(answers.rerun_plans(wanted, history, ALL))
 
 
 def test_who_may_see_no_dag_finds_nothing_that_a_dag_did(history, datasets):
     runs = {row["job"] for row in history.rows("SELECT job FROM runs WHERE dag_id IS NOT NULL")}
     assert runs
     for dataset in datasets:
-        shown = json.dumps(partitions.of(dataset, history, NOTHING))
+        shown = json.dumps(answers.partition_states(dataset, history, NOTHING))
         assert [job for job in runs if f'"{job}"' in shown] == []
 
 
@@ -90,7 +89,7 @@ def add(tmp_path):
         file = tmp_path / f"{len(opened)}.ndjson"
         file.write_text("".join(f"{json.dumps(event)}\n" for event in found))
         Store.create(str(tmp_path / "store")).build([source_of(str(file))])
-        opened.append(History(str(tmp_path / "store")))
+        opened.append(OpenedHistory(str(tmp_path / "store")))
         return opened[-1]
 
     yield build
@@ -99,7 +98,7 @@ def add(tmp_path):
 
 
 def states_of(dataset, history):
-    shown = partitions.of(dataset, history, ALL)["partitions"]
+    shown = answers.partition_states(dataset, history, ALL)["partitions"]
     days = (Path(name).name.rpartition("=")[2] for name in shown["names"])
     return dict(zip(days, shown["states"], strict=True))
 

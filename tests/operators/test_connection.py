@@ -21,8 +21,8 @@ from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from tests.unit.datahub.gms import TOKEN, gms
 
 pytestmark = pytest.mark.airflow

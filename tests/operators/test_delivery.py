@@ -16,7 +16,7 @@ from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.lineage_backend import receiving, send_by
 from tests.unit.datahub.gms import Scripted, gms
 

@@ -29,8 +29,8 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.settings.resolution import Origin, Source
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from airflow_provider_sparklineage.storage.objects import Objects
 from tests.loopback import Handler, serving

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_sparklineage.hooks import executor
+from airflow_provider_sparklineage.hooks import sources
 
 pytestmark = pytest.mark.airflow
 
@@ -32,8 +32,8 @@ def configured(monkeypatch):
 )
 def test_one_executor_that_is_not_local_is_enough_for_no_archive(configured, value, remote, home):
     configured(value)
-    assert executor.remote() == remote
-    url = executor.default_archive().values.get("archive_url")
+    assert sources.remote_executors() == remote
+    url = sources.default_archive().values.get("archive_url")
     assert url == (None if remote else f"file://{home}/sparklineage/archive")
 
 
@@ -43,12 +43,12 @@ def test_one_executor_that_is_not_local_is_enough_for_no_archive(configured, val
 def test_a_pod_of_a_remote_executor_says_itself_that_it_is_local(configured, monkeypatch, variable):
     configured("LocalExecutor")
     monkeypatch.setenv(variable, "True")
-    assert executor.remote()
-    assert executor.default_archive().values == {}
+    assert sources.remote_executors()
+    assert sources.default_archive().values == {}
 
 
 def test_without_a_home_it_is_airflows_own_default(monkeypatch):
     monkeypatch.delenv("AIRFLOW_HOME")
     home = Path("~/airflow").expanduser()
     url = f"file://{home}/sparklineage/archive"
-    assert executor.default_archive().values == {"archive_url": url}
+    assert sources.default_archive().values == {"archive_url": url}

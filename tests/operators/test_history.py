@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.hooks import history
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 
 
@@ -17,17 +17,17 @@ def home(monkeypatch, tmp_path):
 
 
 def test_the_store_is_next_to_the_archive_that_is_used_if_none_is_configured(home):
-    assert history.store_url() == f"file://{home}/sparklineage/history"
+    assert sources.history_url() == f"file://{home}/sparklineage/history"
 
 
 def test_the_store_is_next_to_the_configured_archive(monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://aws_default@lineage/tasks/")
-    assert history.store_url() == "s3://aws_default@lineage/history"
+    assert sources.history_url() == "s3://aws_default@lineage/history"
 
 
 def test_a_configured_store_wins(monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", "file:///mnt/history/")
-    assert history.store_url() == "file:///mnt/history"
+    assert sources.history_url() == "file:///mnt/history"
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_a_configured_store_wins(monkeypatch):
 def test_where_nothing_is_known_the_option_is_named(monkeypatch, archive, problem):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", archive)
     with pytest.raises(SettingsError, match=r"\[sparklineage\] history_url") as error:
-        history.store_url()
+        sources.history_url()
     assert problem in str(error.value)
 
 
 def test_a_path_is_no_url_of_a_store(monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", "/mnt/history")
     with pytest.raises(SettingsError, match=r"It must be a URL such as s3://bucket/history"):
-        history.store_url()
+        sources.history_url()

@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageSubmitOperator,
 )
 from airflow_provider_sparklineage.plugins.macros import lineage_job_url, output_columns_url
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 
 pytestmark = pytest.mark.airflow
 

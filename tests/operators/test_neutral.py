@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.openlineage import neutral_of
 from airflow_provider_sparklineage.operators import reporting
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.lineage_backend import receiving, send_by
 from tests.operators.test_resend import resend  # noqa: F401  (a fixture)
 

@@ -12,7 +12,7 @@ from openlineage.client import OpenLineageClient
 
 from airflow_provider_sparklineage.operators import airflow_transport
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.spark_submit_double import argument, degradations, injected
 from tests.unit.listener_jars import listener_jar, other_jar
 

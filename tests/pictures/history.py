@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from airflow_provider_sparklineage.plugins.history import built, changes, graph, partitions, plans
-from airflow_provider_sparklineage.plugins.history.datasets import Catalog
-from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from airflow_provider_sparklineage.plugins import history
+from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from tests.browser import recorded_flights
 from tests.pictures.screen import new_context
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route
 
-    from airflow_provider_sparklineage.plugins.history.asking import History
+    from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 
 ORIGIN = "http://airflow:8080"
 BUILT_AT = "2013-02-01T06:00:00Z"
@@ -34,11 +35,11 @@ open(document.getElementById("host"), new URL("/sparklineage/api/history/", loca
 @contextmanager
 def month_of_flights(browser: Browser) -> Iterator[Month]:
     """Build the history, and answer the page from it; Airflow's own frame is in no picture."""
-    from airflow_provider_sparklineage.plugins.history.asking import History
+    from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 
     with tempfile.TemporaryDirectory(prefix="history-") as folder:
         recorded_flights.build(f"{folder}/history")
-        history = History(f"{folder}/history")
+        history = OpenedHistory(f"{folder}/history")
         context = new_context(browser, WIDTH, HEIGHT)
         yield Month(history, context)
         context.close()
@@ -48,7 +49,7 @@ def month_of_flights(browser: Browser) -> Iterator[Month]:
 class Month:
     """The page, in a window of a browser."""
 
-    def __init__(self, history: History, context: BrowserContext) -> None:
+    def __init__(self, history: OpenedHistory, context: BrowserContext) -> None:
         self._history = history
         self._context = context
         context.route(f"{ORIGIN}/**", self._answer)
@@ -64,8 +65,8 @@ class Month:
     def _answer(self, route: Route) -> None:
         url = urlsplit(route.request.url)
         what = url.path.rpartition("/")[2]
-        if what in built.files():
-            route.fulfill(body=built.content(what), content_type=built.files()[what])
+        if what in history.files():
+            route.fulfill(body=history.content(what), content_type=history.files()[what])
         elif url.path.startswith("/sparklineage/api/history/"):
             asked = {name: values[0] for name, values in parse_qs(url.query).items()}
             route.fulfill(json=self._found(what, asked))
@@ -78,10 +79,14 @@ class Month:
             return {"unavailable": None, "built_at": BUILT_AT, **found}
         dataset = asked["namespace"], asked["name"]
         if what == "partitions":
-            return partitions.of(dataset, self._history, _ALL)
+            return answers.partition_states(dataset, self._history, _ALL)
         depth = int(asked.get("depth", 3))
-        wanted = graph.Wanted(dataset, asked.get("partition"), asked.get("column"), depth)
-        question = {"graph": graph.of, "plan": plans.of, "changes": changes.of}[what]
+        wanted = answers.Selection(dataset, asked.get("partition"), asked.get("column"), depth)
+        question = {
+            "graph": answers.partition_graph,
+            "plan": answers.rerun_plans,
+            "changes": answers.run_changes,
+        }[what]
         return question(wanted, self._history, _ALL)
 
 

@@ -24,7 +24,7 @@ def _collect(args: argparse.Namespace) -> int:
         from airflow_provider_sparklineage.operators.deadline import Deadline
         from airflow_provider_sparklineage.settings import resolution
 
-        resolved = resolution.resolve(*sources.of(sources.connection(args.conn_id)))
+        resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
         deadline = Deadline()
         deadline.begin(_TIMEOUT_S)
         database.mask_connections()

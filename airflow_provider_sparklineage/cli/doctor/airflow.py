@@ -30,19 +30,16 @@ from airflow_provider_sparklineage.operators.adoption import policy as adopting
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution as settings
-from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace
 from airflow_provider_sparklineage.settings.connection import (
     DEFAULT_CONN_ID,
-    source_of,
-)
-from airflow_provider_sparklineage.settings.options import SECTION
-from airflow_provider_sparklineage.settings.transports import (
     api_key_of,
     api_url,
     located_transports,
+    source_of,
     title_of,
 )
-from airflow_provider_sparklineage.settings.url_place import UrlPlace
+from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -87,7 +84,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     checks, connection = _connection(conn_id)
     web_place = "web_url"
     try:
-        given = sources.of(connection)
+        given = sources.for_settings(connection)
         resolved = settings.resolve(*given)
     except SparkLineageError as error:
         resolved = settings.resolve()

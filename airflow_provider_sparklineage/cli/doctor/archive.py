@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.event.archive import archive_of
-from airflow_provider_sparklineage.hooks import executor, sources
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SettingsError
 from airflow_provider_sparklineage.settings.checks import Check, Status
 
@@ -31,7 +31,7 @@ def _without() -> Check:
         is_wanted = not sources.configuration("archive_url").values
     except SettingsError:  # another check says so
         is_wanted = False
-    executors = " and ".join(executor.remote())
+    executors = " and ".join(sources.remote_executors())
     if not (is_wanted and executors):
         return Check(ARCHIVE, Status.OK, "Events are kept nowhere: [sparklineage] archive_url.")
     return Check(

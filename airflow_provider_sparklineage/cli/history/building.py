@@ -55,7 +55,7 @@ def _archive() -> str:
     fix = "Name what has events: sparklineage history build SOURCE…"
     with logging_to_stderr():
         try:
-            from airflow_provider_sparklineage.hooks.history import archive_url
+            from airflow_provider_sparklineage.hooks.sources import archive_url
         except ImportError:
             problem = "Without Airflow there is no configuration that has the archive."
             raise UnusableInputError(problem, fix) from None

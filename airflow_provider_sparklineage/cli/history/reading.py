@@ -32,10 +32,10 @@ def store_url(args: argparse.Namespace) -> str:
         return str(args.store)
     with logging_to_stderr():
         try:
-            from airflow_provider_sparklineage.hooks import history
+            from airflow_provider_sparklineage.hooks import sources
         except ImportError:
             raise UnusableInputError(_NO_AIRFLOW, "Name it: --store URL.") from None
-        return history.store_url()
+        return sources.history_url()
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def _resend(args: argparse.Namespace) -> int:
         from airflow_provider_sparklineage.hooks import sources
         from airflow_provider_sparklineage.settings import resolution
 
-        resolved = resolution.resolve(*sources.of(sources.connection(args.conn_id)))
+        resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
         archive = archive_of(resolved, _TIMEOUT_S)
         if archive is None:
             problem = "There is no archive, so nothing can be sent again."

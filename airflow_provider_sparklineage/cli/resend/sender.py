@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.event.relay.sending import send
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
 from airflow_provider_sparklineage.operators.masking import masked_message, redacted
-from airflow_provider_sparklineage.settings.transports import is_converted
+from airflow_provider_sparklineage.settings.connection import is_converted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

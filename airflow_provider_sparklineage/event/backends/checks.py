@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.event.backends.answers import (
 )
 from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
 from airflow_provider_sparklineage.settings.checks import Check, Status
-from airflow_provider_sparklineage.settings.transports import (
+from airflow_provider_sparklineage.settings.connection import (
     api_url,
     datahub_transports,
     http_transports,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
+from airflow_provider_sparklineage.settings.checks import FIELDS, UrlPlace
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Endpoint:
     """How a backend is reached.
 
     :param url: of the API, as
-        :func:`~airflow_provider_sparklineage.settings.transports.api_url` gives it
+        :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
     :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
     :param place: where ``url`` and ``api_key`` stand
     :param web_place: where ``web_url`` stands

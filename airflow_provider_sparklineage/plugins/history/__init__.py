@@ -1,10 +1,61 @@
-"""The page "Spark lineage" in Airflow's navigation: its endpoints, and what a user may see of them.
+"""The page "Spark lineage" in Airflow's navigation: its files, and the answers that it draws.
 
-``routes`` are the endpoints, behind Airflow's session. They ask the history (:mod:`.opened`), leave
-out what a user may not see (:mod:`.visibility`), and answer with JSON: which datasets there are
-(:mod:`.datasets`), the partitions of one and their states (:mod:`.partitions`), what one of them
-was made from and what was made from it (:mod:`.graph`), what to run again (:mod:`.plans`).
+Its endpoints are in ``plugins/app.py``. They ask the history (``opened.py``), leave out what a user
+may not see (``permissions.py``), and answer with JSON (``answers.py``).
 
-The page itself is TypeScript in ``ui``, which is not shipped; ``make page`` builds it into
-``static``, which is. :mod:`.built` knows its files, and whether they are of these sources.
+The page itself is TypeScript in ``ui``, which is committed and not shipped; ``make page`` builds it
+into ``static``, which is both. ``static/sources.json`` has a checksum over all that ``make page``
+builds from, so that a test without Node sees when somebody changed a source and did not build.
 """
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+STATIC = Path(__file__).parent / "static"
+SOURCES = Path(__file__).parent / "ui"
+_SHARED = ("../../page/calendar.js",)
+"""What the page shares with the tab."""
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+@cache
+def files() -> dict[str, str]:
+    """List the files that are served, with their media types."""
+    return {
+        path.name: _TYPES[path.suffix] for path in sorted(STATIC.iterdir()) if path.suffix in _TYPES
+    }
+
+
+def content(file: str) -> bytes:
+    """Read one of :func:`files`."""
+    return (STATIC / file).read_bytes()
+
+
+def is_of_one_content(file: str) -> bool:
+    """Whether a name has a checksum of its content, so that it may be kept for ever."""
+    return "-" in file
+
+
+def checksum(folder: Path = SOURCES) -> str:
+    """Give SHA-256 over names and contents of all that the page is built from.
+
+    ``ui/sources.mjs`` makes the same when it builds.
+    """
+    found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    own = (name for name in found if not name.startswith("node_modules/"))
+    digests = (
+        f"{name} {_sha256((folder / name).read_bytes())}\n" for name in sorted([*own, *_SHARED])
+    )
+    return _sha256("".join(digests).encode())
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.spark.capture.remote import SEGMENT, Folder
 from airflow_provider_sparklineage.spark.capture.remote_bundles import manifest_of
 from airflow_provider_sparklineage.spark.capture.undelivered import undelivered, unknown
 from airflow_provider_sparklineage.storage.bounded import StoreError, asked
-from airflow_provider_sparklineage.storage.downloads import downloaded
+from airflow_provider_sparklineage.storage.objects import downloaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,11 @@ from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.plugins import app as access
+from airflow_provider_sparklineage.plugins import app as routes
+from airflow_provider_sparklineage.plugins import app as store
 from airflow_provider_sparklineage.plugins.app import make_app
-from airflow_provider_sparklineage.plugins.history import access, routes, store
-from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
 pytestmark = pytest.mark.airflow
 

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.plugins import partition_history, stored
+from airflow_provider_sparklineage.plugins import stored, task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.browser.events import partitioned
 from tests.operators.tab.conftest import event
@@ -110,7 +110,7 @@ def test_siblings_of_a_mapped_instance_are_other_runs(partitions, push):
 def test_of_many_siblings_the_nearest_are_read_and_as_many_runs(
     partitions, ran, map_to, monkeypatch
 ):
-    monkeypatch.setattr(partition_history, "MAX_RUNS", 4)
+    monkeypatch.setattr(task_lineage, "MAX_OTHER_RUNS", 4)
     for day in (3, 4, 5):
         ran(day, accessed(of_day(day)), map_index=7)
     for index in (4, 6, 8, 9, 11, 12):
@@ -119,14 +119,14 @@ def test_of_many_siblings_the_nearest_are_read_and_as_many_runs(
 
 
 def test_as_many_runs_are_read_as_are_near(partitions, ran, monkeypatch):
-    monkeypatch.setattr(partition_history, "MAX_RUNS", 5)  # and a mapped sibling is one
+    monkeypatch.setattr(task_lineage, "MAX_OTHER_RUNS", 5)  # and a mapped sibling is one
     for day in range(1, 13):
         ran(day, accessed(of_day(day)))
     assert partitions() == ([of_day(day) for day in (8, 7, 6, 5)], 4, "")
 
 
 def test_where_there_are_few_before_it_more_after_it_are(partitions, ran, monkeypatch):
-    monkeypatch.setattr(partition_history, "MAX_RUNS", 5)  # and a mapped sibling is one
+    monkeypatch.setattr(task_lineage, "MAX_OTHER_RUNS", 5)  # and a mapped sibling is one
     for day in (5, 8, 9, 10, 11, 12):
         ran(day, accessed(of_day(day)))
     assert partitions() == ([of_day(day) for day in (10, 9, 8, 5)], 4, "")
@@ -136,7 +136,7 @@ def test_an_answer_is_small(ask, ran):
     hours = [{"dt": "2024-05-05", "customer": str(n)} for n in range(5000)]
     ran(5, accessed(*hours))
     answer = ask(what="partitions")
-    assert len(answer["datasets"][0]["partitions"]) == partition_history.MAX_VALUES
+    assert len(answer["datasets"][0]["partitions"]) == task_lineage.MAX_VALUES
 
 
 def test_runs_without_an_xcom_are_read_from_the_archive(partitions, ran, archive):
@@ -180,7 +180,7 @@ def test_an_archive_that_is_away_is_a_note(partitions, ran, monkeypatch):
 
 
 def test_an_archive_that_hangs_is_waited_for_once(partitions, ran, archive, monkeypatch):
-    monkeypatch.setattr(partition_history, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(task_lineage, "HISTORY_TIMEOUT_S", 0.2)
     monkeypatch.setattr(Archive, "_store", lambda _: time.sleep(5))
     for day in range(1, 6):
         ran(day, accessed(of_day(day)) if day == 4 else None)

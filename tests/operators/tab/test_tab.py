@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.plugins import stored, task_lineage
 from airflow_provider_sparklineage.plugins.app import make_app
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.operators.tab.conftest import LATEST, event
 

@@ -10,8 +10,7 @@ from openlineage.client.transport.http import TokenProvider
 
 from airflow_provider_sparklineage.datahub.checks import check, check_transport
 from airflow_provider_sparklineage.event.backends.client import Endpoint
-from airflow_provider_sparklineage.settings.checks import Status
-from airflow_provider_sparklineage.settings.url_place import UrlPlace
+from airflow_provider_sparklineage.settings.checks import Status, UrlPlace
 from tests.unit.datahub.gms import PROPOSALS, TOKEN, Scripted, gms
 
 PLACE = "Airflow's [openlineage]"

@@ -16,10 +16,8 @@ import pytest
 
 from airflow_provider_sparklineage.event.backends.checks import check, compare, endpoint_of
 from airflow_provider_sparklineage.event.backends.client import Endpoint
-from airflow_provider_sparklineage.settings.checks import Status
-from airflow_provider_sparklineage.settings.connection import read
-from airflow_provider_sparklineage.settings.transports import DATAHUB_TRANSPORT
-from airflow_provider_sparklineage.settings.url_place import FIELDS, UrlPlace
+from airflow_provider_sparklineage.settings.checks import FIELDS, Status, UrlPlace
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, read
 from tests.loopback import Handler, serving
 
 NAMESPACES, JOBS, LINEAGE = "/api/v1/namespaces", "/api/v1/jobs", "/api/v1/lineage"

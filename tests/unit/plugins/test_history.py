@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from airflow_provider_sparklineage.plugins.history import changes, graph, partitions, plans
-from airflow_provider_sparklineage.plugins.history.datasets import Catalog
-from airflow_provider_sparklineage.plugins.history.visibility import Visibility
+from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
 ORDERS = ("file", "/lake/orders")
-WANTED = graph.Wanted(ORDERS, "dt=2024-05-06")
+WANTED = answers.Selection(ORDERS, "dt=2024-05-06")
 
 
 def run(run_id, dag_id="shop", **other):
@@ -150,7 +150,7 @@ BOTH = [{"dag_id": "shop", "job": "shop.task"}, {"dag_id": "secret", "job": "sec
 
 
 def test_upstream_ends_at_a_run_that_may_not_be_seen(visitor):
-    found = graph.of(WANTED, History(up=UP, named=[RAW]), visitor)["upstream"]
+    found = answers.partition_graph(WANTED, History(up=UP, named=[RAW]), visitor)["upstream"]
     assert [
         (h["depth"], h["run"] and h["run"]["run_id"], h["is_hidden"]) for h in found["hops"]
     ] == [
@@ -161,12 +161,12 @@ def test_upstream_ends_at_a_run_that_may_not_be_seen(visitor):
 
 
 def test_upstream_has_no_partition_that_only_hidden_runs_name(visitor):
-    found = graph.of(WANTED, History(up=UP), visitor)["upstream"]
+    found = answers.partition_graph(WANTED, History(up=UP), visitor)["upstream"]
     assert [h["depth"] for h in found["hops"]] == [0]
     assert found["hidden"] == 2
 
 
-@pytest.mark.parametrize("question", [graph.of, plans.of])
+@pytest.mark.parametrize("question", [answers.partition_graph, answers.rerun_plans])
 def test_a_partition_that_only_hidden_runs_name_is_not_there(question, visitor, admin):
     history = History(up=UP, jobs=BOTH, named=[("/lake/orders", "dt=2024-05-05")])
     with pytest.raises(HistoryError, match="no such partition"):
@@ -176,17 +176,17 @@ def test_a_partition_that_only_hidden_runs_name_is_not_there(question, visitor, 
 
 def test_a_day_is_there_if_a_region_of_it_is_named(visitor):
     history = History(jobs=BOTH, named=[("/lake/orders", "dt=2024-05-06/region=eu")])
-    assert graph.of(WANTED, history, visitor)["upstream"]["hops"] == []
+    assert answers.partition_graph(WANTED, history, visitor)["upstream"]["hops"] == []
 
 
 def test_downstream_has_nothing_that_such_a_run_wrote_nor_what_came_of_it(visitor):
-    found = graph.of(WANTED, History(down=DOWN), visitor)["downstream"]
+    found = answers.partition_graph(WANTED, History(down=DOWN), visitor)["downstream"]
     assert [h["dataset"]["name"] for h in found["hops"]] == ["/lake/weekly"]
     assert found["hidden"] == 2
 
 
 def test_who_may_see_all_sees_all(admin):
-    found = graph.of(WANTED, History(up=UP, down=DOWN), admin)
+    found = answers.partition_graph(WANTED, History(up=UP, down=DOWN), admin)
     assert [len(found[side]["hops"]) for side in ("upstream", "downstream")] == [3, 3]
 
 
@@ -200,7 +200,7 @@ PLAN = {"steps": [step("ours"), step("hidden", wave=1)], "by_hand": [step("their
 
 
 def test_a_plan_has_a_number_for_what_may_not_be_seen(visitor):
-    found = plans.of(WANTED, History(plan=PLAN), visitor)["impact"]
+    found = answers.rerun_plans(WANTED, History(plan=PLAN), visitor)["impact"]
     assert [(s["run"]["run_id"], s["may_clear"]) for s in found["steps"]] == [("ours", False)]
     assert [s["run"]["run_id"] for s in found["by_hand"]] == ["theirs"]
     assert found["hidden"] == 1
@@ -210,12 +210,12 @@ def test_a_plan_has_a_number_for_what_may_not_be_seen(visitor):
     ("named", "text"), [([RAW], "read raw dt=2024-05-06"), ([], "read /lake/raw")]
 )
 def test_a_reason_names_a_partition_only_if_a_run_does_that_may_be_seen(visitor, named, text):
-    found = plans.of(WANTED, History(plan=PLAN, named=named), visitor)["impact"]
+    found = answers.rerun_plans(WANTED, History(plan=PLAN, named=named), visitor)["impact"]
     assert [s["reasons"] for s in found["steps"]] == [[text]]
 
 
 def test_what_airflow_did_not_run_is_cleared_by_nobody(admin):
-    found = plans.of(WANTED, History(plan=PLAN), admin)["refresh"]
+    found = answers.rerun_plans(WANTED, History(plan=PLAN), admin)["refresh"]
     assert [s["may_clear"] for s in found["steps"]] == [True, True]
     assert [s["may_clear"] for s in found["by_hand"]] == [False]
 
@@ -247,7 +247,7 @@ CALENDAR = History(
 
 
 def test_each_partition_has_a_state(admin):
-    found = partitions.of(ORDERS, CALENDAR, admin)["partitions"]
+    found = answers.partition_states(ORDERS, CALENDAR, admin)["partitions"]
     days = [name.removeprefix("dt=2024-05-0") for name in found["names"]]
     assert dict(zip(days, found["states"], strict=True)) == {
         "1": "f",
@@ -262,10 +262,10 @@ def test_each_partition_has_a_state(admin):
 
 
 def test_writers_and_causes_that_may_not_be_seen_have_no_name(visitor, admin):
-    found = partitions.of(ORDERS, CALENDAR, visitor)
+    found = answers.partition_states(ORDERS, CALENDAR, visitor)
     assert found["partitions"]["runs"][-1] is None
     assert set(found["causes"]) == {"dt=2024-05-07"}
-    assert set(partitions.of(ORDERS, CALENDAR, admin)["causes"]) == {
+    assert set(answers.partition_states(ORDERS, CALENDAR, admin)["causes"]) == {
         "dt=2024-05-03",
         "dt=2024-05-07",
     }
@@ -285,20 +285,20 @@ def test_partitions_that_only_hidden_runs_name_are_not_there(visitor, admin):
         jobs=BOTH,
         named=[("/lake/orders", "dt=2024-05-01"), ("/lake/orders", "dt=2024-05-02")],
     )
-    found = partitions.of(ORDERS, history, visitor)
+    found = answers.partition_states(ORDERS, history, visitor)
     days = [int(name[-2:]) for name in found["partitions"]["names"]]
     assert (days, found["partitions"]["states"], found["causes"]) == ([1, 2, 9], "fun", {})
-    assert len(partitions.of(ORDERS, history, admin)["partitions"]["names"]) == 7
+    assert len(answers.partition_states(ORDERS, history, admin)["partitions"]["names"]) == 7
 
 
 def test_what_is_known_at_once_says_that_the_rest_is_not(admin):
-    found = partitions.of(ORDERS, CALENDAR, admin, is_quick=True)
+    found = answers.partition_states(ORDERS, CALENDAR, admin, is_quick=True)
     assert (found["partitions"]["states"], found["causes"]) == ("cmcxuc", {})
 
 
 def test_all_of_a_dataset_is_one_partition_without_a_name(admin):
     whole = {**written(1, "ours"), "cell": None, "partition": None}
-    found = partitions.of(ORDERS, History(written=[whole]), admin)["partitions"]
+    found = answers.partition_states(ORDERS, History(written=[whole]), admin)["partitions"]
     assert (found["names"], found["states"]) == ([""], "f")
 
 
@@ -315,28 +315,28 @@ CHANGED = {
 
 def test_changes_are_those_of_the_tasks_that_may_be_seen_the_last_ones_first(visitor, admin):
     history = History(jobs=BOTH, drift=CHANGED)
-    answer = changes.of(WANTED, history, visitor)
+    answer = answers.run_changes(WANTED, history, visitor)
     assert [one["message"] for one in answer["changes"]] == [
         "orders is read now.",
         "raw is no longer read.",
     ]
     assert (answer["tasks"], answer["hidden"]) == (["shop.task"], 1)
     assert "secret" not in json.dumps(answer)
-    assert len(changes.of(WANTED, history, admin)["changes"]) == 3
+    assert len(answers.run_changes(WANTED, history, admin)["changes"]) == 3
 
 
 def test_of_many_changes_the_last_ones_are_listed(admin):
-    many = {"shop.task": [change("ours", str(n)) for n in range(changes.MOST + 5)]}
-    answer = changes.of(WANTED, History(jobs=BOTH[:1], drift=many), admin)
-    assert (len(answer["changes"]), answer["more"]) == (changes.MOST, 5)
+    many = {"shop.task": [change("ours", str(n)) for n in range(answers.MAX_CHANGES + 5)]}
+    answer = answers.run_changes(WANTED, History(jobs=BOTH[:1], drift=many), admin)
+    assert (len(answer["changes"]), answer["more"]) == (answers.MAX_CHANGES, 5)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda user: graph.of(WANTED, History(up=UP, down=DOWN), user),
-        lambda user: plans.of(WANTED, History(plan=PLAN), user),
-        lambda user: partitions.of(ORDERS, CALENDAR, user),
+        lambda user: answers.partition_graph(WANTED, History(up=UP, down=DOWN), user),
+        lambda user: answers.rerun_plans(WANTED, History(plan=PLAN), user),
+        lambda user: answers.partition_states(ORDERS, CALENDAR, user),
         lambda user: catalog().search("", user),
     ],
     ids=["graph", "plan", "partitions", "datasets"],

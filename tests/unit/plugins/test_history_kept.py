@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from airflow_provider_sparklineage.plugins.history import kept
-from airflow_provider_sparklineage.plugins.history.kept import Kept
+from airflow_provider_sparklineage.plugins.history import opened
+from airflow_provider_sparklineage.plugins.history.opened import AnswerCache
 
 
 class State(NamedTuple):
@@ -17,13 +17,13 @@ class State(NamedTuple):
 
 
 def test_a_question_is_worked_out_once():
-    known, asked = Kept(), []
+    known, asked = AnswerCache(), []
     found = [known.of("stale", lambda: asked.append(1) or ["a"]) for _ in range(3)]
     assert (found, asked) == ([["a"]] * 3, [1])
 
 
 def test_who_asks_meanwhile_waits_and_one_thing_is_worked_out_at_a_time():
-    known, at_once, most, begun = Kept(), [], [], threading.Barrier(4)
+    known, at_once, most, begun = AnswerCache(), [], [], threading.Barrier(4)
 
     def work_out():
         at_once.append(1)
@@ -45,21 +45,21 @@ def test_who_asks_meanwhile_waits_and_one_thing_is_worked_out_at_a_time():
 
 
 def test_a_question_that_failed_is_asked_anew():
-    known = Kept()
+    known = AnswerCache()
     with pytest.raises(ZeroDivisionError):
         known.of("stale", lambda: 1 // 0)
     assert known.of("stale", lambda: "found") == "found"
 
 
 def test_what_was_asked_for_longest_ago_is_forgotten():
-    known, asked = Kept(most=2), []
+    known, asked = AnswerCache(most=2), []
     for question in (1, 2, 1, 3, 1, 2):
         known.of(question, lambda question=question: asked.append(question) or question)
     assert asked == [1, 2, 3, 2]
 
 
 def test_each_state_of_a_store_is_known_by_itself():
-    before, after = (kept.of(State("/store", generation)) for generation in "12")
+    before, after = (opened.cache_of(State("/store", generation)) for generation in "12")
     assert before.of("stale", lambda: "before") == "before"
     assert after.of("stale", lambda: "after") == "after"
-    assert kept.of(State("/store", "1")) is before
+    assert opened.cache_of(State("/store", "1")) is before

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
-from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, read
-from airflow_provider_sparklineage.settings.connection_form import connection_type
+from airflow_provider_sparklineage.settings.connection import (
+    DATAHUB_TRANSPORT,
+    DEFAULT_CONN_ID,
+    api_url,
+    connection_type,
+    datahub_transports,
+    read,
+)
 from airflow_provider_sparklineage.settings.options import OPTIONS
 from airflow_provider_sparklineage.settings.resolution import resolve
-from airflow_provider_sparklineage.settings.transports import (
-    DATAHUB_TRANSPORT,
-    api_url,
-    datahub_transports,
-)
 
 HTTP = {"type": "http", "url": "http://marquez:5000/", "auth": {"type": "api_key", "apiKey": "k1"}}
 

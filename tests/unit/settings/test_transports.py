@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.settings.transports import types_of
+from airflow_provider_sparklineage.settings.connection import types_of
 
 HTTP, KAFKA = {"type": "http", "url": "http://marquez:5000"}, {"type": "kafka"}
 

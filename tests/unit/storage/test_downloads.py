@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.storage.bounded import StoreError
-from airflow_provider_sparklineage.storage.downloads import downloaded
+from airflow_provider_sparklineage.storage.objects import downloaded
 
 
 def store(download):

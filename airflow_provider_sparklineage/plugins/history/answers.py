@@ -1,0 +1,505 @@
+"""The page's answers: each asks an opened history, and leaves out what a user may not see.
+
+They are: the datasets that there are (:class:`Catalog`), the partitions of one and their states
+(:func:`partition_states`), what a partition was made from and what was made from it
+(:func:`partition_graph`), which runs to repeat (:func:`rerun_plans`), and how runs differ from
+those before them (:func:`run_changes`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.history.queries.frontier import REPLACING
+from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.plugins.history import permissions
+from airflow_provider_sparklineage.plugins.history.opened import cell_of, partition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from datetime import datetime
+
+    from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
+    from airflow_provider_sparklineage.plugins.history.permissions import Visibility
+
+
+MAX_DATASETS = 200
+"""Datasets in one answer; the page asks again for what is typed."""
+
+# Accesses of a run become one before they are joined: there may be ten million.
+_ACCESSED_BY_JOBS = """
+WITH a AS (
+    SELECT namespace, name, run_id,
+           max(CASE WHEN side = 'write' THEN accessed_at END) AS written
+    FROM accesses GROUP BY namespace, name, run_id
+)
+SELECT a.namespace, a.name, r.dag_id, r.job, count(*) AS runs, max(a.written) AS written
+FROM a JOIN runs AS r ON r.run_id = a.run_id
+GROUP BY a.namespace, a.name, r.dag_id, r.job
+"""
+# Where partitions are only ever replaced, each that is there has one version.
+_PARTITION_COUNTS = f"""
+WITH there AS (
+    SELECT namespace, name, cell, mode FROM changes WHERE valid_to IS NULL AND cell IS NOT NULL
+), added AS (
+    SELECT DISTINCT namespace, name FROM there WHERE mode NOT IN {REPLACING}
+)
+SELECT namespace, name, count(*) AS partitions
+FROM there ANTI JOIN added USING (namespace, name) GROUP BY namespace, name
+UNION ALL
+SELECT namespace, name, count(DISTINCT cell) AS partitions
+FROM there SEMI JOIN added USING (namespace, name) GROUP BY namespace, name
+"""  # noqa: S608  (a constant of ours)
+
+
+class Catalog:
+    """All datasets of one state of the store, with the jobs that accessed each.
+
+    It is made once for each build of the history: counting goes through every access.
+    """
+
+    def __init__(self, history: OpenedHistory) -> None:
+        there = {
+            (r["namespace"], r["name"]): r["partitions"] for r in history.rows(_PARTITION_COUNTS)
+        }
+        self._found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in history.rows(_ACCESSED_BY_JOBS):
+            self._found.setdefault((row["namespace"], row["name"]), []).append(row)
+        self._partitions = there
+
+    def is_visible(self, namespace: str, name: str, visibility: Visibility) -> bool:
+        """Whether a user may see a dataset by name."""
+        return any(map(visibility.sees, self._found.get((namespace, name), ())))
+
+    def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
+        """Find datasets whose names have all words of a text, the last written ones first.
+
+        :return: ``datasets``, at most :data:`MOST`, and ``count``, how many were found
+        """
+        words = text.casefold().split()
+        found = [
+            one
+            for (namespace, name), jobs in self._found.items()
+            if all(word in f"{namespace} {name}".casefold() for word in words)
+            and (one := self._entry(namespace, name, jobs, visibility))
+        ]
+        found.sort(key=lambda d: (d["last_written"] or "", d["namespace"], d["name"]), reverse=True)
+        return {"datasets": found[:MAX_DATASETS], "count": len(found)}
+
+    def _entry(
+        self, namespace: str, name: str, jobs: list[dict[str, Any]], visibility: Visibility
+    ) -> dict[str, Any] | None:
+        seen = list(filter(visibility.sees, jobs))
+        if not seen:
+            return None
+        written = [job["written"] for job in seen if job["written"]]
+        partitions = self._partitions.get((namespace, name), 0)
+        return {
+            "namespace": namespace,
+            "name": name,
+            # Of those that hidden runs wrote not even the number is known.
+            "partitions": partitions if len(seen) == len(jobs) else None,
+            "runs": sum(job["runs"] for job in seen),
+            "last_written": f"{max(written).isoformat()}Z" if written else None,
+        }
+
+
+# The partitions of a dataset and the state of each, in few bytes: there may be 50,000. A state is
+# one letter, the first that is true of
+#
+# =======  ========================================================================================
+# ``s``    stale: made of something that has been written again since
+# ``m``    mismatched: its run read or wrote other partitions than expected of it
+# ``f``    fresh: it is there, and nothing is known against it
+# ``x``    missing: it was there, and has been removed
+# ``u``    it was read, and the history knows of nobody who wrote it
+# ``n``    never written, though a run of its task was due
+# ``c``    it is there, and what may be known against it is not worked out yet
+# =======  ========================================================================================
+
+
+# The last write of each cell; of all of the dataset as one cell, null.
+_LAST_WRITES = """
+SELECT cell, max(partition) AS partition, max_by(run_id, valid_from) AS run_id,
+       max(valid_from) AS written, bool_or(valid_to IS NULL) AS is_there
+FROM changes
+WHERE namespace = $namespace AND name = $name
+GROUP BY cell
+"""
+_READ_PARTITIONS = """
+SELECT DISTINCT cell, partition FROM accesses
+WHERE namespace = $namespace AND name = $name AND side = 'read' AND extent = 'partition'
+"""
+_MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismatch)
+
+
+def partition_states(
+    dataset: tuple[str, str],
+    history: OpenedHistory,
+    visibility: Visibility,
+    *,
+    is_quick: bool = False,
+) -> dict[str, Any]:
+    """List the partitions of a dataset that a user may see, by name.
+
+    :param is_quick: without what may take seconds to work out: which of them are stale or due
+    :return: ``partitions``, of which ``names``, ``states``, ``written`` (seconds since the epoch)
+        and ``runs`` (index into ``runs``, which the user may see) are equally long; ``causes`` of
+        those that are stale, by name
+    """
+    named = {"namespace": dataset[0], "name": dataset[1]}
+    shown = permissions.named_partitions(dataset, history, visibility)
+    written = {row["cell"]: row for row in history.rows(_LAST_WRITES, named)}
+    known = permissions.runs_by_id({row["run_id"] for row in written.values()}, history)
+    stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))
+    causes = {cell: one for one in stale if shown.has(cell := cell_of(one["partition"]))}
+    due = {
+        cell: partition_of(one["partition"])
+        for one in gaps
+        if shown.has(cell := cell_of(one["partition"])) or _is_visible_gap(one, visibility)
+    }
+    read = {
+        r["cell"]: r["partition"]
+        for r in history.rows(_READ_PARTITIONS, named)
+        if shown.has(r["cell"])
+    }
+    there = _written_states(written, known, causes, "c" if is_quick else "f")
+    rows = [*(row for row in there if shown.has(row.cell)), *_unwritten_states(read, due, written)]
+    visible = permissions.visible_runs(known, visibility)
+    return {
+        "partitions": _in_lists(sorted(rows, key=lambda row: row.name), visible),
+        "runs": list(visible.values()),
+        "causes": _stale_causes(causes.values(), visibility, history),
+    }
+
+
+def _is_visible_gap(gap: dict[str, Any], visibility: Visibility) -> bool:
+    """Whether a task is known that should have written it, and may be seen."""
+    return bool(gap.get("job")) and visibility.sees(gap)
+
+
+class _PartitionState(NamedTuple):
+    """A partition.
+
+    :param written: when it was written last; None if it never was
+    :param run_id: who wrote it; empty if nobody did
+    """
+
+    name: str
+    state: str
+    cell: str | None
+    written: datetime | None = None
+    run_id: str = ""
+
+
+def _written_states(
+    written: dict[str | None, dict[str, Any]],
+    known: dict[str, dict[str, Any]],
+    stale: Collection[str | None],
+    fresh: str,
+) -> Iterator[_PartitionState]:
+    whole = written.get(None)
+    for cell, row in written.items():
+        if cell is None and len(written) > 1 and not row["is_there"]:
+            continue  # nothing of it is left but what is written to its partitions
+        # A write of all of it replaced this one, and has what was there.
+        is_again = whole is not None and whole["is_there"] and whole["written"] >= row["written"]
+        is_stale = cell in stale or (is_again and None in stale)
+        is_there = row["is_there"] or is_again
+        state = _state(is_there, known.get(row["run_id"], {}), is_stale) or fresh
+        yield _PartitionState(row["partition"] or "", state, cell, row["written"], row["run_id"])
+
+
+def _state(is_there: bool, run: dict[str, Any], is_stale: bool) -> str:
+    if not is_there:
+        return "x"
+    if is_stale:
+        return "s"
+    return "m" if run.get("check_status") in _MISMATCHES else ""
+
+
+def _unwritten_states(
+    read: dict[str, str], due: dict[str | None, str], written: Collection[str | None]
+) -> Iterator[_PartitionState]:
+    for cell in (due.keys() | read.keys()).difference(written):
+        name = due.get(cell) or read.get(cell or "") or ""
+        yield _PartitionState(name, "n" if cell in due else "u", cell)
+
+
+def _in_lists(rows: list[_PartitionState], visible: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    index = {run_id: n for n, run_id in enumerate(visible)}
+    return {
+        "names": [row.name for row in rows],
+        "states": "".join(row.state for row in rows),
+        "written": [permissions.epoch_seconds(row.written) for row in rows],
+        "runs": [index.get(row.run_id) for row in rows],
+    }
+
+
+def _stale_causes(
+    stale: Iterable[dict[str, Any]], visibility: Visibility, history: OpenedHistory
+) -> dict[str, Any]:
+    """Give what made each partition stale, without those of runs that the user may not see."""
+    listed = list(stale)
+    causes = [one.get("cause") or {} for one in listed]
+    known = permissions.runs_by_id(
+        {permissions.run_id_of(cause) for cause in causes} - {""}, history
+    )
+    return {
+        partition_of(one["partition"]): {
+            "dataset": cause.get("dataset"),
+            "partition": partition_of(cause.get("partition")),
+            "at": cause.get("at"),
+            "how": cause.get("how"),
+            "run": run,
+        }
+        for one, cause in zip(listed, causes, strict=True)
+        if (run := known.get(permissions.run_id_of(cause))) and visibility.sees(run)
+    }
+
+
+# Nothing is shown behind a run that the user may not see: not what it read, nor what it wrote. That
+# a version has a writer is shown, without the writer's name, where a run that the user may see
+# names the partition.
+
+
+MAX_HOPS = 5000
+"""Hops of one direction in an answer; nobody reads more of them, and a count is given."""
+MAX_DEPTH = 50
+
+_WRITTEN_COLUMNS = """
+SELECT DISTINCT out_column AS column FROM columns
+WHERE out_namespace = $namespace AND out_name = $name AND out_column IS NOT NULL
+  AND list_contains($ids, run_id)
+"""
+_READ_COLUMNS = """
+SELECT DISTINCT in_column AS column FROM columns
+WHERE in_namespace = $namespace AND in_name = $name AND list_contains($ids, run_id)
+"""
+
+
+class Selection(NamedTuple):
+    """A partition, or all of a dataset for None, or one of its columns; how far to go."""
+
+    dataset: tuple[str, str]
+    partition: str | None = None
+    column: str | None = None
+    depth: int = 3
+
+
+def partition_graph(
+    wanted: Selection, history: OpenedHistory, visibility: Visibility
+) -> dict[str, Any]:
+    """Give the hops in both directions, and the columns that may be asked for.
+
+    :return: ``upstream`` and ``downstream`` with ``hops`` and the number of those that are
+        ``hidden``; ``columns``
+    """
+    shown = permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
+    up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
+    all_down = history.downstream(wanted.dataset, wanted.partition, wanted.column)
+    down = [hop for hop in all_down if hop["depth"] <= wanted.depth]
+    ids = {permissions.run_id_of(hop) for hop in (*up, *down)} | {
+        via for h in (*up, *down) for via in h["via"]
+    }
+    known = permissions.runs_by_id(ids - {""}, history)
+    seen = permissions.visible_runs(known, visibility)
+    named = None if seen.keys() == known.keys() else permissions.partitions_named_by(seen, history)
+    up = [hop for hop in up if hop["depth"] or shown.has(cell_of(hop["partition"]))]
+    upstream, downstream = _upstream(up, known, seen, named), _downstream(down, seen)
+    return {
+        "upstream": upstream,
+        "downstream": downstream,
+        "columns": _known_columns(wanted, history, upstream["hops"], downstream["hops"]),
+        "is_more": any(hop["depth"] > wanted.depth for hop in all_down),
+    }
+
+
+def _upstream(
+    hops: list[dict[str, Any]],
+    known: dict[str, Any],
+    seen: dict[str, Any],
+    named: frozenset[tuple[str, str, str]] | None,
+) -> dict[str, Any]:
+    """Keep what a run read that is kept itself; a hidden writer is kept without a name.
+
+    :param named: the partitions that runs name which are seen; None if all are
+    """
+    kept: list[dict[str, Any]] = []
+    readers: set[str] = set()
+    for hop in sorted(hops, key=lambda hop: hop["depth"]):
+        via = [run_id for run_id in hop["via"] if run_id in readers]
+        if hop["depth"] and not via:
+            continue
+        run_id = permissions.run_id_of(hop)
+        is_hidden = run_id in known and run_id not in seen
+        if is_hidden and not permissions.is_named(
+            named or frozenset(), hop["dataset"], hop["partition"]
+        ):
+            continue
+        kept.append(_shown_hop(hop, via, seen.get(run_id), is_hidden=is_hidden))
+        readers |= {run_id} & seen.keys()
+    return _bounded_hops(kept, len(hops))
+
+
+def _downstream(hops: list[dict[str, Any]], seen: dict[str, Any]) -> dict[str, Any]:
+    """Keep what a run wrote that the user may see, of what is kept itself."""
+    kept: list[dict[str, Any]] = []
+    writers: set[str] = set()
+    for hop in sorted(hops, key=lambda hop: hop["depth"]):
+        run_id = permissions.run_id_of(hop)
+        via = [one for one in hop["via"] if one in writers]
+        # At the first depth what is read is the partition itself, whoever wrote it.
+        if run_id not in seen or (hop["depth"] > 1 and not via):
+            continue
+        kept.append(_shown_hop(hop, via, seen[run_id], is_hidden=False))
+        writers.add(run_id)
+    return _bounded_hops(kept, len(hops))
+
+
+def _bounded_hops(kept: list[dict[str, Any]], count: int) -> dict[str, Any]:
+    return {
+        "hops": kept[:MAX_HOPS],
+        "hidden": count - len(kept),
+        "more": max(0, len(kept) - MAX_HOPS),
+    }
+
+
+def _shown_hop(
+    hop: dict[str, Any], via: list[str], run: dict[str, Any] | None, *, is_hidden: bool
+) -> dict[str, Any]:
+    return {
+        "depth": hop["depth"],
+        "dataset": hop["dataset"],
+        "partition": partition_of(hop["partition"]),
+        "column": hop["column"],
+        "transformations": hop["transformations"],
+        "is_certain": hop["is_certain"],
+        "note": hop.get("note"),
+        "via": via,
+        "run": run,
+        "is_hidden": is_hidden,
+    }
+
+
+def _known_columns(
+    wanted: Selection, history: OpenedHistory, *sides: list[dict[str, Any]]
+) -> list[str]:
+    """Name the columns that runs next to the partition wrote of it, or read."""
+    named = {"namespace": wanted.dataset[0], "name": wanted.dataset[1]}
+    found: set[str] = set()
+    for sql, hops, depth in zip((_WRITTEN_COLUMNS, _READ_COLUMNS), sides, (0, 1), strict=True):
+        ids = {permissions.run_id_of(hop) for hop in hops if hop["depth"] == depth} - {""}
+        if ids:
+            found |= {r["column"] for r in history.rows(sql, {**named, "ids": sorted(ids)})}
+    return sorted(found)
+
+
+_PLAN_PARTS = ("steps", "by_hand")
+
+
+def rerun_plans(
+    wanted: Selection, history: OpenedHistory, visibility: Visibility
+) -> dict[str, Any]:
+    """Give two plans: for what was made from a partition, and to make the partition fresh.
+
+    :return: ``impact`` and ``refresh``, each with ``steps`` in the order in which data flows,
+        those ``by_hand``, and how many steps are ``hidden``
+    """
+    permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
+    plans = {
+        "impact": history.plan(wanted.dataset, wanted.partition, wanted.column),
+        "refresh": history.refresh(wanted.dataset, wanted.partition),
+    }
+    entries = [one for plan in plans.values() for part in _PLAN_PARTS for one in plan[part]]
+    ids = {one["run_id"] for one in entries}
+    causes = {
+        permissions.run_id_of(reason.get("cause") or {}) for e in entries for reason in e["reasons"]
+    }
+    known = permissions.runs_by_id((ids | causes) - {""}, history)
+    seen = permissions.visible_runs(known, visibility)
+    named = None if seen.keys() == known.keys() else permissions.partitions_named_by(seen, history)
+    return {name: _shown_plan(plan, seen, named, visibility) for name, plan in plans.items()}
+
+
+_Named = frozenset[tuple[str, str, str]] | None
+
+
+def _shown_plan(
+    plan: dict[str, Any], seen: dict[str, dict[str, Any]], named: _Named, visibility: Visibility
+) -> dict[str, Any]:
+    parts = {
+        part: [
+            _shown_step(one, seen, named, visibility) for one in plan[part] if one["run_id"] in seen
+        ]
+        for part in _PLAN_PARTS
+    }
+    count = sum(len(plan[part]) for part in _PLAN_PARTS)
+    return {**parts, "hidden": count - sum(map(len, parts.values()))}
+
+
+def _shown_step(
+    step: dict[str, Any], seen: dict[str, dict[str, Any]], named: _Named, visibility: Visibility
+) -> dict[str, Any]:
+    run = seen[step["run_id"]]
+    return {
+        "run": run,
+        "wave": step.get("wave", 0),
+        "reasons": [*dict.fromkeys(_reason_text(one, named) for one in step["reasons"])],
+        "may_clear": visibility.clears(run),
+    }
+
+
+def _reason_text(reason: dict[str, Any], named: _Named) -> str:
+    """Give the text of a reason, without the partition if only runs name it that are hidden."""
+    if named is None or permissions.is_named(named, reason["dataset"], reason["partition"]):
+        return str(reason["text"])
+    return f"read {reason['dataset']['name']}"
+
+
+MAX_CHANGES = 1000
+"""Changes in an answer; nobody reads more of them, and a count is given."""
+
+_WRITING_TASKS = """
+SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
+WHERE a.namespace = $namespace AND a.name = $name AND a.side = 'write'
+    AND r.state = 'COMPLETE' AND r.job IS NOT NULL
+"""
+
+
+def run_changes(
+    wanted: Selection, history: OpenedHistory, visibility: Visibility
+) -> dict[str, Any]:
+    """Give what differs between runs, the last ones first; what a change names, its run names.
+
+    :return: ``changes``, each with its ``run``; how many ``more`` there are; ``tasks`` that were
+        compared, and how many others write it that the user may not see: ``hidden``
+    """
+    named = {"namespace": wanted.dataset[0], "name": wanted.dataset[1]}
+    writers = history.rows(_WRITING_TASKS, named)
+    tasks = sorted({task["job"] for task in writers if visibility.sees(task)})
+    found = [change for task in tasks for change in history.drift(task)]
+    known = permissions.runs_by_id({permissions.run_id_of(one) for one in found}, history)
+    seen = permissions.visible_runs(known, visibility)
+    changes = [
+        _shown_change(one, seen[run_id])
+        for one in found
+        if (run_id := permissions.run_id_of(one)) in seen
+    ]
+    changes.sort(key=lambda one: one["run"]["ended"] or "", reverse=True)
+    return {
+        "tasks": tasks,
+        "hidden": len({task["job"] for task in writers}) - len(tasks),
+        "changes": changes[:MAX_CHANGES],
+        "more": max(0, len(changes) - MAX_CHANGES),
+    }
+
+
+def _shown_change(change: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run": run,
+        "kind": change["kind"],
+        "dataset": change["dataset"],
+        "column": change["column"],
+        "message": change["message"],
+    }

@@ -1,0 +1,198 @@
+"""Which runs and partitions a user may see by name.
+
+A run may be seen by a user who may read the XComs of its DAG, as in the tab. A partition may be
+seen if a run names it that may be seen: its name may say something that only a hidden run knows.
+A run that reads all of a dataset names none.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.history.facts.cells import cell_of_text
+from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.plugins.history.opened import cell_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
+
+
+class Visibility:
+    """What one user may see and clear, for as long as one request.
+
+    :param may_read: whether the user may read the XComs of a DAG; lineage is the content of one
+    :param may_clear: whether the user may clear task instances of a DAG
+    :param known: ids of all DAGs that Airflow knows
+    """
+
+    def __init__(
+        self,
+        may_read: Callable[[str], bool],
+        may_clear: Callable[[str], bool],
+        known: Callable[[], frozenset[str]],
+    ) -> None:
+        self._may_read = _RememberedAnswers(may_read)
+        self._may_clear = _RememberedAnswers(may_clear)
+        self._known = known
+
+    def sees(self, run: Mapping[str, Any]) -> bool:
+        """Whether a run may be named, by its ``dag_id`` and ``job``.
+
+        A run of another producer has no DAG. But its job may be named after one, as those of
+        Spark jobs are that a task starts: then it is as visible as that DAG.
+        """
+        if dag_id := run.get("dag_id"):
+            return self._may_read[str(dag_id)]
+        parts = str(run.get("job") or "").split(".")
+        names = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+        return all(self._may_read[dag_id] for dag_id in names & self._known())
+
+    def clears(self, run: Mapping[str, Any]) -> bool:
+        """Whether the user may clear the task instance of a run that may be named."""
+        dag_id = run.get("dag_id")
+        return bool(dag_id) and self._may_clear[str(dag_id)]
+
+
+class _RememberedAnswers(dict[str, bool]):
+    """Answers that are asked for once; an auth manager may ask a server for each."""
+
+    def __init__(self, ask: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, key: str) -> bool:
+        answer = self[key] = self._ask(key)
+        return answer
+
+
+class Shown(NamedTuple):
+    """What is left of a list for a user.
+
+    :param rows: what the user may see
+    :param hidden: how many the user may not
+    """
+
+    rows: list[dict[str, Any]]
+    hidden: int
+
+
+_RUNS = """
+SELECT run_id, job, dag_id, task_id, dag_run_id, map_index, logical_date, ended, state, check_status
+FROM runs WHERE list_contains($ids, run_id)
+"""
+
+
+def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[str, Any]]:
+    """Give runs by their ids, as JSON has them."""
+    if not ids:
+        return {}
+    rows = history.rows(_RUNS, {"ids": sorted(ids)})
+    return {row["run_id"]: {key: _plain(value) for key, value in row.items()} for row in rows}
+
+
+def visible_runs(
+    known: dict[str, dict[str, Any]], visibility: Visibility
+) -> dict[str, dict[str, Any]]:
+    """Leave out runs that a user may not see."""
+    return {run_id: run for run_id, run in known.items() if visibility.sees(run)}
+
+
+def run_id_of(entry: Mapping[str, Any]) -> str:
+    """Give the id of the run that an answer names; empty if it names none."""
+    run = entry.get("run")
+    return str((run.get("run_id") if isinstance(run, dict) else run) or "")
+
+
+def epoch_seconds(at: datetime | None) -> int | None:
+    """Give a time of the tables, which is UTC without a zone, in seconds since the epoch."""
+    return None if at is None else int(at.replace(tzinfo=UTC).timestamp())
+
+
+def _plain(value: Any) -> Any:
+    return f"{value.isoformat()}Z" if isinstance(value, datetime) else value
+
+
+_JOBS_OF_DATASET = """
+SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
+WHERE a.namespace = $namespace AND a.name = $name
+"""
+_NAMED_BY_JOBS = """
+WITH seen AS (SELECT unnest($dag_ids) AS dag_id, unnest($jobs) AS job)
+SELECT DISTINCT a.cell FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
+SEMI JOIN seen AS s ON s.dag_id IS NOT DISTINCT FROM r.dag_id AND s.job IS NOT DISTINCT FROM r.job
+WHERE a.namespace = $namespace AND a.name = $name
+"""
+_NAMED_BY_RUNS = """
+WITH wanted AS (SELECT unnest($ids) AS run_id)
+SELECT DISTINCT namespace, name, cell FROM accesses AS a SEMI JOIN wanted USING (run_id)
+WHERE cell IS NOT NULL
+"""
+
+
+class NamedPartitions(NamedTuple):
+    """Partitions of one dataset that a user may see, by their cells.
+
+    :param is_all: whether the user may see all runs that accessed the dataset
+    """
+
+    is_all: bool
+    cells: frozenset[str | None] = frozenset()
+
+    def has(self, cell: str | None) -> bool:
+        """Whether one of them may be named; all of the dataset is None."""
+        return self.is_all or cell in self.cells
+
+    def is_in(self, coarse: str) -> bool:
+        """Whether it is one of them, or has some, as a day has all regions of that day."""
+        values = set(coarse.split("/"))
+        return coarse in self.cells or any(values <= set(c.split("/")) for c in self.cells if c)
+
+
+def named_partitions(
+    dataset: tuple[str, str], history: OpenedHistory, visibility: Visibility
+) -> NamedPartitions:
+    """Find the partitions of a dataset that a user may see."""
+    named = {"namespace": dataset[0], "name": dataset[1]}
+    jobs = history.rows(_JOBS_OF_DATASET, named)
+    seen = [job for job in jobs if visibility.sees(job)]
+    if len(seen) == len(jobs):
+        return NamedPartitions(is_all=True)
+    lists = {"dag_ids": [job["dag_id"] for job in seen], "jobs": [job["job"] for job in seen]}
+    rows = history.rows(_NAMED_BY_JOBS, {**named, **lists})
+    return NamedPartitions(is_all=False, cells=frozenset(row["cell"] for row in rows))
+
+
+def checked_partition(
+    dataset: tuple[str, str], partition: str | None, history: OpenedHistory, visibility: Visibility
+) -> NamedPartitions:
+    """Give :func:`of` a dataset of which a partition was asked for.
+
+    :raise HistoryError: if the user may not see that one; as if there were none
+    """
+    found = named_partitions(dataset, history, visibility)
+    asked = cell_of_text(partition or "")
+    if partition and not found.is_all and not (asked and found.is_in(asked.cell or "")):
+        problem = "There is no such partition."
+        raise HistoryError(problem)
+    return found
+
+
+def partitions_named_by(
+    ids: Collection[str], history: OpenedHistory
+) -> frozenset[tuple[str, str, str]]:
+    """Give the partitions that some runs name: namespace, name and cell of each."""
+    rows = history.rows(_NAMED_BY_RUNS, {"ids": sorted(ids)}) if ids else []
+    return frozenset((row["namespace"], row["name"], row["cell"]) for row in rows)
+
+
+def is_named(
+    named: frozenset[tuple[str, str, str]],
+    dataset: Mapping[str, Any],
+    partition: Mapping[str, str] | None,
+) -> bool:
+    """Whether a partition is among those of :func:`by_runs`; all of a dataset has no name."""
+    cell = cell_of(partition)
+    return cell is None or (dataset["namespace"], dataset["name"], cell) in named
