@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.store.manifest import Manifest
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
-from airflow_provider_sparklineage.plugins.app import catalog_of
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
@@ -80,7 +79,7 @@ def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
 
 
 def _datasets(history: OpenedHistory) -> str:
-    return f"{catalog_of(history).search('', _ALL)['count']:,} datasets"
+    return f"{answers.catalog_of(history).search('', _ALL)['count']:,} datasets"
 
 
 def _partitions(history: OpenedHistory, *, is_quick: bool = False) -> str:

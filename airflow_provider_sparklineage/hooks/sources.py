@@ -31,38 +31,10 @@ from airflow_provider_sparklineage.settings.connection import (
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
 
-# The archive that is used if none is configured follows from where Airflow's executor runs tasks.
-# Only where all tasks run on the scheduler's machine do workers, API server and commands see the
-# same folder. So one executor that is not local is enough for none.
-
-
-_LOCAL_EXECUTOR = "LocalExecutor"
-# Airflow sets them where a remote executor's task runs, whose own configuration often says "local".
-_SET_BY_REMOTE_EXECUTORS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
-
-
-def default_archive() -> Source:
-    """Give the archive that is used if none is configured, as a source of settings."""
-    if remote_executors():
-        return Source(Origin.EXECUTOR)
-    home = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute()
-    folder = os.path.expandvars(home / "sparklineage" / "archive")
-    return Source(Origin.EXECUTOR, {"archive_url": f"file://{folder}"})
-
-
-def remote_executors() -> tuple[str, ...]:
-    """Name the executors that run tasks on other machines."""
-    if any(map(os.environ.get, _SET_BY_REMOTE_EXECUTORS)):
-        return ("a remote executor",)
-    configured = airflow_conf.get("core", "executor", fallback=_LOCAL_EXECUTOR) or _LOCAL_EXECUTOR
-    # One or more for each team: "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
-    names = (re.split(r"[=:.]", one.strip())[-1] for one in re.split("[;,]", configured))
-    return tuple(dict.fromkeys(name for name in names if name and name != _LOCAL_EXECUTOR))
-
-
 log = logger(__name__)
 
 _TRANSPORT = '{"type": "http", "url": "http://marquez:5000"}'
+_NAME_THE_STORE = "Set [sparklineage] history_url, or name the store with --store."
 
 
 def configuration(*names: str) -> Source:
@@ -263,7 +235,32 @@ def why_not_sent() -> SettingsError | None:
     )
 
 
-_NAME_THE_STORE = "Set [sparklineage] history_url, or name the store with --store."
+# The archive that is used if none is configured follows from where Airflow's executor runs tasks.
+# Only where all tasks run on the scheduler's machine do workers, API server and commands see the
+# same folder. So one executor that is not local is enough for none.
+
+_LOCAL_EXECUTOR = "LocalExecutor"
+# Airflow sets them where a remote executor's task runs, whose own configuration often says "local".
+_SET_BY_REMOTE_EXECUTORS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
+
+
+def default_archive() -> Source:
+    """Give the archive that is used if none is configured, as a source of settings."""
+    if remote_executors():
+        return Source(Origin.EXECUTOR)
+    home = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute()
+    folder = os.path.expandvars(home / "sparklineage" / "archive")
+    return Source(Origin.EXECUTOR, {"archive_url": f"file://{folder}"})
+
+
+def remote_executors() -> tuple[str, ...]:
+    """Name the executors that run tasks on other machines."""
+    if any(map(os.environ.get, _SET_BY_REMOTE_EXECUTORS)):
+        return ("a remote executor",)
+    configured = airflow_conf.get("core", "executor", fallback=_LOCAL_EXECUTOR) or _LOCAL_EXECUTOR
+    # One or more for each team: "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
+    names = (re.split(r"[=:.]", one.strip())[-1] for one in re.split("[;,]", configured))
+    return tuple(dict.fromkeys(name for name in names if name and name != _LOCAL_EXECUTOR))
 
 
 def history_url() -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.openlineage.plugins.macros import lineage_job_name, lineage_job_namespace
 from airflow.sdk import BaseOperatorLink
 from msgspec.json import decode, encode
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.backends.base import Backend
     from airflow_provider_sparklineage.settings.resolution import Settings
-
 
 log = logger(__name__)
 
@@ -85,12 +83,14 @@ def push(operator: Any, context: Context) -> None:
 def job_page(operator: Any, ti: Any) -> str:
     """Give the page of the task's OpenLineage job; never raises."""
     try:
+        from airflow.providers.openlineage.plugins import macros
+
         settings = _settings(operator)
         if settings is None or not settings.web_url:
             return ""
-        namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+        namespace = macros.lineage_job_namespace()  # type: ignore[no-untyped-call]
         backend = _pages(settings.backend, ti.dag_id)
-        page = backend.job_page(settings.web_url, namespace, lineage_job_name(ti))
+        page = backend.job_page(settings.web_url, namespace, macros.lineage_job_name(ti))
     except Exception:
         log.debug("The page of the lineage job is not known.", exc_info=True)
         return ""

@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator  # noqa: TC003
 from contextlib import contextmanager
 from importlib.util import find_spec
-
-# FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
-# FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -31,10 +28,9 @@ from sqlalchemy import select
 
 from airflow_provider_sparklineage.hooks.sources import history_url
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.plugins import history, page, task_lineage
+from airflow_provider_sparklineage.plugins import history as history_page
+from airflow_provider_sparklineage.plugins import page, task_lineage
 from airflow_provider_sparklineage.plugins.history import answers
-from airflow_provider_sparklineage.plugins.history import opened as kept
-from airflow_provider_sparklineage.plugins.history.answers import Catalog
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -44,186 +40,15 @@ if TYPE_CHECKING:
 
     from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
 
-
-def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visibility:
-    """Give what the user of a request may see; 401 without a session."""
-
-    def may(method: ResourceMethod, entity: DagAccessEntity) -> Callable[[str], bool]:
-        def ask(dag_id: str) -> bool:
-            try:
-                # Airflow's own check, which knows about teams.
-                requires_access_dag(method, entity, dag_id)(request, user)
-            except HTTPException:
-                return False
-            return True
-
-        return ask
-
-    return Visibility(
-        may("GET", DagAccessEntity.XCOM),
-        may("PUT", DagAccessEntity.TASK_INSTANCE),
-        lambda: frozenset(session.scalars(select(DagModel.dag_id))),
-    )
-
-
-User = Annotated[Visibility, Depends(visibility)]
-
-
-INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
-BUILD = "airflow sparklineage history build"
-
-
-class UnavailableError(SparkLineageError):
-    """Raised when there is no history to ask: a library, the store or its address is missing.
-
-    :param commands: what to run, in this order
-    """
-
-    def __init__(self, problem: str, fix: str, commands: tuple[str, ...] = ()) -> None:
-        super().__init__(problem, fix)
-        self.commands = commands
-
-
-@contextmanager
-def opened_history() -> Iterator[OpenedHistory]:
-    """Open the history.
-
-    :raise UnavailableError: if there is none
-    """
-    if find_spec("duckdb") is None:
-        problem = (
-            "The history is read by DuckDB, which is not installed where Airflow's API server is."
-        )
-        raise UnavailableError(problem, "Install it, and restart the API server.", (INSTALL,))
-    from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
-
-    try:
-        history = OpenedHistory(history_url())
-    except SparkLineageError as error:
-        raise UnavailableError(error.problem, error.fix, (BUILD,)) from None
-    try:
-        yield history
-    finally:
-        history.close()
-
-
-def catalog_of(history: OpenedHistory) -> Catalog:
-    """Give the datasets of a state of the store, which are counted once for all requests."""
-    catalog: Catalog = kept.cache_of(history).of("catalog", lambda: Catalog(history))
-    return catalog
-
-
+_MAX_INTEGER = 2**31 - 1
+"""The largest number that the columns of Airflow's database can store."""
+_NO_INSTANCE = "There is no such task instance."
 _MAX_TEXT = 4000  # of a name or a partition in a URL
 _Text = Annotated[str, Query(max_length=_MAX_TEXT)]
 _FOR_EVER = "public, max-age=31536000, immutable"
 
-
-def _page_router() -> APIRouter:
-    """Make the routes."""
-    made = APIRouter()
-    made.get("/history/{file}")(_page_file)
-    api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
-    api.get("/datasets")(_datasets)
-    api.get("/partitions")(_partitions)
-    api.get("/graph")(_graph)
-    api.get("/plan")(_plan)
-    api.get("/changes")(_changes)
-    made.include_router(api)
-    return made
-
-
-def _uncached(response: Response) -> None:
-    # Another user at the same machine must not find it in the browser's cache.
-    response.headers["Cache-Control"] = "no-store"
-
-
-def _page_file(file: str) -> Response:
-    if file not in history.files():
-        raise HTTPException(404)
-    kept = _FOR_EVER if history.is_of_one_content(file) else "no-cache"
-    return Response(history.content(file), 200, {"Cache-Control": kept}, history.files()[file])
-
-
-def _history() -> Iterator[OpenedHistory | UnavailableError]:
-    try:
-        with opened_history() as history:
-            yield history
-    except UnavailableError as why:
-        yield why
-
-
-# Without a user nothing is opened: dependencies are resolved in the order of the parameters.
-RequestHistory = Annotated[OpenedHistory | UnavailableError, Depends(_history)]
-
-
-def _available(history: OpenedHistory | UnavailableError) -> OpenedHistory:
-    if isinstance(history, UnavailableError):
-        raise HTTPException(503, str(history))
-    return history
-
-
-def _datasets(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:
-    if isinstance(history, UnavailableError):
-        why = {"message": str(history), "commands": history.commands}
-        return {"unavailable": why, "built_at": None, "datasets": [], "count": 0}
-    found = catalog_of(history).search(q, user)
-    return {"unavailable": None, "built_at": history.built_at, **found}
-
-
-def _selected(
-    user: User,
-    history: RequestHistory,
-    namespace: _Text,
-    name: _Text,
-    partition: _Text = "",
-    column: _Text = "",
-    depth: Annotated[int, Query(ge=1, le=answers.MAX_DEPTH)] = 3,
-) -> answers.Selection:
-    if not _catalog(history).is_visible(namespace, name, user):
-        raise HTTPException(404, "There is no such dataset.")
-    return answers.Selection((namespace, name), partition or None, column or None, depth)
-
-
-Selected = Annotated[answers.Selection, Depends(_selected)]
-
-
-def _catalog(history: OpenedHistory | UnavailableError) -> Catalog:
-    return catalog_of(_available(history))
-
-
-# The page asks for what is known at once when all of it takes long.
-def _partitions(
-    wanted: Selected, user: User, history: RequestHistory, *, quick: bool = False
-) -> dict[str, Any]:
-    return answers.partition_states(wanted.dataset, _available(history), user, is_quick=quick)
-
-
-def _graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
-    return _answer_or_404(answers.partition_graph, wanted, history, user)
-
-
-def _plan(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
-    return _answer_or_404(answers.rerun_plans, wanted, history, user)
-
-
-def _changes(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
-    return answers.run_changes(wanted, _available(history), user)
-
-
-def _answer_or_404(
-    question: Any, wanted: answers.Selection, history: RequestHistory, user: User
-) -> dict[str, Any]:
-    try:
-        answer: dict[str, Any] = question(wanted, _available(history), user)
-    except SparkLineageError:
-        # Its sentence says what there is, which may be more than this user may know.
-        raise HTTPException(404, "There is no such partition or column.") from None
-    return answer
-
-
-_MAX_INTEGER = 2**31 - 1
-"""The largest number that the columns of Airflow's database can store."""
-_NO_INSTANCE = "There is no such task instance."
+INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
+BUILD = "airflow sparklineage history build"
 
 
 def make_app() -> FastAPI:
@@ -237,6 +62,20 @@ def make_app() -> FastAPI:
     app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_task_partitions)
     app.include_router(_page_router())
     return app
+
+
+def _page_router() -> APIRouter:
+    """Make the routes of the page."""
+    made = APIRouter()
+    made.get("/history/{file}")(_page_file)
+    api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
+    api.get("/datasets")(_datasets)
+    api.get("/partitions")(_partitions)
+    api.get("/graph")(_graph)
+    api.get("/plan")(_plan)
+    api.get("/changes")(_changes)
+    made.include_router(api)
+    return made
 
 
 def _tab_file(file: str) -> Response:
@@ -287,3 +126,149 @@ def _task_answer(
     if found is None:
         raise HTTPException(404, _NO_INSTANCE)
     return found._asdict()
+
+
+def _uncached(response: Response) -> None:
+    # Another user at the same machine must not find it in the browser's cache.
+    response.headers["Cache-Control"] = "no-store"
+
+
+def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visibility:
+    """Give what the user of a request may see; 401 without a session."""
+
+    def may(method: ResourceMethod, entity: DagAccessEntity) -> Callable[[str], bool]:
+        def ask(dag_id: str) -> bool:
+            try:
+                # Airflow's own check, which knows about teams.
+                requires_access_dag(method, entity, dag_id)(request, user)
+            except HTTPException:
+                return False
+            return True
+
+        return ask
+
+    return Visibility(
+        may("GET", DagAccessEntity.XCOM),
+        may("PUT", DagAccessEntity.TASK_INSTANCE),
+        lambda: frozenset(session.scalars(select(DagModel.dag_id))),
+    )
+
+
+User = Annotated[Visibility, Depends(visibility)]
+
+
+class UnavailableError(SparkLineageError):
+    """Raised when there is no history to ask: a library, the store or its address is missing.
+
+    :param commands: what to run, in this order
+    """
+
+    def __init__(self, problem: str, fix: str, commands: tuple[str, ...] = ()) -> None:
+        super().__init__(problem, fix)
+        self.commands = commands
+
+
+@contextmanager
+def opened_history() -> Iterator[OpenedHistory]:
+    """Open the history.
+
+    :raise UnavailableError: if there is none
+    """
+    if find_spec("duckdb") is None:
+        problem = (
+            "The history is read by DuckDB, which is not installed where Airflow's API server is."
+        )
+        raise UnavailableError(problem, "Install it, and restart the API server.", (INSTALL,))
+    try:
+        history = OpenedHistory(history_url())
+    except SparkLineageError as error:
+        raise UnavailableError(error.problem, error.fix, (BUILD,)) from None
+    try:
+        yield history
+    finally:
+        history.close()
+
+
+def _history() -> Iterator[OpenedHistory | UnavailableError]:
+    try:
+        with opened_history() as history:
+            yield history
+    except UnavailableError as why:
+        yield why
+
+
+# Without a user nothing is opened: dependencies are resolved in the order of the parameters.
+RequestHistory = Annotated[OpenedHistory | UnavailableError, Depends(_history)]
+
+
+def _page_file(file: str) -> Response:
+    if file not in history_page.files():
+        raise HTTPException(404)
+    kept = _FOR_EVER if history_page.is_of_one_content(file) else "no-cache"
+    media_type = history_page.files()[file]
+    return Response(history_page.content(file), 200, {"Cache-Control": kept}, media_type)
+
+
+def _available(history: OpenedHistory | UnavailableError) -> OpenedHistory:
+    if isinstance(history, UnavailableError):
+        raise HTTPException(503, str(history))
+    return history
+
+
+def _datasets(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:
+    if isinstance(history, UnavailableError):
+        why = {"message": str(history), "commands": history.commands}
+        return {"unavailable": why, "built_at": None, "datasets": [], "count": 0}
+    found = answers.catalog_of(history).search(q, user)
+    return {"unavailable": None, "built_at": history.built_at, **found}
+
+
+def _selected(
+    user: User,
+    history: RequestHistory,
+    namespace: _Text,
+    name: _Text,
+    partition: _Text = "",
+    column: _Text = "",
+    depth: Annotated[int, Query(ge=1, le=answers.MAX_DEPTH)] = 3,
+) -> answers.Selection:
+    if not _catalog(history).is_visible(namespace, name, user):
+        raise HTTPException(404, "There is no such dataset.")
+    return answers.Selection((namespace, name), partition or None, column or None, depth)
+
+
+Selected = Annotated[answers.Selection, Depends(_selected)]
+
+
+def _catalog(history: OpenedHistory | UnavailableError) -> answers.Catalog:
+    return answers.catalog_of(_available(history))
+
+
+# The page asks for what is known at once when all of it takes long.
+def _partitions(
+    wanted: Selected, user: User, history: RequestHistory, *, quick: bool = False
+) -> dict[str, Any]:
+    return answers.partition_states(wanted.dataset, _available(history), user, is_quick=quick)
+
+
+def _graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return _answer_or_404(answers.partition_graph, wanted, history, user)
+
+
+def _plan(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return _answer_or_404(answers.rerun_plans, wanted, history, user)
+
+
+def _changes(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return answers.run_changes(wanted, _available(history), user)
+
+
+def _answer_or_404(
+    question: Any, wanted: answers.Selection, history: RequestHistory, user: User
+) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = question(wanted, _available(history), user)
+    except SparkLineageError:
+        # Its sentence says what there is, which may be more than this user may know.
+        raise HTTPException(404, "There is no such partition or column.") from None
+    return answer

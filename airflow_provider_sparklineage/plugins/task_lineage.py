@@ -1,8 +1,8 @@
 """The tab's three answers about a task instance, from Airflow's database and the archive.
 
-:func:`lineage` gives the lineage of a try; while there is none (yet), what is expected of it, and
-the last run's. :func:`progress` gives how far the task is. :func:`history` gives which values of
-dates its other runs read and wrote of partitioned datasets, and no more of them.
+:func:`lineage` gives the lineage of a try; while there is none (yet), its expectations, and the
+lineage of the last run. :func:`progress` gives how far the task is. :func:`history` gives which
+partitions its other runs read and wrote: the values of dates, no more.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from airflow.utils.state import State, TaskInstanceState
@@ -25,7 +24,6 @@ from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.plugins import stored
-from airflow_provider_sparklineage.plugins.stored import instances_around
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
@@ -41,185 +39,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
     Values = tuple[tuple[str, str], ...]
-
-
-# A try without lineage (yet): what is expected, and the last run.
-
-
-MAX_LAST_RUNS = 10
-MAX_ARCHIVED = 3
-"""Runs of which the archive is asked."""
-
-
-class LastLineage(NamedTuple):
-    """The lineage of a try that has succeeded.
-
-    :param identity: of which try it is
-    :param date: logical date of its run, if that has one
-    """
-
-    event: dict[str, Any]
-    identity: TaskIdentity
-    date: datetime | None
-
-
-def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
-    """Give what is expected of a try, as it pushed it when it began; None if it has not (yet)."""
-    value = stored.xcom_value(wanted, expected.KEY, session)
-    is_of_try = isinstance(value, dict) and value.get("try_number") == wanted.try_number
-    return value if is_of_try else None
-
-
-def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
-    """Give when a task instance pushed what is expected of it; None if it has not."""
-    pushed = session.scalar(
-        select(XComModel.timestamp).where(
-            XComModel.dag_id == wanted.dag_id,
-            XComModel.run_id == wanted.run_id,
-            XComModel.task_id == wanted.task_id,
-            XComModel.map_index == wanted.map_index,
-            XComModel.key == expected.KEY,
-        )
-    )
-    return None if pushed is None else str(pushed.isoformat())
-
-
-def last_lineage(
-    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
-) -> LastLineage | None:
-    """Find the lineage that a try will probably have; None if there is none.
-
-    That of an earlier try of the same run, which was cleared; else that of another run, the nearest
-    before this one first, or of a mapped sibling.
-
-    :param tries: of which the archive has an event
-    """
-    for event, identity, date in _last_candidates(wanted, tries, archive, session):
-        if event is not None and event.get("eventType") == "COMPLETE":
-            return LastLineage(event, identity, date)
-    return None
-
-
-def _last_candidates(
-    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
-) -> Iterator[tuple[dict[str, Any] | None, TaskIdentity, datetime | None]]:
-    earlier = [number for number in tries if number < wanted.try_number]
-    for number in sorted(earlier, reverse=True)[:MAX_ARCHIVED]:
-        identity = replace(wanted, try_number=number)
-        yield archive.read(identity).event, identity, None
-    for number, (identity, date) in enumerate(instances_around(wanted, session, MAX_LAST_RUNS)):
-        yield stored.pushed(identity, session).event, identity, date
-        if number < MAX_ARCHIVED:
-            yield archive.read(identity).event, identity, date
-
-
-# Partitions of other runs. The tab asks for them after it has drawn a task's own lineage, and
-# draws them next to that. So it may take HISTORY_TIMEOUT_S, and what is not found until then is
-# left out.
-
-
-HISTORY_TIMEOUT_S = 2.0
-MAX_OTHER_RUNS = 60
-MAX_VALUES = 800
-"""Of one dataset on one side; hours of a month are fewer."""
-
-# A part of a date, as far as one sees it without its neighbours: 2024-05-06, 20240506T03, 7.
-_OF_A_DATE = re.compile(r"\d[\d:./TZ _+-]{0,30}", re.ASCII)
-_SIDES = (("read", "inputs", "input"), ("written", "outputs", "output"))
-
-
-class PartitionHistory(NamedTuple):
-    """What the tab gets.
-
-    :param runs: how many instances of the task it is of
-    :param datasets: of each ``side``, ``namespace`` and ``name``, and ``partitions``: values that
-        may be parts of dates, by dimension
-    :param note: why there may be more than that
-    """
-
-    runs: int
-    datasets: list[dict[str, Any]]
-    note: str
-
-
-def partition_history(
-    wanted: TaskIdentity, settings: Settings, session: Session
-) -> PartitionHistory:
-    """Find what other runs of a task accessed, next to one of its instances."""
-    archive = stored.BoundedArchive(settings, HISTORY_TIMEOUT_S)
-    values = _DateValues()
-    instances = instances_around(wanted, session, MAX_OTHER_RUNS)
-    unread = len(instances)
-    in_part = []  # of which the archive may have more; their events would fill the memory
-    for instance in instances:
-        if archive.is_over:
-            break
-        found = stored.pushed(instance.identity, session)
-        if found.is_whole or not archive.is_there:
-            values.add(found.event)
-            unread -= 1
-        else:
-            in_part.append(instance.identity)
-    for identity in in_part:
-        if archive.is_over:
-            break
-        values.add(archive.read(identity).event or stored.pushed(identity, session).event)
-        unread -= 1
-    note = archive.complaint
-    if unread and not note:
-        note = f"{unread} of {len(instances)} other runs could not be read within {HISTORY_TIMEOUT_S:g} s."
-    return PartitionHistory(values.runs, values.datasets(), note)
-
-
-class _DateValues:
-    """Values of dates, by side and dataset."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self._found: dict[tuple[str, str, str], set[Values]] = {}
-
-    def add(self, event: dict[str, Any] | None) -> None:
-        """Add what a run accessed; nothing of one that failed, or of which there is no event."""
-        if event is None or event.get("eventType") != "COMPLETE":
-            return
-        self.runs += 1
-        for side, key, prefix in _SIDES:
-            for dataset in event.get(key) or ():
-                values = set(map(_date_values, _named_partitions(dataset, prefix))) - {()}
-                if values:
-                    name = (side, dataset["namespace"], dataset["name"])
-                    self._found.setdefault(name, set()).update(values)
-
-    def datasets(self) -> list[dict[str, Any]]:
-        """Give them as JSON has them."""
-        return [
-            {
-                "side": side,
-                "namespace": namespace,
-                "name": name,
-                "partitions": [dict(v) for v in sorted(values, reverse=True)[:MAX_VALUES]],
-            }
-            for (side, namespace, name), values in sorted(self._found.items())
-        ]
-
-
-def _named_partitions(dataset: dict[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
-    """Yield the partitions that an event names of a dataset; what it stores may be of any shape."""
-    value: Any = dataset
-    for key in (f"{prefix}Facets", "subset", f"{prefix}Condition", "partitions"):
-        value = value.get(key) if isinstance(value, dict) else None
-    for partition in value if isinstance(value, list) else ():
-        dimensions = partition.get("dimensions") if isinstance(partition, dict) else None
-        if isinstance(dimensions, dict):
-            yield dimensions
-
-
-def _date_values(dimensions: dict[str, Any]) -> Values:
-    return tuple(
-        (label, value)
-        for label, value in dimensions.items()
-        if isinstance(value, str) and _OF_A_DATE.fullmatch(value)
-    )
 
 
 ARCHIVE_TIMEOUT_S = 5.0
@@ -307,7 +126,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
         return None
     latest = now.latest
     number = wanted.try_number or latest
-    wanted = msgspec.structs.replace(wanted, try_number=number)
+    wanted = replace(wanted, try_number=number)
     resolved, notes = _settings()
     archive = stored.BoundedArchive(resolved, ARCHIVE_TIMEOUT_S)
     is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
@@ -369,13 +188,6 @@ def _awaiting(
     return answer._replace(message=message, expected=expected, last=shown)
 
 
-def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
-    """Find what other runs of a task accessed; None if there is no such task instance."""
-    if _instance(wanted, session) is None:
-        return None
-    return partition_history(wanted, _settings()[0], session)
-
-
 def _settings() -> tuple[Settings, list[str]]:
     """Resolve the settings as a task without arguments would; a wrong one is a note."""
     try:
@@ -428,3 +240,190 @@ def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, A
         "job": backend.job_page(web_url, str(job.get("namespace")), job["name"]),
         "datasets": [{**name._asdict(), "url": url} for name, url in pages if url],
     }
+
+
+# A try without lineage (yet): its expectations, and the last run.
+
+MAX_LAST_RUNS = 10
+MAX_ARCHIVED = 3
+"""Runs of which the archive is asked."""
+
+
+class LastLineage(NamedTuple):
+    """The lineage of a try that has succeeded.
+
+    :param identity: of which try it is
+    :param date: logical date of its run, if that has one
+    """
+
+    event: dict[str, Any]
+    identity: TaskIdentity
+    date: datetime | None
+
+
+def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
+    """Give what is expected of a try, as it pushed it when it began; None if it has not (yet)."""
+    value = stored.xcom_value(wanted, expected.KEY, session)
+    is_of_try = isinstance(value, dict) and value.get("try_number") == wanted.try_number
+    return value if is_of_try else None
+
+
+def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
+    """Give when a task instance pushed what is expected of it; None if it has not."""
+    pushed = session.scalar(
+        select(XComModel.timestamp).where(
+            XComModel.dag_id == wanted.dag_id,
+            XComModel.run_id == wanted.run_id,
+            XComModel.task_id == wanted.task_id,
+            XComModel.map_index == wanted.map_index,
+            XComModel.key == expected.KEY,
+        )
+    )
+    return None if pushed is None else str(pushed.isoformat())
+
+
+def last_lineage(
+    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
+) -> LastLineage | None:
+    """Find the lineage that a try will probably have; None if there is none.
+
+    That of an earlier try of the same run, which was cleared; else that of another run, the nearest
+    before this one first, or of a mapped sibling.
+
+    :param tries: of which the archive has an event
+    """
+    for event, identity, date in _last_candidates(wanted, tries, archive, session):
+        if event is not None and event.get("eventType") == "COMPLETE":
+            return LastLineage(event, identity, date)
+    return None
+
+
+def _last_candidates(
+    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
+) -> Iterator[tuple[dict[str, Any] | None, TaskIdentity, datetime | None]]:
+    earlier = [number for number in tries if number < wanted.try_number]
+    for number in sorted(earlier, reverse=True)[:MAX_ARCHIVED]:
+        identity = replace(wanted, try_number=number)
+        yield archive.read(identity).event, identity, None
+    for number, (identity, date) in enumerate(
+        stored.instances_around(wanted, session, MAX_LAST_RUNS)
+    ):
+        yield stored.pushed(identity, session).event, identity, date
+        if number < MAX_ARCHIVED:
+            yield archive.read(identity).event, identity, date
+
+
+# Partitions of other runs. The tab asks for them after it has drawn a task's own lineage, and
+# draws them next to that. So it may take HISTORY_TIMEOUT_S, and what is not found until then is
+# left out.
+
+HISTORY_TIMEOUT_S = 2.0
+MAX_OTHER_RUNS = 60
+MAX_VALUES = 800
+"""Of one dataset on one side; hours of a month are fewer."""
+
+# A part of a date, as far as one sees it without its neighbours: 2024-05-06, 20240506T03, 7.
+_OF_A_DATE = re.compile(r"\d[\d:./TZ _+-]{0,30}", re.ASCII)
+_SIDES = (("read", "inputs", "input"), ("written", "outputs", "output"))
+
+
+class PartitionHistory(NamedTuple):
+    """What the tab gets.
+
+    :param runs: how many instances of the task it is of
+    :param datasets: of each ``side``, ``namespace`` and ``name``, and ``partitions``: values that
+        may be parts of dates, by dimension
+    :param note: why there may be more than that
+    """
+
+    runs: int
+    datasets: list[dict[str, Any]]
+    note: str
+
+
+def partition_history(
+    wanted: TaskIdentity, settings: Settings, session: Session
+) -> PartitionHistory:
+    """Find what other runs of a task accessed, next to one of its instances."""
+    archive = stored.BoundedArchive(settings, HISTORY_TIMEOUT_S)
+    values = _DateValues()
+    instances = stored.instances_around(wanted, session, MAX_OTHER_RUNS)
+    unread = len(instances)
+    in_part = []  # of which the archive may have more; their events would fill the memory
+    for instance in instances:
+        if archive.is_over:
+            break
+        found = stored.pushed(instance.identity, session)
+        if found.is_whole or not archive.is_there:
+            values.add(found.event)
+            unread -= 1
+        else:
+            in_part.append(instance.identity)
+    for identity in in_part:
+        if archive.is_over:
+            break
+        values.add(archive.read(identity).event or stored.pushed(identity, session).event)
+        unread -= 1
+    note = archive.complaint
+    if unread and not note:
+        within = f"within {HISTORY_TIMEOUT_S:g} s"
+        note = f"{unread} of {len(instances)} other runs could not be read {within}."
+    return PartitionHistory(values.runs, values.datasets(), note)
+
+
+class _DateValues:
+    """Values of dates, by side and dataset."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self._found: dict[tuple[str, str, str], set[Values]] = {}
+
+    def add(self, event: dict[str, Any] | None) -> None:
+        """Add what a run accessed; nothing of one that failed, or of which there is no event."""
+        if event is None or event.get("eventType") != "COMPLETE":
+            return
+        self.runs += 1
+        for side, key, prefix in _SIDES:
+            for dataset in event.get(key) or ():
+                values = set(map(_date_values, _named_partitions(dataset, prefix))) - {()}
+                if values:
+                    name = (side, dataset["namespace"], dataset["name"])
+                    self._found.setdefault(name, set()).update(values)
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """Give them as JSON has them."""
+        return [
+            {
+                "side": side,
+                "namespace": namespace,
+                "name": name,
+                "partitions": [dict(v) for v in sorted(values, reverse=True)[:MAX_VALUES]],
+            }
+            for (side, namespace, name), values in sorted(self._found.items())
+        ]
+
+
+def _named_partitions(dataset: dict[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
+    """Yield the partitions that an event names of a dataset; what it stores may be of any shape."""
+    value: Any = dataset
+    for key in (f"{prefix}Facets", "subset", f"{prefix}Condition", "partitions"):
+        value = value.get(key) if isinstance(value, dict) else None
+    for partition in value if isinstance(value, list) else ():
+        dimensions = partition.get("dimensions") if isinstance(partition, dict) else None
+        if isinstance(dimensions, dict):
+            yield dimensions
+
+
+def _date_values(dimensions: dict[str, Any]) -> Values:
+    return tuple(
+        (label, value)
+        for label, value in dimensions.items()
+        if isinstance(value, str) and _OF_A_DATE.fullmatch(value)
+    )
+
+
+def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
+    """Find what other runs of a task accessed; None if there is no such task instance."""
+    if _instance(wanted, session) is None:
+        return None
+    return partition_history(wanted, _settings()[0], session)

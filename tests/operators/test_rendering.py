@@ -406,7 +406,6 @@ def loaded():
         "from airflow_provider_sparklineage.operators import spark_submit\n"
         "spark_submit.SparkLineageSubmitOperator(task_id='t', application='a')\n"
         "report()\n"
-        "from airflow_provider_sparklineage.links import pages\n"
         "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
         "from airflow_provider_sparklineage.operators import expecting, reporting, try_capture\n"
         "report()\n"

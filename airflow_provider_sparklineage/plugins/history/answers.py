@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.history.queries.frontier import REPLACING
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.plugins.history import permissions
-from airflow_provider_sparklineage.plugins.history.opened import cell_of, partition_of
+from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of, partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
-
 
 MAX_DATASETS = 200
 """Datasets in one answer; the page asks again for what is typed."""
@@ -74,7 +73,7 @@ class Catalog:
     def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
         """Find datasets whose names have all words of a text, the last written ones first.
 
-        :return: ``datasets``, at most :data:`MOST`, and ``count``, how many were found
+        :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, how many were found
         """
         words = text.casefold().split()
         found = [
@@ -102,6 +101,12 @@ class Catalog:
             "runs": sum(job["runs"] for job in seen),
             "last_written": f"{max(written).isoformat()}Z" if written else None,
         }
+
+
+def catalog_of(history: OpenedHistory) -> Catalog:
+    """Give the datasets of a state of the store, which are counted once for all requests."""
+    catalog: Catalog = cache_of(history).of("catalog", lambda: Catalog(history))
+    return catalog
 
 
 # The partitions of a dataset and the state of each, in few bytes: there may be 50,000. A state is
@@ -261,7 +266,6 @@ def _stale_causes(
 # Nothing is shown behind a run that the user may not see: not what it read, nor what it wrote. That
 # a version has a writer is shown, without the writer's name, where a run that the user may see
 # names the partition.
-
 
 MAX_HOPS = 5000
 """Hops of one direction in an answer; nobody reads more of them, and a count is given."""

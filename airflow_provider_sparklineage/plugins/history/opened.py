@@ -28,10 +28,9 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     Dimensions = Mapping[str, str | None] | None
-    from collections.abc import Callable, Hashable
 
 
 # Partitions as text: as the page asks with them, and as the tables are joined on them.
@@ -51,7 +50,6 @@ def cell_of(dimensions: Dimensions) -> str | None:
 # a task: of a large history that takes seconds, and it is the same for every user until the history
 # is built again. So it is worked out once for all requests. One thing is worked out at a time,
 # because DuckDB uses all cores for it; a request that wants the same meanwhile waits, and finds it.
-
 
 MAX_STATES = 2
 """States of stores that are kept; a request may still be answered from the one before."""
@@ -115,7 +113,7 @@ Answer = TypeVar("Answer")
 
 
 class OpenedHistory:
-    """One state of a store, asked in the words of :class:`.opened.Asked`."""
+    """One state of a store, and its queries, until it is closed."""
 
     def __init__(self, url: str) -> None:
         """Open it.
@@ -177,7 +175,7 @@ class OpenedHistory:
         return _plain_list(_unpacked(found, list[dict[str, Any]]))
 
     def drift(self, task: str) -> list[dict[str, Any]]:
-        """Give what a task did otherwise than in the run before."""
+        """Give what a task did otherwise than in the run before, by the name of its job."""
         found = self._kept.of(("drift", task), lambda: _packed(drift(self._history, task)))
         return _plain_list(_unpacked(found, list[dict[str, Any]]))
 

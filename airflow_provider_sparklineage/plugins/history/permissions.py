@@ -68,17 +68,6 @@ class _RememberedAnswers(dict[str, bool]):
         return answer
 
 
-class Shown(NamedTuple):
-    """What is left of a list for a user.
-
-    :param rows: what the user may see
-    :param hidden: how many the user may not
-    """
-
-    rows: list[dict[str, Any]]
-    hidden: int
-
-
 _RUNS = """
 SELECT run_id, job, dag_id, task_id, dag_run_id, map_index, logical_date, ended, state, check_status
 FROM runs WHERE list_contains($ids, run_id)
@@ -168,7 +157,7 @@ def named_partitions(
 def checked_partition(
     dataset: tuple[str, str], partition: str | None, history: OpenedHistory, visibility: Visibility
 ) -> NamedPartitions:
-    """Give :func:`of` a dataset of which a partition was asked for.
+    """Give :func:`named_partitions` of a dataset of which a partition was asked for.
 
     :raise HistoryError: if the user may not see that one; as if there were none
     """
@@ -193,6 +182,6 @@ def is_named(
     dataset: Mapping[str, Any],
     partition: Mapping[str, str] | None,
 ) -> bool:
-    """Whether a partition is among those of :func:`by_runs`; all of a dataset has no name."""
+    """Whether a partition is among those of :func:`partitions_named_by`, or all of a dataset."""
     cell = cell_of(partition)
     return cell is None or (dataset["namespace"], dataset["name"], cell) in named

@@ -113,4 +113,4 @@ def _(bench):
 
 @fault("The links of the task cannot be shown")
 def _(bench):
-    bench.patch(".links.pages.job_page", raising(GONE))
+    bench.patch(".links.lineage.job_page", raising(GONE))

@@ -8,10 +8,7 @@ from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from airflow_provider_sparklineage.plugins import app as access
-from airflow_provider_sparklineage.plugins import app as routes
-from airflow_provider_sparklineage.plugins import app as store
-from airflow_provider_sparklineage.plugins.app import make_app
+from airflow_provider_sparklineage.plugins import app as served
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
 pytestmark = pytest.mark.airflow
@@ -70,10 +67,10 @@ class History:
 
 @pytest.fixture
 def app():
-    made = make_app()
+    made = served.make_app()
     user = Visibility(lambda dag: dag == "shop", lambda _: True, frozenset)
-    made.dependency_overrides[access.visibility] = lambda: user
-    made.dependency_overrides[routes._history] = History
+    made.dependency_overrides[served.visibility] = lambda: user
+    made.dependency_overrides[served._history] = History
     return made
 
 
@@ -130,17 +127,17 @@ def test_without_a_session_nothing_is_opened(app, ask, what):
     def opened():
         pytest.fail("the history was opened")
 
-    del app.dependency_overrides[access.visibility]
+    del app.dependency_overrides[served.visibility]
     app.dependency_overrides[get_user] = nobody
-    app.dependency_overrides[routes._history] = opened
+    app.dependency_overrides[served._history] = opened
     ask(what, 401, **ORDERS)
 
 
 def test_where_there_is_no_history_the_page_says_what_to_run(app, ask):
-    why = store.UnavailableError("DuckDB is missing.", "Install it.", (store.INSTALL,))
-    app.dependency_overrides[routes._history] = lambda: why
+    why = served.UnavailableError("DuckDB is missing.", "Install it.", (served.INSTALL,))
+    app.dependency_overrides[served._history] = lambda: why
     answer = ask("datasets").json()
-    assert answer["unavailable"]["commands"] == [store.INSTALL]
+    assert answer["unavailable"]["commands"] == [served.INSTALL]
     assert answer["datasets"] == []
     ask("partitions", 503, **ORDERS)
 
@@ -154,4 +151,4 @@ def test_files_of_the_page_need_no_session(app):
     client = TestClient(app)
     assert client.get("/history/page.js").headers["Cache-Control"] == "no-cache"
     assert client.get("/history/sources.json").status_code == 404
-    assert client.get("/history/..%2Froutes.py").status_code == 404
+    assert client.get("/history/..%2Fanswers.py").status_code == 404
