@@ -18,11 +18,9 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
-from airflow_provider_sparklineage.lineage.application.canonical_names import with_canonical_names
-from airflow_provider_sparklineage.lineage.application.clock import Clock
-from airflow_provider_sparklineage.lineage.carried_forward import Completion
-from airflow_provider_sparklineage.lineage.failed_lineage import failed
-from airflow_provider_sparklineage.lineage.merge import merge
+from airflow_provider_sparklineage.lineage.application.repairs import Clock, with_canonical_names
+from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
+from airflow_provider_sparklineage.lineage.merge import as_failed, merge
 from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -126,7 +124,7 @@ def _of_a_part(lineage: TaskLineage) -> TaskLineage:
 
 def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
     """Give what :func:`task_lineage` would give if the task of a successful job fails."""
-    return failed(lineage, manifest.expectations, manifest.locator, manifest.limits)
+    return as_failed(lineage, manifest.expectations, manifest.locator, manifest.limits)
 
 
 def completion(lineage: TaskLineage, manifest: Manifest) -> Completion:

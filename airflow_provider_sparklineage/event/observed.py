@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.event.observed_facets import observed_facets
-from airflow_provider_sparklineage.lineage.application.binding import Observations, bind
-from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
-from airflow_provider_sparklineage.lineage.application.inferred_files import (
-    without_inferred_files,
-)
 from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
 )
-from airflow_provider_sparklineage.lineage.application.skipped_writes import (
+from airflow_provider_sparklineage.lineage.application.observed_binding import (
+    DatasetIndex,
+    Observations,
+    bind,
+)
+from airflow_provider_sparklineage.lineage.application.observed_corrections import (
     with_failed_writes,
+    with_real_batches,
+    without_inferred_files,
     without_skipped_writes,
 )
-from airflow_provider_sparklineage.lineage.application.stream_batches import with_real_batches
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError

@@ -2,6 +2,8 @@
 
 Each read is graded by what was written before it, each write gets its composed columns, and both
 are entered in the ledger of their dataset. So reads are found to be internal in the order of time.
+An action that failed or never ended claims nothing, and is reported with what it may have half
+written. The SQL of the actions names filters and static partitions (:class:`Statements`).
 
 Columns take the most time and memory, and both are bounded. Where they are up, datasets and
 partitions go on without them: a write then has no columns, and neither has what is made of it.
@@ -9,6 +11,7 @@ partitions go on without them: a write then has no columns, and neither has what
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
@@ -26,11 +29,13 @@ from airflow_provider_sparklineage.lineage.columns.reported import (
     UnreadableColumnsError,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, joined, with_witness
-from airflow_provider_sparklineage.lineage.failed_writes import describe_failed_writes
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
-from airflow_provider_sparklineage.lineage.statements import Statements
+from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.subset import EVERYTHING, disjunction
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
@@ -39,12 +44,88 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.application.write_plans import WritePlan
+    from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
     from airflow_provider_sparklineage.lineage.columns import Provenance
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
     Provenances = Mapping[DatasetName, Provenance | None]
+    from collections.abc import Iterator
+
+    from airflow_provider_sparklineage.model.subset import Condition
+
+
+# --- the subsets that SQL names ---
+
+
+class Statements:
+    """The statements that read and wrote each dataset; an action without SQL has an empty one."""
+
+    def __init__(self) -> None:
+        self._reading: dict[DatasetName, set[str]] = {}
+        self._writing: dict[DatasetName, set[str]] = {}
+
+    def learn(self, action: Action) -> None:
+        """Remember the statement of an action; what it was to write counts if it is complete."""
+        for dataset in action.inputs:
+            self._reading.setdefault(dataset.name, set()).add(action.sql)
+        for dataset in action.outputs if action.state is ActionState.COMPLETE else ():
+            self._writing.setdefault(dataset.name, set()).add(action.sql)
+
+    def filter(self, dataset: LineageDataset) -> Condition | None:
+        """Read the filter of the statements that read a dataset, if each reads it and no other.
+
+        The columns of a view are not those of the datasets below it, so the table in the statement
+        must have a name of the dataset.
+        """
+        names = {n.name for n in (dataset.name, *dataset.symlinks)}
+        tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
+        conditions: list[Condition] = []
+        for statement in sorted(self._reading.get(dataset.name, ())):
+            known = (_where_of_table(statement, table) for table in tables)
+            found = next((c for c in known if c is not None), None)
+            if found is None:
+                return None
+            conditions.append(found)
+        united = disjunction(conditions) if conditions else EVERYTHING
+        return None if united == EVERYTHING else united
+
+    def partitions(self, name: DatasetName) -> frozenset[Partition] | None:
+        """Read the static partitions of the statements that wrote a dataset, if each has some."""
+        statements = self._writing.get(name, ())
+        parts = [predicates.static_partition(s) if s else () for s in statements]
+        return frozenset(map(Partition, parts)) if parts and all(parts) else None
+
+
+def _where_of_table(statement: str, table: str) -> Condition | None:
+    return predicates.where(statement, table) if statement else None
+
+
+# --- writes that failed or never ended ---
+
+
+def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Degradation]:
+    """Report the outputs of such an action, and what it may have half written of each."""
+    failed = action.state is ActionState.FAILED
+    code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
+    how = "failed" if failed else "never ended"
+    why = f" ({action.error})" if action.error else ""
+    static = predicates.static_partition(action.sql) if action.sql else ()
+    for dataset in action.outputs:
+        at_risk = report.at_risk(dataset.name, dataset.symlinks, dataset.locations or ())
+        if static:
+            at_risk = frozenset({Partition(static)})
+        half = f" It may have half written {extent(at_risk).summary}." if at_risk else ""
+        message = (
+            f"The action {action.label} that was to write {dataset.name} {how}{why}; what it wrote "
+            f"is not claimed.{half}"
+        )
+        yield Degradation(code, message, dataset.name, side=Side.WRITE)
+    if not action.outputs:
+        yield Degradation(code, f"The action {action.label} {how}{why}.")
+
+
+# --- accumulating ---
 
 
 class Accumulated(Frozen, frozen=True):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
-    from airflow_provider_sparklineage.lineage.application.binding import PythonFunction
+    from airflow_provider_sparklineage.lineage.application.observed_binding import PythonFunction
     from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
     from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset

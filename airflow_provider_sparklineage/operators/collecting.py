@@ -177,7 +177,7 @@ class _Collecting:
 
     def _without(self, outcome: Outcome) -> TaskLineage:
         """Lineage of a try of which nothing was collected: what was declared, and why no more."""
-        from airflow_provider_sparklineage.lineage.declared import declared_lineage
+        from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 
         manifest = self._capture.bundle.manifest
         lineage = declared_lineage(

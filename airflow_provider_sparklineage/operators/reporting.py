@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.event.leaving import (
 from airflow_provider_sparklineage.event.neutral import neutral
 from airflow_provider_sparklineage.event.pipeline import Made, events_of
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.lineage.declared import declared_lineage
+from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError

@@ -11,26 +11,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.contents import Contents
-from airflow_provider_sparklineage.lineage.access.lifecycle import overwrites_everything
 from airflow_provider_sparklineage.lineage.access.observed import NOTHING_OBSERVED, ObservedAccesses
-from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
+from airflow_provider_sparklineage.lineage.access.reported import (
+    Contents,
+    ReportedWrites,
+    overwrites_everything,
+)
 from airflow_provider_sparklineage.lineage.application.accesses import (
     FULL,
     UNKNOWN,
     Access,
     Grade,
     Scope,
+    Timeline,
 )
-from airflow_provider_sparklineage.lineage.application.binding import Observations
-from airflow_provider_sparklineage.lineage.application.timeline import Timeline
+from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.access.observed import Subset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.application.write_plans import (
+    from airflow_provider_sparklineage.lineage.application.observed_binding import (
         WritePlan,
         WritePlanThen,
     )

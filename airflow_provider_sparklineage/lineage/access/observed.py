@@ -22,7 +22,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

@@ -1,11 +1,11 @@
-"""The writes that the listener reported of one dataset, and what a read found of them.
+"""The writes that the listener reported of a dataset, what they put there, and what a read found.
 
 Without observed partitions there are two kinds of evidence that nothing but the application's own
 data was read:
 
 - *lifecycle*: an earlier action of the application overwrote or created the full dataset, or the
   partition locations that were read, and nothing points at a write of only a part of them
-  (:func:`~airflow_provider_sparklineage.lineage.access.lifecycle.overwrites_everything`);
+  (:func:`overwrites_everything`);
 - *size*: the dataset held, byte for byte, as much as the application had written into it, or as its
   last overwrite and what was appended since. That settles the overwrite for later reads too.
 
@@ -16,20 +16,143 @@ lost.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.access.contents import Contents, Write
 from airflow_provider_sparklineage.lineage.application.accesses import Grade
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
+from airflow_provider_sparklineage.lineage.application.repairs import (
+    replaces_v2_table,
+    wraps_a_write,
+)
+from airflow_provider_sparklineage.lineage.columns import (
+    ColumnLineage,
+    Provenance,
+    each_once,
+    unite_into,
+)
+from airflow_provider_sparklineage.model.datasets import is_database
 from airflow_provider_sparklineage.model.globs import is_glob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Access
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+    from airflow_provider_sparklineage.lineage.columns import Column, Edges, Transformations
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+
+# --- columns, sources and bytes that writes have put into a dataset ---
+
+
+class ReportedWrite(NamedTuple):
+    """The write of a complete action, and what it was made of.
+
+    :param columns: its column lineage, with intermediates resolved; None where it was cut
+    :param sources: datasets from outside that it was made of
+    """
+
+    ended: datetime
+    access: Access
+    columns: ColumnLineage | None
+    sources: frozenset[DatasetName]
+
+    @property
+    def locations(self) -> frozenset[str]:
+        """Where it wrote; empty where that is not known."""
+        return self.access.scope.locations or frozenset()
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """The locations that hold nothing older since."""
+        return self.access.owned.locations or frozenset()
+
+
+class Contents:
+    """What writes have put into one dataset, added in the order in which they ended."""
+
+    def __init__(self, writes: Iterable[ReportedWrite] = ()) -> None:
+        self._fields: dict[str, Edges] = {}
+        self._united: dict[str, dict[Column, Transformations]] = {}
+        """Those of several writes; others are a write's own, and stay as they are."""
+        self._dataset: dict[Column, Transformations] = {}
+        self._only: ColumnLineage | None = None
+        """The columns of the only write of which something is left."""
+        self.sources: frozenset[DatasetName] = frozenset()
+        self.is_cut = False
+        """Whether the columns of some write are not known; then none are."""
+        self.is_full = False
+        """Whether the dataset holds nothing older than these writes."""
+        self.size: int | None = None
+        self.empty = True
+        self.size_alone: int | None = None
+        """Bytes there would be, had the last write that does not append replaced everything."""
+        self._replaced: set[str] | None = set()  # None: not by locations alone
+        for write in writes:
+            self.add(write)
+
+    @property
+    def columns(self) -> ColumnLineage:
+        """What the columns are made of: a view, which a later write changes.
+
+        What a single write has put there is the column lineage of that write, the same object.
+        """
+        if self.is_cut:
+            return ColumnLineage()
+        return self._only or ColumnLineage(self._fields, self._dataset)
+
+    def add(self, write: ReportedWrite) -> None:
+        """Have the contents after one more write, in time of the length of its lineage."""
+        access, replaced = write.access, write.replaced
+        if access.owned.full or self.empty:
+            self._fields, self._united = {}, {}
+            self._dataset, self.sources = {}, frozenset()
+            self._only = write.columns
+            self.is_cut = False
+            self.size = self.size_alone = access.size
+            self._replaced = set(replaced) if replaced else None
+        else:
+            self._only = None
+            # Else it is not known how much of what was there is left.
+            adds = access.appends or self._is_remote(replaced)
+            self.size = _sum_if_known(self.size, access.size) if adds else None
+            self.size_alone = (
+                _sum_if_known(self.size_alone, access.size) if access.appends else access.size
+            )
+            if not replaced:
+                self._replaced = None
+            elif self._replaced is not None:
+                self._replaced |= replaced
+        self.is_full = self.is_full or access.owned.full
+        self.empty = False
+        self.sources |= write.sources
+        if write.columns is None:
+            self.is_cut = True
+            return
+        for name, edges in write.columns.fields.items():
+            known = self._fields.setdefault(name, edges)
+            if known is not edges:
+                own = self._united.get(name)
+                if own is None:
+                    own = self._fields[name] = self._united[name] = dict(known)
+                unite_into(own, edges)
+        unite_into(self._dataset, write.columns.dataset)
+
+    def _is_remote(self, replaced: frozenset[str]) -> bool:
+        """Whether a write replaced locations to which none of the writes before went."""
+        known = self._replaced
+        return bool(replaced) and known is not None and known.isdisjoint(replaced)
+
+
+def _sum_if_known(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+# --- the writes, and reads of them ---
 
 
 class ReportedWrites:
@@ -40,11 +163,11 @@ class ReportedWrites:
     """
 
     def __init__(self) -> None:
-        self._writes: list[Write] = []
+        self._writes: list[ReportedWrite] = []
         """As they ended; their numbers are as they came."""
         self._order: list[int] = []
         """Where in that order each number is."""
-        self._left: list[Write] = []
+        self._left: list[ReportedWrite] = []
         """Those of which something may be left."""
         self._now: Contents | None = None  # made when it is asked for
         self._written: set[str] = set()
@@ -70,7 +193,7 @@ class ReportedWrites:
         """
         if access.ended is None:
             return
-        write = Write(access.ended, access, columns, sources)
+        write = ReportedWrite(access.ended, access, columns, sources)
         number = len(self._writes)
         at = bisect_right(self._writes, write.ended, key=lambda w: w.ended)
         self._writes.insert(at, write)
@@ -132,9 +255,9 @@ class ReportedWrites:
         if self._writes[-1].ended <= started and (locations is None or not self._at):
             return self._settled(locations, size)
         found = self._among(locations)
-        return Contents(_left([w for w in found if w.ended <= started]))
+        return Contents(_without_replaced([w for w in found if w.ended <= started]))
 
-    def _among(self, locations: frozenset[str] | None) -> list[Write]:
+    def _among(self, locations: frozenset[str] | None) -> list[ReportedWrite]:
         """Give the writes that may have been to some locations, as they ended."""
         if locations is None or any(map(is_glob, locations)):
             return self._writes
@@ -157,7 +280,7 @@ class ReportedWrites:
     def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
         """Take a doubtful overwrite for a full one once there is no more than what it wrote."""
         if self._now is None:
-            self._left = _left(self._left)
+            self._left = _without_replaced(self._left)
             self._now = Contents(self._left)
         contents = self._now
         is_known = contents.is_full and contents.size == contents.size_alone
@@ -168,14 +291,14 @@ class ReportedWrites:
         access = writes[last].access
         full = access._replace(owned=access.owned._replace(full=True), grade=Grade.SIZE)
         writes[last] = writes[last]._replace(access=full)
-        self._left = _left(writes[last:])
+        self._left = _without_replaced(writes[last:])
         self._now = Contents(self._left)
         return self._now
 
 
-def _left(writes: Sequence[Write]) -> list[Write]:
+def _without_replaced(writes: Sequence[ReportedWrite]) -> list[ReportedWrite]:
     """Leave out the writes to locations that later ones replaced."""
-    left: list[Write] = []
+    left: list[ReportedWrite] = []
     replaced: set[str] = set()
     for write in reversed(writes):
         if not write.locations or not write.locations <= replaced:
@@ -190,3 +313,56 @@ def _folders_above(location: str) -> Iterator[str]:
     while end > 0:
         yield location[:end]
         end = location.rfind("/", 0, end)
+
+
+# --- lifecycle: whether a write replaced everything ---
+
+
+_PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_SAVE = "execute_save_into_data_source_command"
+# Writes of Spark's file sources, alone and under adaptive execution. Others (Delta, Iceberg, Hive)
+# report OVERWRITE of overwrites by predicate or partition too, and CREATE of appends.
+_FILE_WRITES = ("execute_insert_into_hadoop_fs_relation_command", "adaptive_spark_plan")
+
+
+def overwrites_everything(action: Action, output: ActionDataset, reported: ColumnLineage) -> bool:
+    """Whether a write replaced all that the dataset held; of one to locations, all that those held.
+
+    The listener reports OVERWRITE of partition overwrites too, so it counts only if nothing points
+    at a part:
+
+    - no PARTITION clause, no dynamic overwrite mode when the write began;
+    - no sort over all of the write, which is what Spark adds to a write by ``partitionBy``;
+    - no column without sources: Spark leaves that sort out where the partition columns are
+      literals, and a writer's own ``partitionOverwriteMode`` option is in no event.
+
+    :param reported: the write's column lineage as the listener reported it
+    """
+    if replaces_v2_table(action):
+        return True
+    if output.lifecycle != "OVERWRITE":
+        return False
+    if is_database(output.name) and _SAVE in action.job_name:
+        return True  # Spark drops or truncates the table
+    return (
+        (any(node in action.job_name for node in _FILE_WRITES) or wraps_a_write(action))
+        and not _PARTITION_CLAUSE.search(action.sql)
+        and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
+        and not _writes_unsorted(action)
+        and not _sorts(reported)
+        and bool(output.column_names)
+        and reported.fields.keys() >= set(output.column_names)
+    )
+
+
+def _sorts(reported: ColumnLineage) -> bool:
+    every = {id(ts): ts for edges in each_once(reported) for ts in edges.values()}
+    return any(t.subtype == "SORT" for t in chain.from_iterable(every.values()))
+
+
+def _writes_unsorted(action: Action) -> bool:
+    """Whether the session is set up to write partitions without sorting (Spark's V1Writes)."""
+    writers = action.properties.get("spark.sql.maxConcurrentOutputFileWriters", ())
+    planned = action.properties.get("spark.sql.optimizer.plannedWrite.enabled", ())
+    return any(v not in ("", "0") for v in writers) or any(v.lower() == "false" for v in planned)

@@ -1,4 +1,4 @@
-"""Events of a spark-submit to a :class:`SparkApplication`: accumulated by run id, then repaired.
+"""Events of a spark-submit to a :class:`SparkApplication`: accumulated by run id.
 
 The listener reports one action (a SQL execution) in two to ten events, none of them complete,
 in an order that threads can shuffle. So what is kept of a run is a join over its events, the same
@@ -16,37 +16,332 @@ properties             all values: they are the session's, and change while it r
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-What the listener reports wrongly is repaired (:mod:`.repairs`). Of what does not fit in memory
-(:mod:`.room`), facets go first: datasets are known without them.
+Memory is bounded (:class:`Room`). Of what does not fit, facets go first: datasets are known without
+them. What the listener reports wrongly is repaired afterwards (:mod:`.repairs`).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import field
 
-from airflow_provider_sparklineage.lineage.application.dataset_reports import (
-    ORDER,
-    DatasetReports,
-    KeptReports,
-    Rank,
-)
-from airflow_provider_sparklineage.lineage.application.room import Room
+from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
+from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
-    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.events import (
+        EventDataset,
         ExceptionFacet,
         SparkEvent,
     )
+    from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets
+
+
+# --- memory: how much of the events is kept; the rest is counted ---
+
+
+MAX_FACET_BYTES = 32 * 1024 * 1024
+"""Of one facet. Column lineage of that size has 100,000 edges, and an event takes 4 MB in all."""
+MAX_FACETS_BYTES = 192 * 1024 * 1024
+"""Of all facets of an application, each distinct one once."""
+MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
+"""Of the SQL of all actions, each distinct statement once."""
+MAX_DATASETS = 50_000
+"""Of all actions together, a dataset once for each that accesses it; each takes 10 to 25 KB."""
+
+LEFT_OUT = msgspec.Raw(b"")
+"""Stands for a facet that there was no room for."""
+_LEFT_OUT_STATEMENT = "PARTITION ("
+"""Stands for a statement that there was no room for: it may have written a part of a table."""
+
+
+class Room:
+    """Keeps facets and statements, each once: a thousand actions report the schema of one table.
+
+    :ivar left_out: how much of what was not kept
+    """
+
+    def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._facets: dict[bytes, msgspec.Raw] = {}
+        self._facets_left = MAX_FACETS_BYTES
+        self._statements: dict[str, str] = {}
+        self._statements_left = MAX_STATEMENTS_BYTES
+        self._datasets = 0
+
+    def facet(self, raw: msgspec.Raw) -> msgspec.Raw:
+        """Keep a facet; :data:`LEFT_OUT` if there is no room for it."""
+        size = len(memoryview(raw))
+        if not 0 < size <= MAX_FACET_BYTES:
+            return LEFT_OUT
+        text = bytes(raw)  # a copy: a view keeps all of its line
+        known = self._facets.get(text)
+        if known is None:
+            if size > self._facets_left:
+                return LEFT_OUT
+            self._facets_left -= size
+            known = self._facets[text] = msgspec.Raw(text)
+        return known
+
+    def count_lost(self, facets: int) -> None:
+        """Count facets of an event that there was no room for."""
+        self.left_out["facet(s)"] += facets
+
+    def statement(self, sql: str) -> str:
+        """Keep a statement; one that names no more than a part if there is no room for it."""
+        known = self._statements.get(sql)
+        if known is not None:
+            return known
+        if len(sql) > self._statements_left:
+            self.left_out["SQL statement(s)"] += 1
+            return _LEFT_OUT_STATEMENT
+        self._statements_left -= len(sql)
+        self._statements[sql] = sql
+        return sql
+
+    def dataset(self) -> bool:
+        """Count one more dataset of an action; False if there is no room for it."""
+        if self._datasets == MAX_DATASETS:
+            self.left_out["dataset(s) of actions"] += 1
+            return False
+        self._datasets += 1
+        return True
+
+    def action(self, datasets: int) -> bool:
+        """Whether there is room for one more action, which begins with so many datasets."""
+        if self._datasets + datasets > MAX_DATASETS:
+            self.left_out["event(s) of further actions"] += 1
+            return False
+        return True
+
+
+# --- the datasets on one side of a run ---
+#
+# An event has all datasets of its run, with all facets, and mostly the same as the event before it.
+# So an equal report of a dataset is looked at once, and only its times are noted: they decide alone
+# which value of a facet stays.
+
+
+# Within one millisecond the end of a run is later than its start, whatever the order of the lines.
+_EVENT_ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
+Rank = tuple[datetime, int]
+"""When an event was, among those of its run."""
+
+_COMPLETE = _EVENT_ORDER["COMPLETE"]
+# At the end of a run the listener can give it the statistics of one that ran at the same time.
+_NOT_FROM_THE_END = "outputStatistics"
+_BEFORE_ALL: Rank = (datetime.min.replace(tzinfo=UTC), _COMPLETE)
+# What an input was when the run began: later events may be after the run's own write.
+_EARLIEST = frozenset({"version", "inputStatistics"})
+_NONE: frozenset[str] = frozenset()
+
+_EMPTY = (b"null", b"{}", b"[]")
+_LONGEST_EMPTY = max(map(len, _EMPTY))
+
+
+class KeptReports:
+    """What events report of datasets on one side, each as long as it may come again.
+
+    :param room: how much of it there may be
+    """
+
+    def __init__(self, room: Room, *, is_input: bool) -> None:
+        self.room = room
+        self.is_input = is_input
+        self._latest: dict[DatasetName, list[_Kept]] = {}
+
+    def kept(self, name: DatasetName, facets: RawFacets, sides: RawFacets) -> _Kept:
+        """Give what is kept of facets that are the same, or keep these."""
+        latest = self._latest.get(name)
+        if latest is None:
+            latest = self._latest[name] = []
+        for known in latest:
+            if known.facets == facets and known.sides == sides:
+                return known
+        new = _Kept(name, facets, sides, self.room)
+        latest.insert(0, new)
+        del latest[_LATEST:]
+        return new
+
+
+_LATEST = 4
+"""The beginning and the end of a run report different things, and several runs can be at it."""
+
+
+class _Kept:
+    """What is reported of a dataset, apart from the line that it came in."""
+
+    __slots__ = ("_alone", "facets", "locations", "lost", "name", "sides")
+
+    def __init__(self, name: DatasetName, facets: RawFacets, sides: RawFacets, room: Room) -> None:
+        self.name = name
+        self.facets = {key: room.facet(raw) for key, raw in facets.items()}
+        self.sides = {key: room.facet(raw) for key, raw in sides.items()}
+        self.locations = _locations(sides)
+        every = (*self.facets.values(), *self.sides.values())
+        self.lost = sum(value is LEFT_OUT for value in every)
+        self._alone: ActionDataset | None = None
+
+    def alone(self) -> ActionDataset:
+        """Give what is known where nothing else is reported of the dataset."""
+        if self._alone is None:
+            self._alone = _action_dataset(
+                self.name, _stated(self.facets), _stated(self.sides), self.locations
+            )
+        return self._alone
+
+
+def _stated(facets: RawFacets) -> RawFacets:
+    """Leave out facets that state nothing."""
+    if not any(map(_is_empty, facets.values())):
+        return facets
+    return {key: value for key, value in facets.items() if not _is_empty(value)}
+
+
+def _is_empty(facet: msgspec.Raw) -> bool:
+    size = len(memoryview(facet))
+    return size <= _LONGEST_EMPTY and bytes(facet) in _EMPTY
+
+
+class _When:
+    """When the same was reported, by several events of a run."""
+
+    __slots__ = ("before_end", "first", "last")
+
+    def __init__(self, rank: Rank) -> None:
+        self.first = self.last = rank
+        self.before_end = None if rank[1] == _COMPLETE else rank
+
+    def add(self, rank: Rank) -> None:
+        if rank < self.first:
+            self.first = rank
+        elif rank > self.last:
+            self.last = rank
+        if rank[1] != _COMPLETE and (self.before_end is None or rank > self.before_end):
+            self.before_end = rank
+
+
+class DatasetReports:
+    """What the events of one run report of the datasets on one side, one event after the other."""
+
+    __slots__ = ("_all", "_of")
+
+    def __init__(self, of_all: KeptReports) -> None:
+        self._all = of_all
+        self._of: dict[DatasetName, dict[_Kept, _When]] = {}
+
+    def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
+        """Note what one event reports."""
+        is_input = self._all.is_input
+        for entry in datasets or ():
+            name = DatasetName(entry.namespace, entry.name)
+            facets = entry.facets or {}
+            sides = (entry.input_facets if is_input else entry.output_facets) or {}
+            reports = self._of.get(name)
+            if reports is None:
+                if not self._all.room.dataset():
+                    continue
+                reports = self._of[name] = {}
+            for kept, when in reports.items():
+                if kept.facets == facets and kept.sides == sides:
+                    when.add(rank)
+                    break
+            else:
+                kept = self._all.kept(name, facets, sides)
+                reports[kept] = _When(rank)
+            if kept.lost:
+                self._all.room.count_lost(kept.lost)
+
+    def datasets(self) -> tuple[ActionDataset, ...]:
+        """Give the datasets with what is known of them by all events."""
+        return tuple(self._joined(self._of[name]) for name in sorted(self._of))
+
+    def _joined(self, reports: Mapping[_Kept, _When]) -> ActionDataset:
+        first = next(iter(reports))
+        if len(reports) == 1:
+            return first.alone()
+        earliest = _EARLIEST if self._all.is_input else _NONE
+        facets = _chosen(((_stated(kept.facets), when) for kept, when in reports.items()), earliest)
+        sides = _chosen(((_stated(kept.sides), when) for kept, when in reports.items()), _EARLIEST)
+        places = [kept.locations for kept in reports if kept.locations is not None]
+        locations = frozenset[str]().union(*places) if len(places) == len(reports) else None
+        return _action_dataset(first.name, facets, sides, locations)
+
+
+_Chosen = tuple[Rank, msgspec.Raw]
+
+
+def _chosen(reports: Iterable[tuple[RawFacets, _When]], earliest: frozenset[str]) -> RawFacets:
+    """Choose the value of each facet by when it was reported; of equal times, by its bytes."""
+    chosen: dict[str, _Chosen] = {}
+    for facets, when in reports:
+        for name, value in facets.items():
+            at = when.last
+            if name in earliest:
+                at = when.first
+            elif name == _NOT_FROM_THE_END:
+                at = when.before_end or _BEFORE_ALL
+            new, known = (at, value), chosen.get(name)
+            if known is None or (
+                _is_later(known, new) if name in earliest else _is_later(new, known)
+            ):
+                chosen[name] = new
+    return {name: value for name, (_, value) in chosen.items()}
+
+
+def _is_later(one: _Chosen, other: _Chosen) -> bool:
+    return one[0] > other[0] or (one[0] == other[0] and bytes(one[1]) > bytes(other[1]))
+
+
+def _action_dataset(
+    name: DatasetName, facets: RawFacets, sides: RawFacets, locations: frozenset[str] | None
+) -> ActionDataset:
+    left_out = frozenset(key for key, value in facets.items() if value is LEFT_OUT)
+    of_side = _sorted_facets(sides)
+    of_side.pop("subset", None)  # it is in ``locations``; facets are made once, at the edge
+    return ActionDataset(name, _sorted_facets(facets), of_side, locations, left_out)
+
+
+def _sorted_facets(facets: RawFacets) -> RawFacets:
+    return {key: facets[key] for key in sorted(facets) if facets[key] is not LEFT_OUT}
+
+
+class _LocationCondition(msgspec.Struct):
+    type: str = ""
+    locations: list[str] = []
+
+
+class _SubsetFacet(msgspec.Struct):
+    input_condition: _LocationCondition | None = msgspec.field(name="inputCondition", default=None)
+    output_condition: _LocationCondition | None = msgspec.field(
+        name="outputCondition", default=None
+    )
+
+
+def _locations(side_facets: RawFacets | None) -> frozenset[str] | None:
+    """Read the locations of a ``subset`` facet; None where the entry is the full dataset."""
+    if not side_facets or "subset" not in side_facets:
+        return None
+    subset = decode_facet(side_facets["subset"], _SubsetFacet)
+    if subset is None:
+        return None
+    condition = subset.input_condition or subset.output_condition
+    if condition is None or condition.type != "location" or not condition.locations:
+        return None
+    return frozenset(condition.locations)
+
+
+# --- the application and its actions ---
 
 
 class ActionState(StrEnum):
@@ -171,7 +466,7 @@ class _Run:
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1
-        rank = event.event_time, ORDER.get(event.event_type or "OTHER", 1)
+        rank = event.event_time, _EVENT_ORDER.get(event.event_type or "OTHER", 1)
         if self._first is None or rank < self._first:
             self._first = rank
         # The job's name gets its output suffix once the output is known: the latest is fullest.
@@ -187,7 +482,7 @@ class _Run:
             self._sql = max(self._sql, self._room.statement(facets.sql.query or ""))
         run_facets = event.run.facets
         if run_facets and run_facets.exception:
-            self._error = max(self._error, _kind(run_facets.exception))
+            self._error = max(self._error, _error_kind(run_facets.exception))
         if run_facets and run_facets.spark_properties:
             for key, value in (run_facets.spark_properties.properties or {}).items():
                 self._properties.setdefault(key, set()).add(str(value))
@@ -224,14 +519,17 @@ class _Run:
         )
 
 
-_CLASS = re.compile(r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?=[:\s]|$)", re.ASCII)
-_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]*\](?=\s|$)")
+_EXCEPTION_CLASS = re.compile(r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?=[:\s]|$)", re.ASCII)
+_ERROR_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]*\](?=\s|$)")
 
 
-def _kind(exception: ExceptionFacet) -> str:
+def _error_kind(exception: ExceptionFacet) -> str:
     """Name the class of an exception, and Spark's error condition: the rest can hold anything."""
     message, trace = exception.message or "", exception.stack_trace or ""
-    found = _CLASS.match(trace) or _CLASS.match(message), _CONDITION.match(message)
+    found = (
+        _EXCEPTION_CLASS.match(trace) or _EXCEPTION_CLASS.match(message),
+        _ERROR_CONDITION.match(message),
+    )
     return " ".join(part[0] for part in found if part)
 
 

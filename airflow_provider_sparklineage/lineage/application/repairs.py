@@ -1,4 +1,22 @@
-"""What the listener reports wrongly of an application, repaired once for all that follows.
+"""What the listener reports wrongly, repaired once for all that follows: times, names, actions.
+
+Times (:class:`Clock`), of events:
+
+- One listener writes its events one after the other, in the order of their times but for the
+  milliseconds by which Spark's threads overtake each other. Where the times contradict that by
+  more, the clock was put back (NTP does it), and by the times alone a write before a read would
+  seem to come after it. Then the rest of the file is as much later as it takes for the order to
+  be that of the file. Lines that come again prove nothing.
+
+Names (:func:`with_canonical_names`), of datasets:
+
+- The listener trims the folders of a path that it takes for partitions. A rule with a layout can
+  know of more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is
+  renamed on every side and in column lineage, and its former name is kept as a location.
+- A table of a database has one name, whatever settings the URL has by which an action read it.
+- Column lineage can name a single file, where the inputs name its folder (:func:`input_names`).
+
+Actions (:func:`repaired`):
 
 - RDD runs without an end and without outputs are dropped. They are schema inference and file
   listing, and name one arbitrary partition as if it were read. Python over files, as ``foreach``
@@ -19,14 +37,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.application.datasets import united_locations
+from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
@@ -34,6 +57,131 @@ if TYPE_CHECKING:
     )
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.locations import Locator
+    from airflow_provider_sparklineage.spark.capture.events import SparkEvent
+
+
+# --- times ---
+
+
+CLOCK_TOLERANCE = timedelta(seconds=1)
+"""Threads of recorded jobs overtake each other by up to 20 ms."""
+
+
+class Clock:
+    """The clock of one driver.
+
+    :param run_id: OpenLineage run id of its application
+    :ivar put_back: by how much, in all
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self.put_back = timedelta()
+
+    def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
+        """Give events with times that fit their order.
+
+        :param events: of one file, in its order; those of other applications prove nothing
+        """
+        latest: datetime | None = None
+        seen: set[int] = set()  # of hashes, which take little room
+        for event in events:
+            if self._run_id not in (event.run.run_id, event.parent_run_id):
+                yield event
+                continue
+            at = event.event_time
+            line = hash((event.run.run_id, event.event_type, at))
+            if self.put_back:
+                at += self.put_back
+            if latest is None or at > latest:
+                latest = at
+            elif latest - at > CLOCK_TOLERANCE and line not in seen:
+                self.put_back += latest - at
+                at = latest
+            seen.add(line)
+            yield replace(event, event_time=at) if self.put_back else event
+
+    def degradations(self) -> Iterator[Degradation]:
+        """Report it: what was observed has the driver's times too, and is not matched by them."""
+        if self.put_back:
+            seconds = self.put_back.total_seconds()
+            yield Degradation(
+                DegradationCode.CLOCK_WENT_BACKWARDS,
+                f"The driver's clock was put back by {seconds:g} s while the job ran. Its actions "
+                "are in the order of the event file, and what was observed (partitions, and reads "
+                "that the listener does not report) is not used, because it belongs to actions by "
+                "time alone; see to it that the clock is adjusted slowly (chrony, ntpd -x).",
+            )
+
+
+# --- names ---
+
+
+def with_canonical_names(application: SparkApplication, locator: Locator) -> SparkApplication:
+    """Rename the datasets of an application; the same application if all keep their names."""
+    names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
+    renamed = {name: locator.renamed(name) for name in names}
+    moved = {name: known for name, known in renamed.items() if known != name}
+    if not moved:
+        return application
+    return replace(
+        application, actions=tuple(_renamed_action(a, moved) for a in application.actions)
+    )
+
+
+def _renamed_action(action: Action, moved: Mapping[DatasetName, DatasetName]) -> Action:
+    return replace(
+        action,
+        inputs=_renamed_datasets(action.inputs, moved),
+        outputs=_renamed_datasets(action.outputs, moved),
+        moved={**action.moved, **moved},
+    )
+
+
+def _renamed_datasets(
+    datasets: Iterable[ActionDataset], moved: Mapping[DatasetName, DatasetName]
+) -> tuple[ActionDataset, ...]:
+    """Rename, and join those that were several folders of one dataset."""
+    found: dict[DatasetName, ActionDataset] = {}
+    for dataset in datasets:
+        name = moved.get(dataset.name, dataset.name)
+        locations = dataset.locations
+        if name != dataset.name and is_files(name):
+            locations = locations or frozenset({dataset.name.name})
+        known = found.get(name)
+        if known is None:
+            found[name] = replace(dataset, name=name, locations=locations)
+            continue
+        found[name] = replace(
+            known,
+            facets={**known.facets, **dataset.facets},
+            side_facets={**known.side_facets, **dataset.side_facets},
+            locations=united_locations(known.locations, locations),
+            left_out=known.left_out | dataset.left_out,
+        )
+    return tuple(found[name] for name in sorted(found))
+
+
+def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
+    """Find the input that a name in column lineage stands for: itself, else the longest above."""
+    names = {d.name for d in action.inputs}
+
+    def input_name(reported: DatasetName) -> DatasetName:
+        name = action.moved.get(reported, reported)
+        if name in names or not looks_like_file(name.name):
+            return name
+        above = [
+            n
+            for n in names
+            if n.namespace == name.namespace and name.name.startswith(n.name.rstrip("/") + "/")
+        ]
+        return max(above, key=lambda n: len(n.name), default=name)
+
+    return input_name
+
+
+# --- actions ---
 
 
 def repaired(application: SparkApplication) -> SparkApplication:
@@ -79,7 +227,7 @@ def _without_listings(actions: Sequence[Action]) -> list[Action]:
             return False
         return action.ended is None or all(map(is_covered, action.inputs))
 
-    found = (_of_python(action) if _runs_python(action) else action for action in actions)
+    found = (_completed_python(action) if _runs_python(action) else action for action in actions)
     return [action for action in found if _runs_python(action) or not is_listing(action)]
 
 
@@ -92,7 +240,7 @@ def _runs_python(action: Action) -> bool:
     return is_rdd and _PYTHON_OVER_FILES.search(action.job_name) is not None
 
 
-def _of_python(action: Action) -> Action:
+def _completed_python(action: Action) -> Action:
     if action.ended is not None:
         return action
     return replace(action, ended=action.started, state=ActionState.COMPLETE)
@@ -121,7 +269,7 @@ def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
             for bare in inner[first:end]:
                 if bare.run_id not in taken and _reads_for(bare, outer):
                     taken.add(bare.run_id)
-                    outer = replace(outer, inputs=_inputs(outer, bare))
+                    outer = replace(outer, inputs=_united_inputs(outer, bare))
         found.append(outer)
     return [action for action in found if action.run_id not in taken]
 
@@ -142,7 +290,7 @@ def _reads_for(inner: Action, outer: Action) -> bool:
     return ours <= theirs or ours >= theirs
 
 
-def _inputs(outer: Action, inner: Action) -> tuple[ActionDataset, ...]:
+def _united_inputs(outer: Action, inner: Action) -> tuple[ActionDataset, ...]:
     inputs = {d.name: d for d in (*outer.inputs, *inner.inputs)}
     return tuple(inputs[name] for name in sorted(inputs))
 
@@ -180,7 +328,7 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
             joined.append(outer)
         else:
             taken.add(inner.run_id)
-            joined.append(_join(outer, inner))
+            joined.append(_joined_write(outer, inner))
     return [a for a in joined if a.run_id not in taken]
 
 
@@ -219,7 +367,7 @@ def only_defines(action: Action) -> bool:
     return not action.inputs and bool(_DEFINITION.fullmatch(action.label))
 
 
-def _join(outer: Action, inner: Action) -> Action:
+def _joined_write(outer: Action, inner: Action) -> Action:
     of_outer = {d.name: d for d in outer.outputs}
     outputs = []
     for dataset in inner.outputs:
@@ -240,7 +388,7 @@ def _join(outer: Action, inner: Action) -> Action:
     return replace(
         outer,
         state=ActionState.FAILED if failed else outer.state,
-        inputs=_inputs(outer, inner),
+        inputs=_united_inputs(outer, inner),
         outputs=tuple(outputs),
         sql=outer.sql or inner.sql,
         properties=inner.properties,

@@ -20,9 +20,10 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 
 from __future__ import annotations
 
-from airflow_provider_sparklineage.lineage.columns.combining import combine
 from airflow_provider_sparklineage.lineage.columns.composition import (
+    ColumnRoom,
     Provenance,
+    combine,
     compose,
     sources_of,
     without_sources_in,
@@ -38,26 +39,23 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT_SUBTYPES,
     INDIRECT,
     INDIRECT_SUBTYPES,
+    MAX_LEGACY_EDGES,
+    ROW_SUBTYPES,
     Column,
     ColumnLineage,
     Edges,
     Transformation,
     Transformations,
     changed,
+    compact,
     each_once,
+    expand,
+    legacy,
     lists,
     mapped,
     union,
     unite_into,
 )
-from airflow_provider_sparklineage.lineage.columns.forms import (
-    MAX_LEGACY_EDGES,
-    ROW_SUBTYPES,
-    compact,
-    expand,
-    legacy,
-)
-from airflow_provider_sparklineage.lineage.columns.room import ColumnRoom
 
 __all__ = [
     "DIRECT",

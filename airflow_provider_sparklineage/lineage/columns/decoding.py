@@ -31,18 +31,19 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT_SUBTYPES,
     INDIRECT,
     INDIRECT_SUBTYPES,
+    ROW_SUBTYPES,
     Column,
     ColumnLineage,
     Edges,
     Transformation,
     Transformations,
+    compact,
     each_once,
     joined,
     lists,
     mapped,
     union,
 )
-from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES, compact
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName
 

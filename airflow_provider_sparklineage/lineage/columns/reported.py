@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.lineage import columns
-from airflow_provider_sparklineage.lineage.application.canonical_names import input_names
+from airflow_provider_sparklineage.lineage.application.repairs import input_names
 from airflow_provider_sparklineage.lineage.columns import ColumnLineage
 from airflow_provider_sparklineage.lineage.columns.correction import corrected
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError

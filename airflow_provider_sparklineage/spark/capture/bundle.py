@@ -119,7 +119,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     What is merged does not depend on it, but for declared outputs that were not written."""
     last_known: LastRun | None = None
     """What the last successful run read and wrote, if it is carried forward to this one; see
-    :mod:`airflow_provider_sparklineage.lineage.carried_forward`."""
+    :mod:`airflow_provider_sparklineage.lineage.declared_and_last_known`."""
     injected: tuple[str, ...] = ()
     """Names (never values) of what was added to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}

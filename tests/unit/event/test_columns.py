@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.event.leaving import Others, adapted, leaving
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.columns import with_few_columns
-from airflow_provider_sparklineage.lineage.declared import declared_lineage
+from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model.last_run import of_event
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_LIMITS,

@@ -15,8 +15,8 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.binding import Observations
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Outcome

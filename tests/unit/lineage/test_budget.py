@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.lineage.application import room
-from airflow_provider_sparklineage.lineage.columns import room as column_room
+from airflow_provider_sparklineage.lineage.application import accumulation
+from airflow_provider_sparklineage.lineage.columns import composition as column_room
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -227,7 +227,7 @@ def test_locations_of_partitions_that_there_is_no_time_for_are_not_named(chain):
 
 def test_a_facet_that_is_too_large_costs_the_columns_and_not_the_dataset(chain, monkeypatch):
     bundle = chain(tables=2, columns=20)
-    monkeypatch.setattr(room, "MAX_FACET_BYTES", 2000)
+    monkeypatch.setattr(accumulation, "MAX_FACET_BYTES", 2000)
     lineage = task_lineage(bundle)
     assert [d.name.name for d in lineage.outputs] == ["/1", "/2"]
     assert all(d.column_names for d in lineage.outputs)
@@ -242,14 +242,14 @@ def test_a_facet_that_is_too_large_costs_the_columns_and_not_the_dataset(chain, 
 def test_facets_are_bounded_all_together(chain, monkeypatch):
     bundle = chain(tables=3, columns=10)
     facet = len(msgspec.json.encode(dataset("/1", 10, made_of="/0")["facets"]["columnLineage"]))
-    monkeypatch.setattr(room, "MAX_FACETS_BYTES", facet + 600)
+    monkeypatch.setattr(accumulation, "MAX_FACETS_BYTES", facet + 600)
     lineage = task_lineage(bundle)
     assert sources(lineage).keys() == {"/1"}
     assert any("2 facet(s) were left out" in message for message in messages(lineage))
 
 
 def test_actions_are_bounded(chain, monkeypatch):
-    monkeypatch.setattr(room, "MAX_DATASETS", 4)
+    monkeypatch.setattr(accumulation, "MAX_DATASETS", 4)
     lineage = task_lineage(chain(tables=3, columns=2))
     assert [d.name.name for d in lineage.outputs] == ["/1", "/2"]
     assert messages(lineage) == [
@@ -259,8 +259,8 @@ def test_actions_are_bounded(chain, monkeypatch):
 
 
 def test_a_statement_that_there_is_no_room_for_may_have_written_a_part(monkeypatch):
-    monkeypatch.setattr(room, "MAX_STATEMENTS_BYTES", 20)
-    kept = room.Room()
+    monkeypatch.setattr(accumulation, "MAX_STATEMENTS_BYTES", 20)
+    kept = accumulation.Room()
     statements = ["INSERT INTO a", "INSERT OVERWRITE b SELECT 1", "INSERT INTO a"]
     found = [kept.statement(statement) for statement in statements]
     assert found == ["INSERT INTO a", "PARTITION (", "INSERT INTO a"]

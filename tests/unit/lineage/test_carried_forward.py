@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
-from airflow_provider_sparklineage.lineage import carried_forward
-from airflow_provider_sparklineage.lineage.carried_forward import Completion
+from airflow_provider_sparklineage.lineage import declared_and_last_known
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset, of_event
@@ -60,12 +60,14 @@ def test_what_is_known_survives_the_manifest(recorded):
 
 
 def test_declared_datasets_are_added_to_known_ones():
-    both = carried_forward.datasets(LAST.inputs, [name("/in"), name("/extra")])
+    both = declared_and_last_known.last_and_declared(LAST.inputs, [name("/in"), name("/extra")])
     assert both == (LineageDataset(name("/extra"), witness=Witness.DECLARED), IN)
 
 
 def test_a_table_that_is_declared_is_the_dataset_with_its_symlink():
-    assert carried_forward.datasets(LAST.outputs, [DatasetName("hive", "t")]) == (OUT,)
+    assert declared_and_last_known.last_and_declared(LAST.outputs, [DatasetName("hive", "t")]) == (
+        OUT,
+    )
 
 
 DECLARED = LineageDataset(name("/declared"))

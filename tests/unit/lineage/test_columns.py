@@ -22,8 +22,11 @@ from airflow_provider_sparklineage.lineage.columns import (
     expand,
     union,
 )
-from airflow_provider_sparklineage.lineage.columns.descriptions import MAX_DESCRIPTION, composed
-from airflow_provider_sparklineage.lineage.columns.variants import MAX_VARIANTS
+from airflow_provider_sparklineage.lineage.columns.composition import (
+    MAX_DESCRIPTION,
+    MAX_VARIANTS,
+    composed_description,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 UNKNOWN = Transformation()
@@ -271,17 +274,17 @@ def test_applications_that_go_in_circles_end_and_stay_small(loop, full):
     ],
 )
 def test_what_an_intermediate_was_made_of_is_put_into_the_text(outer, column, inner, expected):
-    assert composed(outer, column, inner) == expected
+    assert composed_description(outer, column, inner) == expected
 
 
 def test_a_text_that_would_be_too_long_shows_that_something_is_left_out():
     inner = f"concat({'y' * (MAX_DESCRIPTION - 20)}) AS x"
-    assert composed("sum(x) AS n", "x", inner).startswith("sum(concat(y")
-    assert composed("(x + x) AS n", "x", inner) == "(… + …) AS n"
+    assert composed_description("sum(x) AS n", "x", inner).startswith("sum(concat(y")
+    assert composed_description("(x + x) AS n", "x", inner) == "(… + …) AS n"
 
 
 def test_a_text_that_is_too_long_by_itself_is_truncated():
-    text = composed("z" * 2000, "x", "y AS x")
+    text = composed_description("z" * 2000, "x", "y AS x")
     assert (len(text), text[-1]) == (MAX_DESCRIPTION, "…")
 
 

@@ -17,11 +17,14 @@ from airflow_provider_sparklineage.lineage.columns import (
     combine,
     compose,
     composition,
-    descriptions,
 )
-from airflow_provider_sparklineage.lineage.columns import variants as of_columns
-from airflow_provider_sparklineage.lineage.columns.combining import Upstream, with_text
-from airflow_provider_sparklineage.lineage.columns.variants import MAX_VARIANTS, in_more_than
+from airflow_provider_sparklineage.lineage.columns import composition as of_columns
+from airflow_provider_sparklineage.lineage.columns.composition import (
+    MAX_VARIANTS,
+    Upstream,
+    in_more_than,
+    with_text,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 A, TMP, B = (DatasetName("file", f"/{name}") for name in ("a", "tmp", "b"))
@@ -207,13 +210,13 @@ def test_sources_of_more_variants_than_a_number_are_counted(sets, limit):
 @pytest.fixture
 def texts_made(monkeypatch):
     made = []
-    original = descriptions.composed
+    original = composition.composed_description
 
     def counted(*texts):
         made.append(texts)
         return original(*texts)
 
-    monkeypatch.setattr(descriptions, "composed", counted)
+    monkeypatch.setattr(composition, "composed_description", counted)
     return made
 
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event import from_bundle
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate
-from airflow_provider_sparklineage.lineage.failed_lineage import failed
-from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.lineage.merge import Outcome, as_failed, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -92,7 +91,7 @@ def test_a_job_that_caught_the_failure_of_an_action_gives_the_same(merged, spark
 def test_what_only_failed_actions_wrote_is_a_bare_name(recorded):
     application = recorded("caught_failure").application
     complete = merge(application, Outcome.COMPLETE)
-    derived = failed(complete, (), DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    derived = as_failed(complete, (), DEFAULT_LOCATOR, DEFAULT_LIMITS)
     strict = DatasetName("file", "/lake/strict_orders")
     assert strict not in [d.name for d in complete.outputs]
     [bare] = [d for d in derived.outputs if d.name == strict]
@@ -111,7 +110,7 @@ def test_an_input_that_was_to_be_written_may_miss_nothing(recorded):
     other_day = Partition.of([("dt", "2024-05-07")])
     expectations = [Expectation(Kind.PATH, None, name, partitions=(other_day,), dimensions=DT)]
     complete = merge(application, Outcome.COMPLETE, expectations=expectations)
-    derived = failed(complete, expectations, DEFAULT_LOCATOR, DEFAULT_LIMITS)
+    derived = as_failed(complete, expectations, DEFAULT_LOCATOR, DEFAULT_LIMITS)
     before, after = (next(d for d in x.inputs if d.name == name) for x in (complete, derived))
     assert (before.check.missing, after.check.missing) == ({other_day}, frozenset())
     expected = merge(application, Outcome.FAIL, expectations=expectations)

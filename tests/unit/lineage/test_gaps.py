@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.application.binding import (
+from airflow_provider_sparklineage.lineage.application.observed_binding import (
     Observations,
     PythonFunction,
     bind,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.access.lifecycle import overwrites_everything
+from airflow_provider_sparklineage.lineage.access.reported import overwrites_everything
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,

@@ -15,17 +15,15 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.dataset_index import DatasetIndex
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.application.inferred_files import (
-    without_inferred_files,
-)
 from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
 )
-from airflow_provider_sparklineage.lineage.application.skipped_writes import (
+from airflow_provider_sparklineage.lineage.application.observed_binding import DatasetIndex
+from airflow_provider_sparklineage.lineage.application.observed_corrections import (
     with_failed_writes,
+    without_inferred_files,
     without_skipped_writes,
 )
 from airflow_provider_sparklineage.model.budget import Budget, SpentError

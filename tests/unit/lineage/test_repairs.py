@@ -14,8 +14,8 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.binding import Observations
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName

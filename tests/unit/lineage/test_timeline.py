@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.observed import ObservedAccesses
-from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
-from airflow_provider_sparklineage.lineage.application.timeline import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    SLACK,
+    Access,
+    Scope,
+    Timeline,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.application.binding import bind
+from airflow_provider_sparklineage.lineage.application.observed_binding import bind
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns import Column
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.columns.descriptions import shortened
+from airflow_provider_sparklineage.lineage.columns.composition import shortened_description
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.subset import Description, to_text
 from airflow_provider_sparklineage.model.texts import some, truncated
@@ -44,7 +44,7 @@ def test_half_a_secret_is_in_no_text(at, quoted):
     text = f"{filler} {literal} is not null and {filler}"
     description = predicates.condition(text)
     assert isinstance(description, Description)
-    for short in (description.text, to_text(description), shortened(text)):
+    for short in (description.text, to_text(description), shortened_description(text)):
         rest = short.replace(secret, "")
         assert "corr" not in rest
 

@@ -13,24 +13,13 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.lineage.columns.edges import (
+    ROW_SUBTYPES,
     Column,
     ColumnLineage,
     Edges,
     Transformation,
 )
-from airflow_provider_sparklineage.lineage.columns.forms import ROW_SUBTYPES
-from airflow_provider_sparklineage.lineage.columns.plans.relations import Choice, Relation, joined
-from airflow_provider_sparklineage.lineage.columns.plans.trees import (
-    attributes,
-    children,
-    expression_id,
-    is_tree,
-    kind,
-    parts,
-    subtree,
-    trees,
-)
-from airflow_provider_sparklineage.lineage.columns.plans.values import (
+from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     FILTER,
     JOIN,
     NOTHING,
@@ -43,14 +32,29 @@ from airflow_provider_sparklineage.lineage.columns.plans.values import (
     unite,
     ways,
 )
-from airflow_provider_sparklineage.lineage.columns.plans.walk import Walk
+from airflow_provider_sparklineage.lineage.columns.plans.operators import (
+    Choice,
+    Relation,
+    Walk,
+    joined_relation,
+)
+from airflow_provider_sparklineage.lineage.columns.plans.trees import (
+    attributes,
+    children,
+    expression_id,
+    is_tree,
+    kind,
+    parts,
+    subtree,
+    trees,
+)
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.lineage.application.write_plans import WritePlan
+    from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
     from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
 
 
@@ -172,7 +176,7 @@ class _Command:
                 choice.is_whole = False
                 continue
             found, chosen = self._walk.relation(plan)  # type: ignore[arg-type]
-            relation = joined(relation, found)
+            relation = joined_relation(relation, found)
             unite(choice.sources, chosen.sources)
             choice.is_whole = choice.is_whole and chosen.is_whole
         return relation, choice

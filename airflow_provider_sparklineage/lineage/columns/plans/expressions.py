@@ -4,15 +4,22 @@ A function makes a TRANSFORMATION of all its arguments, an aggregate an AGGREGAT
 chooses among values is CONDITIONAL, and what a window is partitioned and ordered by is WINDOW, as
 the listener has it. A subquery is a plan of its own: its column is a source of the value, and what
 chooses its rows is with the one column that is made of it, and not with all.
+
+Plans of thousands of nodes are followed column by column, so the ways from a source are a set of
+bits (:class:`Value`); they become transformations only for the columns that are written. Each value
+has a short text for people, close to SQL, without the literals that stand in it.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.columns.plans import texts
+from airflow_provider_sparklineage.lineage.columns.composition import combine
+from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, Transformation
 from airflow_provider_sparklineage.lineage.columns.plans.trees import (
     arity,
     expression_id,
@@ -20,22 +27,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.trees import (
     kind,
     trees,
 )
-from airflow_provider_sparklineage.lineage.columns.plans.values import (
-    AGGREGATION,
-    CONDITIONAL,
-    IDENTITY,
-    JOIN,
-    MASKING,
-    NOTHING,
-    TRANSFORMATION,
-    UNKNOWN,
-    WINDOW,
-    Sources,
-    Value,
-    through,
-    together,
-    unite,
-)
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,16 +38,205 @@ if TYPE_CHECKING:
     Find = Callable[[int], Value]
     Operands = list[Value]
     Subquery = Callable[[Tree, Find], tuple[list[Value], Sources, bool]]
+    from collections.abc import Iterable
 
-_MASKING = frozenset(
+
+# --- values: sources, and how they got there ---
+
+
+_KINDS = (
+    *((DIRECT, subtype) for subtype in ("IDENTITY", "TRANSFORMATION", "AGGREGATION")),
+    *(
+        (INDIRECT, subtype)
+        for subtype in ("CONDITIONAL", "WINDOW", "FILTER", "JOIN", "GROUP_BY", "SORT")
+    ),
+)
+_WAYS = tuple(
+    Transformation(kind, subtype, masking=masking)
+    for masking in (False, True)
+    for kind, subtype in _KINDS
+)
+_BIT = {way: 1 << at for at, way in enumerate(_WAYS)}
+
+IDENTITY, TRANSFORMATION, AGGREGATION, CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_BY, SORT = (
+    1 << at for at in range(len(_KINDS))
+)
+MASKING = len(_KINDS)
+"""Shift a way by so many bits, and it masks."""
+
+Sources = dict[int, int]
+"""Number of a source -> its ways, as bits."""
+
+
+def ways(bits: int) -> list[Transformation]:
+    """Give the transformations that the bits stand for."""
+    return [way for at, way in enumerate(_WAYS) if bits >> at & 1]
+
+
+@lru_cache(maxsize=4096)
+def _in_a_row(this: int, upstream: int) -> int:
+    """Combine a way with those upstream of it, by the rule for two queries in a row."""
+    [step] = ways(this)
+    bits = 0
+    for way in ways(upstream):
+        bits |= _BIT[combine(step, way)]
+    return bits
+
+
+def through(step: int, sources: Mapping[int, int]) -> Sources:
+    """Lead sources through one more step."""
+    if step == IDENTITY:
+        return dict(sources)
+    return {source: _in_a_row(step, bits) for source, bits in sources.items()}
+
+
+def unite(into: Sources, sources: Mapping[int, int]) -> None:
+    """Add sources to others."""
+    for source, bits in sources.items():
+        into[source] = into.get(source, 0) | bits
+
+
+class Value(Frozen, frozen=True):
+    """What a column or expression is made of.
+
+    :param sources: columns that were read
+    :param is_whole: whether there are no other sources, which could not be followed
+    :param guess: the function of whole rows that made it, into which nobody can see
+    :param made_of: what else it is made of: ``literal``, ``count``, ``rdd`` and so on
+    :param text: the expression that made it; empty for a column as it was read
+    """
+
+    sources: Mapping[int, int]
+    is_whole: bool = True
+    guess: str = ""
+    made_of: frozenset[str] = frozenset()
+    text: str = ""
+
+    def by(self, step: int) -> Value:
+        """Lead the value through one more step."""
+        return self if step == IDENTITY else replace(self, sources=through(step, self.sources))
+
+
+NULL = "NULL"
+"""The text of a literal null."""
+UNKNOWN = Value({}, is_whole=False)
+ELSEWHERE = replace(UNKNOWN, made_of=frozenset({"relation"}))
+"""A column of what is no dataset of the application, such as a query in a database."""
+NOTHING = Value({})
+
+
+def together(values: Iterable[Value]) -> Value:
+    """Unite values: of two branches of a union, or of the operands of an expression."""
+    found = list(values)
+    if len(found) == 1:
+        return found[0]
+    sources: Sources = {}
+    for value in found:
+        unite(sources, value.sources)
+    made_of = frozenset[str]().union(*(value.made_of for value in found))
+    return Value(
+        sources,
+        all(value.is_whole for value in found),
+        next((value.guess for value in found if value.guess), ""),
+        made_of,
+        next((value.text for value in found if value.text), ""),
+    )
+
+
+def of_many_rows(values: Iterable[Value]) -> Value:
+    """Unite what rows that are made of one have in a column: nulls stand for no value."""
+    found = list(values)
+    return together([value for value in found if value.text != NULL] or found)
+
+
+def chosen_for(value: Value, condition: Value) -> Value:
+    """Give a value that is used only where a condition holds."""
+    found = together([value, condition.by(CONDITIONAL)])
+    return replace(found, made_of=value.made_of, guess=value.guess, text=value.text)
+
+
+# --- texts for people ---
+
+
+MAX_TEXT = 200
+"""Characters of one; what is longer has … in place of its operands."""
+
+_SIGNS = {
+    **{"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%"},
+    **{"EqualTo": "=", "EqualNullSafe": "<=>", "And": "AND", "Or": "OR", "Like": "LIKE"},
+    **{"GreaterThan": ">", "GreaterThanOrEqual": ">=", "LessThan": "<", "LessThanOrEqual": "<="},
+}
+_TRANSPARENT = ("AggregateExpression", "WindowExpression", "With")
+_SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "InSubquery", "LateralSubquery")
+_HIDDEN_LITERAL = "'…'"
+_NUMBER_TYPES = frozenset({"byte", "short", "integer", "long", "float", "double", "boolean"})
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def expression_text(name: str, node: Node, operands: list[str]) -> str:
+    """Write an expression with its operands as they were written.
+
+    :param name: its class, without the package
+    """
+    text = _text(name, node, operands)
+    if len(text) > MAX_TEXT:
+        text = _text(name, node, ["…"] * min(len(operands), 2))
+    return text if len(text) <= MAX_TEXT else "…"
+
+
+def _text(name: str, node: Node, operands: list[str]) -> str:
+    own = node.get("name")
+    if name == "Literal":
+        return _literal_text(node)
+    if name in _SUBQUERIES:
+        return "(SELECT …)"
+    if name in _TRANSPARENT and operands:
+        return operands[0]
+    if name in _SIGNS and len(operands) == len("ab"):
+        return f"({operands[0]} {_SIGNS[name]} {operands[1]})"
+    if name == "Cast":
+        return _cast_text(node, operands[0])
+    if name == "GetStructField":
+        return f"{operands[0]}.{own or node.get('ordinal')}"
+    if isinstance(own, str) and (not operands or name.startswith("Python")):
+        return f"{own}({', '.join(operands)})" if name.startswith("Python") else own
+    return f"{_WORD.sub('_', name).lower()}({', '.join(operands)})"
+
+
+def _cast_text(node: Node, operand: str) -> str:
+    is_literal = operand == _HIDDEN_LITERAL or not operand.strip("0123456789.")
+    kind_of = node.get("dataType")
+    return (
+        operand
+        if is_literal
+        else f"CAST({operand} AS {kind_of if isinstance(kind_of, str) else '…'})"
+    )
+
+
+def _literal_text(node: Node) -> str:
+    """Write a number; what a text says is nobody's business here."""
+    value = node.get("value")
+    if value is None:
+        return NULL
+    kind_of = str(node.get("dataType"))
+    is_number = kind_of in _NUMBER_TYPES or kind_of.startswith("decimal")
+    return str(value) if is_number else _HIDDEN_LITERAL
+
+
+# --- expressions ---
+
+
+_MASKING_FUNCTIONS = frozenset(
     {
         *("Crc32", "HiveHash", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64", "Count", "Mask"),
     }
 )
 # Their arguments are those of the window, and say nothing of the value.
-_RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "RowNumber", "CumeDist", "NTile"})
-_RANDOM = frozenset({"Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle"})
-_PYTHON = frozenset({"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"})
+_RANK_FUNCTIONS = frozenset({"Rank", "DenseRank", "PercentRank", "RowNumber", "CumeDist", "NTile"})
+_RANDOM_FUNCTIONS = frozenset({"Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle"})
+_PYTHON_FUNCTIONS = frozenset(
+    {"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
+)
 _ATTRIBUTES = ("AttributeReference", "OuterReference", "LateralColumnAliasReference")
 _SAME = frozenset(
     {
@@ -71,7 +252,7 @@ _SAME = frozenset(
     }
 )
 """Expressions of one operand that leave it as it is."""
-_COMMON = -1
+_COMMON_EXPRESSION = -1
 """The number of a source that stands for a common expression, until it is known."""
 
 
@@ -111,9 +292,9 @@ class Expressions:
             made = self._made(name, node, below, find, chosen_by)
             if name in _ATTRIBUTES:
                 operands.append(made)
-                labels.append(made.text or texts.label(name, node, named))
+                labels.append(made.text or expression_text(name, node, named))
             else:
-                labels.append(texts.label(name, node, named))
+                labels.append(expression_text(name, node, named))
                 operands.append(replace(made, text=labels[-1]))
         return operands[-1] if operands else UNKNOWN
 
@@ -170,13 +351,13 @@ def _is_same(name: str, node: Node, first: Node) -> bool:
 
 def _function(name: str, below: Operands) -> Value:
     if name == "CommonExpressionRef":
-        return Value({_COMMON: IDENTITY})
+        return Value({_COMMON_EXPRESSION: IDENTITY})
     if not below:
         literal = name in ("Literal", "TypedNullLiteral")
-        made_of = "literal" if literal else "python" if name in _PYTHON else "function"
+        made_of = "literal" if literal else "python" if name in _PYTHON_FUNCTIONS else "function"
         return Value({}, made_of=frozenset({made_of}))
     value = together(below)
-    step = TRANSFORMATION << MASKING if name in _MASKING else TRANSFORMATION
+    step = TRANSFORMATION << MASKING if name in _MASKING_FUNCTIONS else TRANSFORMATION
     return replace(value.by(step), made_of=_made_of(name, value))
 
 
@@ -184,9 +365,9 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
     made_of = operands.made_of
     if name == "Count" and made_of == {"literal"}:
         return frozenset({"count"})
-    if name in _RANDOM:
+    if name in _RANDOM_FUNCTIONS:
         return frozenset({"function"})
-    if name in _PYTHON:
+    if name in _PYTHON_FUNCTIONS:
         return made_of if operands.sources or made_of - {"literal"} else frozenset({"python"})
     return made_of if len(made_of) == 1 else made_of - {"literal"}  # the rest says more
 
@@ -243,8 +424,8 @@ def _rank(_: Operands) -> Value:
 def _with(below: Operands) -> Value:
     """Put the common expressions into the one that refers to them, by no number that is given."""
     value, *common = below
-    bits = value.sources.get(_COMMON, 0)
-    sources = {source: way for source, way in value.sources.items() if source != _COMMON}
+    bits = value.sources.get(_COMMON_EXPRESSION, 0)
+    sources = {source: way for source, way in value.sources.items() if source != _COMMON_EXPRESSION}
     for at in range(bits.bit_length()):
         if bits >> at & 1:
             for definition in common:
@@ -262,5 +443,5 @@ _CHOICES: Mapping[str, Callable[[Operands], Value]] = {
     "PivotFirst": _pivot_first,
     "WindowExpression": _window,
     "With": _with,
-    **dict.fromkeys(_RANKS, _rank),
+    **dict.fromkeys(_RANK_FUNCTIONS, _rank),
 }

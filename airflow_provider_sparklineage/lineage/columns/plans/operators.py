@@ -1,4 +1,8 @@
-"""What operators make of the relations below them: those of rows, columns and values.
+"""What the operators of a plan make of the relations below them: one walk, from the leaves upwards.
+
+A relation has columns, each with its value; a level collects what chooses the rows of the plan or
+of a subquery in it. Plans may be thousands of operators deep, so the walk is no recursion but into
+subqueries, and each operator is looked at once.
 
 An operator that is not known hands on the columns that it has from below by their ids; a column
 that nothing explains is ``UNKNOWN``, and whatever is made of it is not whole.
@@ -6,38 +10,346 @@ that nothing explains is ``UNKNOWN``, and whatever is made of it is not whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.columns.plans import many_rows
-from airflow_provider_sparklineage.lineage.columns.plans.relations import Relation, joined
-from airflow_provider_sparklineage.lineage.columns.plans.trees import (
-    attributes,
-    conjuncts,
-    contains,
-    expression_id,
-    kind,
-)
-from airflow_provider_sparklineage.lineage.columns.plans.values import (
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.lineage.columns.edges import Column
+from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     AGGREGATION,
     ELSEWHERE,
     FILTER,
     GROUP_BY,
     IDENTITY,
     JOIN,
+    NULL,
     SORT,
+    TRANSFORMATION,
+    UNKNOWN,
+    Expressions,
+    Sources,
     Value,
+    chosen_for,
+    of_many_rows,
+    through,
+    together,
+    unite,
+)
+from airflow_provider_sparklineage.lineage.columns.plans.trees import (
+    attributes,
+    children,
+    conjuncts,
+    contains,
+    expression_id,
+    kind,
+    parts,
+    trees,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow_provider_sparklineage.lineage.columns.plans.trees import Tree
+    from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+
+    Find = Callable[[int], Value]
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.lineage.columns.plans.relations import Step
     from airflow_provider_sparklineage.lineage.columns.plans.trees import Node
 
     Operator = Callable[[Step], Relation]
+    from collections.abc import Callable, Iterator
+
+    Find = Callable[[int], Value]
+
+
+# --- relations, and what chooses their rows ---
+
+
+@dataclass
+class Relation:
+    """The output of one node; a node above takes it over and changes it, as a plan is a tree.
+
+    :ivar order: (id, name) of its columns
+    :ivar known: what they are made of, and others that expressions above may still refer to
+    """
+
+    order: list[tuple[int, str]] = field(default_factory=list)
+    known: dict[int, Value] = field(default_factory=dict)
+
+    def add(self, number: int, name: str, value: Value) -> None:
+        """Add a column."""
+        self.order.append((number, name))
+        self.known[number] = value
+
+    def find(self, number: int) -> Value:
+        """Give what a column is made of."""
+        return self.known.get(number, UNKNOWN)
+
+    def values(self) -> list[Value]:
+        """Give what its columns are made of, in their order."""
+        return [self.find(number) for number, _ in self.order]
+
+    def all(self) -> Value:
+        """Give all columns as one value."""
+        return together(self.values())
+
+
+def joined_relation(left: Relation, right: Relation) -> Relation:
+    """Join two relations: the columns of both."""
+    left.order += right.order
+    if len(left.known) < len(right.known):
+        left.known, right.known = right.known, left.known
+    left.known.update(right.known)
+    return left
+
+
+@dataclass
+class Choice:
+    """What chooses, groups and sorts the rows of a plan or subquery.
+
+    :ivar is_whole: whether there is nothing else
+    """
+
+    sources: Sources = field(default_factory=dict)
+    is_whole: bool = True
+
+
+class Level:
+    """One plan: the written query's, or that of a subquery in it.
+
+    :param outer: finds columns of the plan around a subquery
+    :ivar choices: what chooses rows; the last one is where it is collected now
+    """
+
+    def __init__(self, outer: Find | None = None) -> None:
+        self.outer = outer
+        self.choices = [Choice()]
+
+    @property
+    def choice(self) -> Choice:
+        """What chooses the rows here."""
+        return self.choices[-1]
+
+    def trees(self, node: Node, field: str) -> Iterator[Tree]:
+        """Give the expressions of a field; of some lists Spark writes none, but null."""
+        if field in node and node[field] is None:
+            self.choice.is_whole = False
+        return trees(node.get(field))
+
+    def chosen_by(self, value: Value, step: int) -> None:
+        """Note what chooses rows."""
+        unite(self.choice.sources, through(step, value.sources))
+        if not value.is_whole:
+            self.choice.is_whole = False
+
+    def include(self, choice: Choice) -> None:
+        """Note what chooses the rows of a part."""
+        unite(self.choice.sources, choice.sources)
+        self.choice.is_whole = self.choice.is_whole and choice.is_whole
+
+    def finder(self, relation: Relation) -> Find:
+        """Find columns of a relation, else those around it."""
+        known, outer = relation.known, self.outer
+
+        def find(number: int) -> Value:
+            value = known.get(number)
+            if value is None:
+                value = outer(number) if outer is not None else UNKNOWN
+            return value
+
+        return find
+
+
+class Step(NamedTuple):
+    """One operator on its turn.
+
+    :param inputs: the relations below it
+    """
+
+    walk: Walk
+    node: Node
+    inputs: list[Relation]
+    level: Level
+
+
+# --- operators that make many rows of one, or others ---
+#
+# Unions, comparisons, expansions, common tables, functions of full rows, and MERGE.
+
+
+GROUPING_ID = "spark_grouping_id"
+_MADE_OF_PYTHON = frozenset({"python"})
+_MAYBE_NO_ROWS = ("Explode", "PosExplode", "Inline")
+_MERGE_INSTRUCTIONS = (
+    "matchedInstructions",
+    "notMatchedInstructions",
+    "notMatchedBySourceInstructions",
+)
+# Functions of full rows, by the names under which people call them.
+_ROW_FUNCTIONS = {
+    "MapInPandas": "mapInPandas",
+    "MapInArrow": "mapInArrow",
+    "PythonMapInArrow": "mapInArrow",
+    "FlatMapGroupsInPandas": "applyInPandas",
+    "FlatMapGroupsInArrow": "applyInArrow",
+    "FlatMapCoGroupsInPandas": "applyInPandas",
+    "FlatMapCoGroupsInArrow": "applyInArrow",
+    "FlatMapGroupsInPandasWithState": "applyInPandasWithState",
+    "TransformWithStateInPandas": "transformWithStateInPandas",
+    "TransformWithStateInPySpark": "transformWithState",
+    "ScriptTransformation": "TRANSFORM",
+    **dict.fromkeys(("MapElements", "MapPartitions", "MapGroups", "CoGroup"), "a typed function"),
+    **dict.fromkeys(("AppendColumns", "FlatMapGroupsWithState"), "a typed function"),
+}
+
+
+def _generate(at: Step) -> Relation:
+    """Give what makes rows of one; of an empty list most make none, and so choose rows."""
+    [relation] = at.inputs
+    value = UNKNOWN
+    for tree in at.level.trees(at.node, "generator"):
+        value = at.walk.value(tree, relation, at.level)
+        if kind(tree[0]) in _MAYBE_NO_ROWS and not at.node.get("outer"):
+            at.level.chosen_by(value, FILTER)
+    for number, name in attributes(at.node.get("generatorOutput")):
+        relation.add(number, name, value)
+    return relation
+
+
+def _expand(at: Step) -> Relation:
+    """Unite each column of all projections: nulls and names of what was expanded are none."""
+    order = attributes(at.node.get("output"))
+    columns: list[list[Value]] = [[] for _ in order]
+    for projection in at.node.get("projections") or ():
+        for column, tree in zip(columns, projection, strict=False):
+            column.append(at.walk.value(tree, at.inputs[0], at.level))
+    relation = Relation()
+    for (number, name), values in zip(order, columns, strict=True):
+        # Of some lists Spark writes none; a column that keeps its id is what it was.
+        value = of_many_rows(values) if values else at.inputs[0].find(number)
+        if value.is_whole and not value.sources and value.made_of == {"literal"}:
+            made_of = "grouping_id" if name == GROUPING_ID else "unpivot"
+            value = Value({}, made_of=frozenset({made_of}))
+        relation.add(number, name, value)
+    return relation
+
+
+def _union(at: Step) -> Relation:
+    """Unite by position; the ids are those of the first."""
+    columns = [relation.values() for relation in at.inputs]
+    same = len({len(values) for values in columns}) == 1
+    united = Relation()
+    for place, (number, name) in enumerate(at.inputs[0].order):
+        united.add(number, name, together(c[place] for c in columns) if same else UNKNOWN)
+    return united
+
+
+def _compared_rows(at: Step) -> Relation:
+    """Keep rows of the left that the right has, or has not: all columns are compared."""
+    left = at.inputs[0]
+    for relation in at.inputs:
+        at.level.chosen_by(relation.all(), JOIN)
+    if not at.node.get("isAll"):
+        at.level.chosen_by(left.all(), GROUP_BY)
+    return left
+
+
+def _row_function(at: Step) -> Relation:
+    """Give every column from every column, as nobody can see into the function."""
+    value = together([relation.all() for relation in at.inputs]).by(TRANSFORMATION)
+    value = replace(value, guess=_ROW_FUNCTIONS[kind(at.node)], text="", made_of=_MADE_OF_PYTHON)
+    for number, _ in attributes(at.node.get("groupingAttributes")):
+        at.level.chosen_by(at.inputs[0].find(number), GROUP_BY)
+    relation = Relation()
+    for field in ("output", "outputObjAttr"):
+        for number, name in attributes(at.node.get(field)):
+            relation.add(number, name, value)
+    return relation
+
+
+def _object_of_row(at: Step) -> Relation:
+    """Make an object of a row, or a row of an object: of all that it has."""
+    value = at.inputs[0].all()
+    relation = Relation()
+    for field in ("outputObjAttr", "serializer"):
+        for number, name in attributes(at.node.get(field)):
+            relation.add(number, name, value)
+    return relation
+
+
+def _merge_rows(at: Step) -> Relation:
+    """Unite what all instructions of a MERGE make of each column."""
+    order = attributes(at.node.get("output"))
+    columns: list[list[Value]] = [[] for _ in order]
+    for field in _MERGE_INSTRUCTIONS:
+        for tree in at.level.trees(at.node, field):
+            condition, outputs = parts(tree, "output", "otherOutput")
+            for output in outputs:
+                for (_, name), column, expression in zip(order, columns, output, strict=False):
+                    column.append(at.walk.changed(name, expression, condition, at.inputs[0]))
+    relation = Relation()
+    for (number, name), values in zip(order, columns, strict=True):
+        relation.add(number, name, of_many_rows(values) if values else UNKNOWN)
+    return relation
+
+
+def _with_common_tables(at: Step) -> Relation:
+    return at.inputs[-1]
+
+
+def _common_table(at: Step) -> Relation:
+    at.walk.common[at.node.get("id")] = at.inputs[0], at.level.choices.pop()
+    return at.inputs[0]
+
+
+def _common_table_reference(at: Step) -> Relation:
+    """Give a common table by its other ids; what refers to itself cannot be followed."""
+    order = attributes(at.node.get("output"))
+    defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
+    values = [UNKNOWN] * len(order)
+    if defined is not None and len(defined[0].order) == len(order):
+        at.level.include(defined[1])
+        values = defined[0].values()
+    relation = Relation()
+    for (number, name), value in zip(order, values, strict=True):
+        relation.add(number, name, value)
+    return relation
+
+
+def _recursion(at: Step) -> Relation:
+    """Unite the start of a recursion with its steps, which may mix columns further and on."""
+    relation = _union(at)
+    for number, value in relation.known.items():
+        relation.known[number] = replace(value, is_whole=False)
+    return relation
+
+
+_MANY_ROW_OPERATORS = {
+    "Generate": _generate,
+    "Expand": _expand,
+    "Union": _union,
+    "Except": _compared_rows,
+    "Intersect": _compared_rows,
+    "WithCTE": _with_common_tables,
+    "CTERelationDef": _common_table,
+    "CTERelationRef": _common_table_reference,
+    "UnionLoop": _recursion,
+    "UnionLoopRef": _common_table_reference,
+    "MergeRows": _merge_rows,
+    "DeserializeToObject": _object_of_row,
+    "SerializeFromObject": _object_of_row,
+    **dict.fromkeys(_ROW_FUNCTIONS, _row_function),
+}
+
+
+# --- operators of rows, columns and values ---
+
 
 # Why columns of a leaf have no sources.
-_MADE_OF = {
+_LEAVES_MADE_OF = {
     "LogicalRDD": "rdd",
     "ExternalRDD": "rdd",
     "LocalRelation": "local",
@@ -45,7 +357,7 @@ _MADE_OF = {
     "Range": "range",
     "OneRowRelation": "literal",
 }
-_PASSING = frozenset(
+_PASSING_OPERATORS = frozenset(
     {
         *("SubqueryAlias", "View", "Subquery", "ReturnAnswer", "WriteFiles", "ResolvedHint"),
         *("LocalLimit", "GlobalLimit", "Limit", "Offset", "Tail", "Sample", "CollectMetrics"),
@@ -57,7 +369,7 @@ _PASSING = frozenset(
 
 def operator(node: Node) -> Operator:
     """Give the function that follows an operator."""
-    return _OPERATORS.get(kind(node)) or many_rows.OPERATORS.get(kind(node), _other)
+    return _ROW_OPERATORS.get(kind(node)) or _MANY_ROW_OPERATORS.get(kind(node), _other)
 
 
 def _project(at: Step) -> Relation:
@@ -112,7 +424,7 @@ def _filter(at: Step) -> Relation:
 def _join(at: Step) -> Relation:
     left, right = at.inputs
     columns = len(left.order)
-    relation = joined(left, right)
+    relation = joined_relation(left, right)
     _join_by(at, relation)
     if any(kept in str(at.node.get("joinType")) for kept in ("LeftSemi", "LeftAnti")):
         del relation.order[columns:]
@@ -130,7 +442,7 @@ def _lateral_join(at: Step) -> Relation:
     for subquery in at.level.trees(at.node, "right"):
         found, choice = at.walk.relation(subquery[0]["plan"], at.level.finder(relation))
         at.level.include(choice)
-        relation = joined(relation, found)
+        relation = joined_relation(relation, found)
     _join_by(at, relation)
     return relation
 
@@ -143,24 +455,24 @@ def _sort(at: Step) -> Relation:
 
 def _window(at: Step) -> Relation:
     [relation] = at.inputs
-    return joined(relation, _named(at, "windowExpressions"))
+    return joined_relation(relation, _named(at, "windowExpressions"))
 
 
 def _other(at: Step) -> Relation:
     """Hand on what is below, by its ids; an operator that is not known may choose rows."""
     if not at.inputs:
         return _leaf(at)
-    if kind(at.node) not in _PASSING:
+    if kind(at.node) not in _PASSING_OPERATORS:
         at.level.choice.is_whole = False
     relation = at.inputs[0]
     for right in at.inputs[1:]:
-        relation = joined(relation, right)
+        relation = joined_relation(relation, right)
     relation.order = attributes(at.node.get("output")) or relation.order
     return relation
 
 
 def _leaf(at: Step) -> Relation:
-    made_of = _MADE_OF.get(kind(at.node), "")
+    made_of = _LEAVES_MADE_OF.get(kind(at.node), "")
     other = Value({}, made_of=frozenset({made_of})) if made_of else ELSEWHERE
     relation = Relation()
     for number, name in attributes(at.node.get("output")):
@@ -170,7 +482,7 @@ def _leaf(at: Step) -> Relation:
     return relation
 
 
-_OPERATORS: dict[str, Operator] = {
+_ROW_OPERATORS: dict[str, Operator] = {
     "Project": _project,
     "Aggregate": _aggregate,
     "Distinct": _distinct,
@@ -182,3 +494,99 @@ _OPERATORS: dict[str, Operator] = {
     "Sort": _sort,
     "Window": _window,
 }
+
+
+# --- the walk ---
+
+
+class Walk:
+    """Follows the plan of one write.
+
+    :param datasets: expression id of a column that is read -> the dataset that it is of
+    :param target: the dataset that is written
+    :ivar common: common tables by their ids, with what chooses their rows
+    """
+
+    def __init__(
+        self, datasets: Mapping[int, DatasetName], target: DatasetName, budget: Budget
+    ) -> None:
+        self.datasets = datasets
+        self.common: dict[object, tuple[Relation, Choice]] = {}
+        self._target = target
+        self._budget = budget
+        self._numbers: dict[Column, int] = {}
+        self._columns: list[Column] = []
+        self._expressions = Expressions(self._subquery, budget)
+
+    def number(self, dataset: DatasetName, name: str) -> int:
+        """Give the number of a column as a source."""
+        column = Column(dataset, name)
+        number = self._numbers.setdefault(column, len(self._columns))
+        if number == len(self._columns):
+            self._columns.append(column)
+        return number
+
+    def column(self, number: int) -> Column:
+        """Give the column of a number."""
+        return self._columns[number]
+
+    def relation(self, tree: Tree, outer: Find | None = None) -> tuple[Relation, Choice]:
+        """Give the output of a plan, and what chooses its rows.
+
+        :param outer: finds columns of the plan around a subquery
+        :raise ValueError: if the plan is no tree
+        """
+        below = children(tree)
+        level = Level(outer)
+        made: dict[int, Relation] = {}
+        waiting = [(0, False)]
+        while waiting:
+            at, is_ready = waiting.pop()
+            node = tree[at]
+            if is_ready:
+                inputs = [made.pop(child) for child in below[at]]
+                self._budget.work(1 + sum(len(relation.order) for relation in inputs))
+                made[at] = operator(node)(Step(self, node, inputs, level))
+                continue
+            if kind(node) == "CTERelationDef":
+                level.choices.append(Choice())
+            waiting.append((at, True))
+            waiting += ((child, False) for child in reversed(below[at]))
+        return made[0], level.choice
+
+    def of(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
+        """Give what an expression is made of; as :meth:`.Expressions.value`."""
+        return self._expressions.value(tree, find, chosen_by)
+
+    def value(self, tree: Tree, relation: Relation, level: Level | None = None) -> Value:
+        """Give what an expression over a relation is made of."""
+        return self.of(tree, (level or Level()).finder(relation))
+
+    def changed(self, column: str, tree: Tree, condition: Tree | None, relation: Relation) -> Value:
+        """Give what a change of rows makes of a column of the target.
+
+        A condition counts only for a column that does not keep its value.
+        """
+        value = self.value(tree, relation)
+        if condition is None or value.text == NULL or self.keeps(column, value):
+            return value
+        return chosen_for(value, self.value(condition, relation))
+
+    def keeps(self, column: str, value: Value) -> bool:
+        """Whether a column of the target keeps its value."""
+        return dict(value.sources) == {self.number(self._target, column): IDENTITY}
+
+    def without_kept(self, column: str, value: Value) -> Value:
+        """Leave out that a column of the target keeps its value, or does in some rows."""
+        own = self.number(self._target, column)
+        bits = value.sources.get(own, 0)
+        if not bits & IDENTITY:
+            return value
+        others = {source: ways for source, ways in value.sources.items() if source != own}
+        if bits != IDENTITY:
+            others[own] = bits & ~IDENTITY
+        return replace(value, sources=others)
+
+    def _subquery(self, tree: Tree, find: Find) -> tuple[list[Value], Sources, bool]:
+        relation, choice = self.relation(tree, find)
+        return relation.values(), choice.sources, choice.is_whole

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.lineage.application.write_plans import WritePlan
+from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
 from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns, planned_columns
 from airflow_provider_sparklineage.lineage.columns.plans.trees import attributes
 from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.application.binding import bind
 from airflow_provider_sparklineage.lineage.application.observed_actions import identities
+from airflow_provider_sparklineage.lineage.application.observed_binding import bind
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns import metadata_columns_removed
 from airflow_provider_sparklineage.lineage.columns.plans import planned_columns

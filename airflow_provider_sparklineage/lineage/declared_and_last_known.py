@@ -1,6 +1,10 @@
-"""The last run's lineage where a try has none of its own: an event without datasets blanks graphs.
+"""The lineage of a task without its job: what is declared, and what its last run accessed.
 
-Policy, case by case:
+Before the job has run, it is the lineage of START (:func:`declared_lineage`). START waits for these
+imports, so nothing here merges.
+
+After it, it stands in where a try has none of its own (:class:`Completion`): an event without
+datasets blanks graphs. Policy, case by case:
 
 - Of a side (inputs, outputs) of a failed try of which Spark reported nothing, the datasets of the
   last successful run are in the event next to those that are declared; a degradation reports it.
@@ -16,19 +20,28 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.dataset import LineageDataset, with_declared
+from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage, with_declared
+from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.terms import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
+    from airflow_provider_sparklineage.model.representation import Limits
+    from airflow_provider_sparklineage.model.rules import PartitionRules
 
 
-def datasets(
+# --- after the job ---
+
+
+def last_and_declared(
     last: Iterable[LastRunDataset], declared: Iterable[DatasetName]
 ) -> tuple[LineageDataset, ...]:
     """Give the datasets of the last successful run, and declared ones that are none of them."""
@@ -111,10 +124,36 @@ def _with_last(
 ) -> tuple[LineageDataset, ...]:
     """Add the last run's datasets to declared ones, which keep what is expected of them."""
     declared = {d.name: d for d in reported}
-    every = {d.name: d for d in datasets(last, declared)}
+    every = {d.name: d for d in last_and_declared(last, declared)}
     for name, dataset in list(every.items()):
         names = {name, *dataset.symlinks} & declared.keys()
         if names:
             of = declared[min(names)]
             every[name] = replace(of, name=name, facets=dataset.facets)
     return tuple(every[name] for name in sorted(every))
+
+
+# --- before the job ---
+
+
+def declared_lineage(
+    inputs: Iterable[DatasetName],
+    outputs: Iterable[DatasetName],
+    expectations: Iterable[Expectation],
+    rules: PartitionRules,
+    limits: Limits,
+    last_known: LastRun = NO_LAST_RUN,
+) -> TaskLineage:
+    """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
+
+    A path among the arguments has no side, so paths count only once Spark has reported datasets.
+    """
+    declared = [e for e in expectations if e.kind is Kind.DECLARED]
+    report = SubsetReport(declared, Locator(rules=rules), limits)
+    reads = last_and_declared(last_known.inputs, inputs)
+    writes = last_and_declared(last_known.outputs, outputs)
+    return TaskLineage(
+        Outcome.COMPLETE,
+        tuple(report.of(dataset, Side.READ) for dataset in reads),
+        tuple(report.of(dataset, Side.WRITE) for dataset in writes),
+    )
