@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.model.subset import EVERYTHING, disjunction
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
@@ -48,14 +48,12 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.columns import Provenance
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
-
-    Provenances = Mapping[DatasetName, Provenance | None]
-    from collections.abc import Iterator
-
     from airflow_provider_sparklineage.model.subset import Condition
 
+    Provenances = Mapping[DatasetName, Provenance | None]
 
-# --- the subsets that SQL names ---
+
+# --- the subsets that SQL names -------------------------------------------------------------------
 
 
 class Statements:
@@ -101,7 +99,7 @@ def _where_of_table(statement: str, table: str) -> Condition | None:
     return predicates.where(statement, table) if statement else None
 
 
-# --- writes that failed or never ended ---
+# --- writes that failed or never ended ------------------------------------------------------------
 
 
 def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Degradation]:
@@ -125,7 +123,7 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
         yield Degradation(code, f"The action {action.label} {how}{why}.")
 
 
-# --- accumulating ---
+# --- accumulating ---------------------------------------------------------------------------------
 
 
 class Accumulated(Frozen, frozen=True):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import PartitionRules
 
 
-# --- after the job ---
+# --- after the job --------------------------------------------------------------------------------
 
 
 def last_and_declared(
@@ -133,7 +133,7 @@ def _with_last(
     return tuple(every[name] for name in sorted(every))
 
 
-# --- before the job ---
+# --- before the job -------------------------------------------------------------------------------
 
 
 def declared_lineage(

@@ -319,7 +319,7 @@ def _reported(
     return report.of(dataset, side, filters, static, other=other, tables=ledger.tables)
 
 
-# --- a task that fails although its job succeeded ---
+# --- a task that fails although its job succeeded -------------------------------------------------
 
 
 _OF_PARTITIONS = frozenset({DegradationCode.PARTITIONS_CUT, DegradationCode.PARTITIONS_INEXACT})

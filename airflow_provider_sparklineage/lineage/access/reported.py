@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# --- columns, sources and bytes that writes have put into a dataset ---
+# --- columns, sources and bytes that writes have put into a dataset -------------------------------
 
 
 class ReportedWrite(NamedTuple):
@@ -152,7 +152,7 @@ def _sum_if_known(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-# --- the writes, and reads of them ---
+# --- the writes, and reads of them ----------------------------------------------------------------
 
 
 class ReportedWrites:
@@ -315,7 +315,7 @@ def _folders_above(location: str) -> Iterator[str]:
         end = location.rfind("/", 0, end)
 
 
-# --- lifecycle: whether a write replaced everything ---
+# --- lifecycle: whether a write replaced everything -----------------------------------------------
 
 
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)

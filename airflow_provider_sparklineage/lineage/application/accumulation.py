@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets
 
 
-# --- memory: how much of the events is kept; the rest is counted ---
+# --- memory: how much of the events is kept; the rest is counted ----------------------------------
 
 
 MAX_FACET_BYTES = 32 * 1024 * 1024
@@ -125,7 +125,7 @@ class Room:
         return True
 
 
-# --- the datasets on one side of a run ---
+# --- the datasets on one side of a run ------------------------------------------------------------
 #
 # An event has all datasets of its run, with all facets, and mostly the same as the event before it.
 # So an equal report of a dataset is looked at once, and only its times are noted: they decide alone
@@ -341,7 +341,7 @@ def _locations(side_facets: RawFacets | None) -> frozenset[str] | None:
     return frozenset(condition.locations)
 
 
-# --- the application and its actions ---
+# --- the application and its actions --------------------------------------------------------------
 
 
 class ActionState(StrEnum):

@@ -56,16 +56,16 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.observations import (
         CommandRecord,
         ObservationRecord,
+        ReadRecord,
+        WriteRecord,
     )
 
     _Spanned = tuple[datetime, datetime, Action]
-    from airflow_provider_sparklineage.spark.capture.observations import ReadRecord, WriteRecord
-
     Locations = frozenset[str] | None
     """The folders of a dataset's partitions; None is the full dataset."""
 
 
-# --- queries, by the names of datasets ---
+# --- queries, by the names of datasets ------------------------------------------------------------
 #
 # A folder that no action of the listener has is a dataset of its own here, under the name that the
 # listener would give it.
@@ -217,7 +217,7 @@ class ObservedQueries:
                 self.commits[name].append(commit)
 
 
-# --- actions ---
+# --- actions --------------------------------------------------------------------------------------
 
 
 Facets = Mapping[str, msgspec.Raw]

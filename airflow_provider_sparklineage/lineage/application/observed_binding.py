@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     )
 
 
-# --- layouts to partitions ---
+# --- layouts to partitions ------------------------------------------------------------------------
 
 
 class FolderPartitions:
@@ -186,7 +186,7 @@ def plain_uri(uri: str) -> str:
     return f"{scheme}{colon}{rest.lstrip('/')}" if colon else uri
 
 
-# --- paths and tables to datasets ---
+# --- paths and tables to datasets -----------------------------------------------------------------
 
 
 _INTERNAL_FOLDERS = frozenset({"_delta_log", "_spark_metadata"})
@@ -301,7 +301,7 @@ class DatasetIndex:
         return None
 
 
-# --- plans of writes ---
+# --- plans of writes ------------------------------------------------------------------------------
 
 
 class WritePlan(NamedTuple):
@@ -361,7 +361,7 @@ def bound_plan(
     return WritePlan(target, tuple(command.columns), zlib.compress(command.plan, 1), relations)
 
 
-# --- records to accesses ---
+# --- records to accesses --------------------------------------------------------------------------
 
 
 _FULL_MODES = ("whole", "create")

@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.model.datasets import looks_like_file
 from airflow_provider_sparklineage.spark.capture.observations import timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Span
@@ -41,22 +41,20 @@ if TYPE_CHECKING:
         Action,
         SparkApplication,
     )
+    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         RelationRecord,
         WriteRecord,
     )
 
-    _Written = DatasetName | str
+    _Written = DatasetName | str  # a path or a table, where the listener names no such dataset
     _Timelines = Mapping[_Written, Timeline[Span]]
-    from collections.abc import Iterator
-
-    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.model.locations import Locator
 
 
-# --- skipped and failed writes ---
+# --- skipped and failed writes --------------------------------------------------------------------
 
 
 def without_skipped_writes(
@@ -177,7 +175,7 @@ def _has_overlap(writes: _Timelines, name: _Written, span: Span) -> bool:
     return any(overlap(span, of_write) for of_write in found)
 
 
-# --- batches of streams ---
+# --- batches of streams ---------------------------------------------------------------------------
 
 
 class _Batch(NamedTuple):
@@ -249,7 +247,7 @@ def _is_step_of(action: Action, around: Action | None, batch: Span) -> bool:
     return is_in_batch and action.ended <= around.ended
 
 
-# --- inferred files ---
+# --- inferred files -------------------------------------------------------------------------------
 
 
 def without_inferred_files(

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.events import SparkEvent
 
 
-# --- times ---
+# --- times ----------------------------------------------------------------------------------------
 
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
@@ -115,7 +115,7 @@ class Clock:
             )
 
 
-# --- names ---
+# --- names ----------------------------------------------------------------------------------------
 
 
 def with_canonical_names(application: SparkApplication, locator: Locator) -> SparkApplication:
@@ -181,7 +181,7 @@ def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
     return input_name
 
 
-# --- actions ---
+# --- actions --------------------------------------------------------------------------------------
 
 
 def repaired(application: SparkApplication) -> SparkApplication:

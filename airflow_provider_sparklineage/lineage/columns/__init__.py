@@ -3,19 +3,13 @@
 An *edge*: one input column influences one output column (``ColumnLineage.fields``) or all
 of them (``ColumnLineage.dataset``), each with a list of transformations.
 
-====================  ============================================================================
-:mod:`.edges`         the values, and their union
-:mod:`.decoding`      every form in which listeners report them, 1.12 to 1.53
-:mod:`.plans`         column lineage out of Spark's own plan of a write
-:mod:`.correction`    what is reported, corrected by the plan
-:mod:`.reported`      all of these for one write
-:mod:`.composition`   A→tmp and tmp→B give A→B
-:mod:`.combining`     two transformations in a row, as one
-:mod:`.variants`      how many there are between two columns, and sets of columns
-:mod:`.descriptions`  the SQL of the two, as one text
-:mod:`.forms`         ``compact`` and ``legacy``: influences on all columns once or with each
-:mod:`.room`          how many edges may be in memory
-====================  ============================================================================
+===================  ===========================================================================
+:mod:`.edges`        the values, their union, and the forms ``compact`` and ``legacy``
+:mod:`.decoding`     every form in which listeners report them, 1.12 to 1.53
+:mod:`.plans`        column lineage out of Spark's own plan of a write
+:mod:`.reported`     the two for one write: as reported, and corrected by the plan
+:mod:`.composition`  A→tmp and tmp→B give A→B, within the memory that there is
+===================  ===========================================================================
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# --- the SQL of the two, as one short text ---
+# --- the SQL of the two, as one short text --------------------------------------------------------
 
 
 MAX_DESCRIPTION = 1000
@@ -92,7 +92,7 @@ def _column_reference(column: str) -> re.Pattern[str]:
     )
 
 
-# --- two transformations in a row, as one ---
+# --- two transformations in a row, as one ---------------------------------------------------------
 
 
 def combine(this: Transformation, upstream: Transformation, via: str = "") -> Transformation:
@@ -101,7 +101,7 @@ def combine(this: Transformation, upstream: Transformation, via: str = "") -> Tr
     INDIRECT here stays; DIRECT after an unknown is unknown; DIRECT after INDIRECT is that INDIRECT;
     DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY. Masking anywhere
     masks. The description is this one's with the upstream one's text put into it, within
-    :data:`.descriptions.MAX_DESCRIPTION` characters; it is the upstream one's where this one
+    :data:`MAX_DESCRIPTION` characters; it is the upstream one's where this one
     adds nothing.
 
     :param via: the column between the two, as this one's description names it; empty where a text
@@ -336,7 +336,7 @@ class ColumnSets:
             columns ^= lowest
 
 
-# --- memory: edges of all writes of an application, as reported and composed ---
+# --- memory: edges of all writes of an application, as reported and composed ----------------------
 
 
 MAX_TRANSFORMATIONS = 1_000_000
@@ -379,7 +379,7 @@ class ColumnRoom:
         return lineage
 
 
-# --- composing: what an action reads, by its sources ---
+# --- composing: what an action reads, by its sources ----------------------------------------------
 
 
 class Provenance(NamedTuple):
@@ -408,7 +408,7 @@ def compose(
     influences all of an intermediate influences everything made of it. One step is enough,
     and it ends whatever is made of what: columns are composed when they are written.
 
-    A source that a column has in more than :data:`.variants.MAX_VARIANTS` variants has all of them
+    A source that a column has in more than :data:`MAX_VARIANTS` variants has all of them
     without their descriptions: what loops of reads and writes make stays small.
 
     :return: edges that are equal are one object

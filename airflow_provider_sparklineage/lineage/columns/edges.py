@@ -126,7 +126,7 @@ def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -
         edges[column] = joined(edges.get(column, ()), transformations)
 
 
-# --- the two forms ---
+# --- the two forms --------------------------------------------------------------------------------
 
 
 ROW_SUBTYPES = frozenset({"FILTER", "JOIN", "GROUP_BY", "SORT"})

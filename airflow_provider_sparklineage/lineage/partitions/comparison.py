@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 
 
-# --- canonical forms ---
+# --- canonical forms ------------------------------------------------------------------------------
 #
 # Made column by column, because all partitions of a dataset nearly always have the same labels.
 
@@ -205,7 +205,7 @@ class CanonicalForms:
         return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
 
 
-# --- comparison ---
+# --- comparison -----------------------------------------------------------------------------------
 
 
 class PartitionStatus(StrEnum):

@@ -78,7 +78,7 @@ for what, name in EVENT.items():
 @fault("A defect in what stands in for a lineage that cannot be merged", "merge_failed")
 def _(bench):
     bench.breaks(".event.from_bundle.merge")
-    bench.breaks(".lineage.declared.declared_lineage")
+    bench.breaks(".lineage.declared_and_last_known.declared_lineage")
 
 
 @fault("A defect in cleaning up", leaves=("*",))

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.lineage.application import accumulation
-from airflow_provider_sparklineage.lineage.columns import composition as column_room
+from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -140,7 +140,7 @@ def test_wherever_time_is_up_datasets_stay_or_their_actions_are_declared_to_be_m
 
 
 def test_no_column_of_a_table_is_known_once_those_of_one_write_are_not(chain, monkeypatch):
-    monkeypatch.setattr(column_room, "MAX_TRANSFORMATIONS", 250)
+    monkeypatch.setattr(composition, "MAX_TRANSFORMATIONS", 250)
     lineage = task_lineage(chain(tables=3, columns=10))
     assert [d.name.name for d in lineage.outputs] == ["/1", "/2", "/3"]
     assert sources(lineage).keys() == {"/1"}
@@ -154,7 +154,7 @@ def test_no_column_of_a_table_is_known_once_those_of_one_write_are_not(chain, mo
 
 
 def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(column_room, "MAX_TRANSFORMATIONS", 250)
+    monkeypatch.setattr(composition, "MAX_TRANSFORMATIONS", 250)
     bundle = capture.create(tmp_path, Manifest(application_run_id=RUN, outcome="COMPLETE"))
     read, written = dataset("/0", 10), dataset("/1", 10, made_of="/0")
     lines = [line(RUN, 0, "START")]

@@ -11,8 +11,8 @@ from airflow_provider_sparklineage.lineage.columns import (
     ColumnLineage,
     Transformation,
 )
-from airflow_provider_sparklineage.lineage.columns.correction import corrected
 from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
+from airflow_provider_sparklineage.lineage.columns.reported import corrected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 ORDERS = DatasetName("file", "/lake/orders")

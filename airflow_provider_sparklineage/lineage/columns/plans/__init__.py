@@ -5,15 +5,12 @@ reports some writes without any. Here it is built of the analysed plan, which th
 as Spark writes it (``TreeNode.toJSON``): the columns of what is read have expression ids, operators
 and expressions refer to them, and the written columns are followed down by these ids.
 
-====================  ============================================================================
-:mod:`.trees`         JSON as trees: nodes, children, conditions
-:mod:`.values`        what a column is made of while it is followed
-:mod:`.expressions`   what an expression makes of its operands; :mod:`.texts` writes it for people
-:mod:`.relations`     the columns of an operator, and what chooses rows
-:mod:`.operators`     what an operator makes of the relations below it, with :mod:`.many_rows`
-:mod:`.walk`          all operators of a plan, and its subqueries
-:mod:`.commands`      what a command writes: queries, MERGE, UPDATE and DELETE
-====================  ============================================================================
+===================  ===========================================================================
+:mod:`.trees`        JSON as trees: nodes, children, conditions
+:mod:`.expressions`  the value of an expression, of the values of its operands, and its short text
+:mod:`.operators`    the relation that an operator makes of those below it, in one walk
+:mod:`.commands`     the columns that a command writes: queries, MERGE, UPDATE and DELETE
+===================  ===========================================================================
 
 What cannot be followed is not guessed: the column is incomplete, and is reported as such. Only of
 functions of full rows (``mapInPandas``) every column is given from every column, as a guess.

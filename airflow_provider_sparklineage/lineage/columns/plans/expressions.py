@@ -13,6 +13,7 @@ has a short text for people, close to SQL, without the literals that stand in it
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.lineage.columns.composition import combine
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, Transformation
 from airflow_provider_sparklineage.lineage.columns.plans.trees import (
+    Tree,
     arity,
     expression_id,
     is_tree,
@@ -30,18 +32,13 @@ from airflow_provider_sparklineage.lineage.columns.plans.trees import (
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
+    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node
     from airflow_provider_sparklineage.model.budget import Budget
 
-    Find = Callable[[int], Value]
-    Operands = list[Value]
-    Subquery = Callable[[Tree, Find], tuple[list[Value], Sources, bool]]
-    from collections.abc import Iterable
 
-
-# --- values: sources, and how they got there ---
+# --- values: sources, and how they got there ------------------------------------------------------
 
 
 _KINDS = (
@@ -155,7 +152,7 @@ def chosen_for(value: Value, condition: Value) -> Value:
     return replace(found, made_of=value.made_of, guess=value.guess, text=value.text)
 
 
-# --- texts for people ---
+# --- texts for people -----------------------------------------------------------------------------
 
 
 MAX_TEXT = 200
@@ -223,7 +220,7 @@ def _literal_text(node: Node) -> str:
     return str(value) if is_number else _HIDDEN_LITERAL
 
 
-# --- expressions ---
+# --- expressions ----------------------------------------------------------------------------------
 
 
 _MASKING_FUNCTIONS = frozenset(
@@ -252,6 +249,11 @@ _SAME = frozenset(
     }
 )
 """Expressions of one operand that leave it as it is."""
+Find = Callable[[int], Value]
+"""Gives the value of an attribute, by its expression id."""
+Operands = list[Value]
+Subquery = Callable[[Tree, Find], tuple[list[Value], Sources, bool]]
+
 _COMMON_EXPRESSION = -1
 """The number of a source that stands for a common expression, until it is known."""
 

@@ -10,6 +10,7 @@ that nothing explains is ``UNKNOWN``, and whatever is made of it is not whole.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,24 +49,15 @@ from airflow_provider_sparklineage.lineage.columns.plans.trees import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sparklineage.lineage.columns.plans.trees import Tree
+    from airflow_provider_sparklineage.lineage.columns.plans.expressions import Find
+    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-    Find = Callable[[int], Value]
-    from collections.abc import Callable
 
-    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node
-
-    Operator = Callable[[Step], Relation]
-    from collections.abc import Callable, Iterator
-
-    Find = Callable[[int], Value]
-
-
-# --- relations, and what chooses their rows ---
+# --- relations, and what chooses their rows -------------------------------------------------------
 
 
 @dataclass
@@ -175,7 +167,10 @@ class Step(NamedTuple):
     level: Level
 
 
-# --- operators that make many rows of one, or others ---
+Operator = Callable[[Step], Relation]
+
+
+# --- operators that make many rows of one, or others ----------------------------------------------
 #
 # Unions, comparisons, expansions, common tables, functions of full rows, and MERGE.
 
@@ -264,8 +259,8 @@ def _row_function(at: Step) -> Relation:
     for number, _ in attributes(at.node.get("groupingAttributes")):
         at.level.chosen_by(at.inputs[0].find(number), GROUP_BY)
     relation = Relation()
-    for field in ("output", "outputObjAttr"):
-        for number, name in attributes(at.node.get(field)):
+    for output in ("output", "outputObjAttr"):
+        for number, name in attributes(at.node.get(output)):
             relation.add(number, name, value)
     return relation
 
@@ -274,8 +269,8 @@ def _object_of_row(at: Step) -> Relation:
     """Make an object of a row, or a row of an object: of all that it has."""
     value = at.inputs[0].all()
     relation = Relation()
-    for field in ("outputObjAttr", "serializer"):
-        for number, name in attributes(at.node.get(field)):
+    for output in ("outputObjAttr", "serializer"):
+        for number, name in attributes(at.node.get(output)):
             relation.add(number, name, value)
     return relation
 
@@ -284,8 +279,8 @@ def _merge_rows(at: Step) -> Relation:
     """Unite what all instructions of a MERGE make of each column."""
     order = attributes(at.node.get("output"))
     columns: list[list[Value]] = [[] for _ in order]
-    for field in _MERGE_INSTRUCTIONS:
-        for tree in at.level.trees(at.node, field):
+    for instructions in _MERGE_INSTRUCTIONS:
+        for tree in at.level.trees(at.node, instructions):
             condition, outputs = parts(tree, "output", "otherOutput")
             for output in outputs:
                 for (_, name), column, expression in zip(order, columns, output, strict=False):
@@ -345,7 +340,7 @@ _MANY_ROW_OPERATORS = {
 }
 
 
-# --- operators of rows, columns and values ---
+# --- operators of rows, columns and values --------------------------------------------------------
 
 
 # Why columns of a leaf have no sources.
@@ -496,7 +491,7 @@ _ROW_OPERATORS: dict[str, Operator] = {
 }
 
 
-# --- the walk ---
+# --- the walk -------------------------------------------------------------------------------------
 
 
 class Walk:
