@@ -15,14 +15,20 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_provider_sparklineage.cli import events, examples, history, listener, schemas, settings
-from airflow_provider_sparklineage.cli.adoption import command as adoption
-from airflow_provider_sparklineage.cli.collect import command as collect
-from airflow_provider_sparklineage.cli.commands import Group
-from airflow_provider_sparklineage.cli.doctor import command as doctor
-from airflow_provider_sparklineage.cli.explain import command as explain
-from airflow_provider_sparklineage.cli.output import note
-from airflow_provider_sparklineage.cli.resend import command as resend
+from airflow_provider_sparklineage.cli import (
+    adoption,
+    collect,
+    doctor,
+    events,
+    examples,
+    explain,
+    history,
+    listener,
+    resend,
+    schemas,
+    settings,
+)
+from airflow_provider_sparklineage.cli.commands import Group, note
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,

@@ -1,14 +1,33 @@
-"""What a command is, in the words that argparse and Airflow's command line share."""
+"""A command: its arguments, what it prints, and how far it is.
+
+A command is described in the words that argparse and Airflow's command line share. What it prints
+is other people's text for the most part: names of datasets, templates, messages of servers. All of
+it leaves through here, or through :func:`.show.escape`, and no character in it controls the
+terminal. Lines for people and documents for programs go to stdout; errors, notes and progress go
+to stderr.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import os
+import sys
+from argparse import Namespace
+from contextlib import contextmanager, redirect_stdout
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from rich.progress import Progress
+
+from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.model import texts
 from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.settings.checks import Status
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from airflow_provider_sparklineage.settings.checks import Check
 
 
 class Argument(Frozen, frozen=True):
@@ -33,3 +52,128 @@ class Group(Frozen, frozen=True):
     name: str
     help: str
     commands: tuple[Command, ...]
+
+
+T = TypeVar("T")
+
+
+def say(line: str) -> None:
+    """Print a line of the answer."""
+    print(texts.escape_control_characters(line))
+
+
+def note(line: str) -> None:
+    """Print a line that is no part of the answer: an error, a note, how far it is."""
+    print(texts.escape_control_characters(line), file=sys.stderr)
+
+
+def say_json(document: Any, *, sort_keys: bool = False) -> None:
+    """Print a document as JSON, with what would control a terminal escaped as JSON does."""
+    text = json.dumps(document, indent=2, ensure_ascii=not _is_unicode(), sort_keys=sort_keys)
+    print("\n".join(map(_escaped_json, text.split("\n"))))
+
+
+def say_json_array(documents: Iterable[Any]) -> None:
+    """Print documents as one JSON array, a line each: for programs, and for ``grep``."""
+    is_unicode = _is_unicode()
+    print("[", end="")
+    for number, document in enumerate(documents):
+        text = json.dumps(document, ensure_ascii=not is_unicode)
+        print(",\n" if number else "\n", _escaped_json(text), sep="", end="")
+    print("\n]")
+
+
+def say_json_lines(documents: Iterable[Any]) -> None:
+    """Print documents as JSON, one a line (NDJSON): as many as there are, as they come."""
+    is_unicode = _is_unicode()
+    for document in documents:
+        print(_escaped_json(json.dumps(document, ensure_ascii=not is_unicode)))
+
+
+def _is_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def _escaped_json(line: str) -> str:
+    return texts.CONTROL_CHARACTERS.sub(lambda found: json.dumps(found[0])[1:-1], line)
+
+
+@contextmanager
+def logging_to_stderr() -> Iterator[None]:
+    """Keep what Airflow logs out of the output.
+
+    Airflow 3.2 logs already while its models are imported, so imports of it belong inside.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def quietly(made: Callable[[], T]) -> T:
+    """Call with Airflow's log, and what files of DAGs print, kept off stdout: JSON goes there."""
+    from airflow.utils.cli import suppress_logs_and_warning
+
+    results: list[T] = []
+
+    def call(_: Namespace) -> None:
+        results.append(made())
+
+    with redirect_stdout(sys.stderr):
+        suppress_logs_and_warning(call)(Namespace(verbose=False))
+    return results[0]
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar while something is done; what is given takes how much of it is.
+
+    Nothing is shown where nobody looks, and nothing stays of it.
+
+    :param total: None where nobody knows, and how much is done is shown as a number
+    """
+    is_shown = sys.stderr.isatty() and total != 0
+    with Progress(console=show.console(sys.stderr), disable=not is_shown, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(
+            task, completed=done, description=what if total else f"{what}: {done}"
+        )
+
+
+# --- checks, of the doctor and of adoption --------------------------------------------------------
+
+
+_STATUS_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold red"}
+
+
+def checks_document(checks: Sequence[Check]) -> dict[str, Any]:
+    """Give what ``--json`` prints; its schema is shipped as ``schemas/doctor.json``."""
+    return {
+        "status": str(worst_status(checks)),
+        "checks": [
+            {"name": c.name, "status": str(c.status), "message": c.message, "fix": c.fix}
+            for c in checks
+        ],
+    }
+
+
+def worst_status(checks: Iterable[Check]) -> Status:
+    """Give the worst status of checks; ok if there are none."""
+    order = [*Status]
+    return max((check.status for check in checks), key=order.index, default=Status.OK)
+
+
+def print_checks(checks: Sequence[Check], file: IO[str]) -> None:
+    """Print a line for each check, with the fix at its end."""
+    out = show.console(file)
+    width = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        style = _STATUS_STYLES[check.status]
+        status = f"[{style}]{check.status:7}[/{style}]"
+        text = show.escape(" ".join(f"{check.message} {check.fix}".split()))
+        out.print(f"{status}  {show.escape(check.name):{width}}  {text}", soft_wrap=True)

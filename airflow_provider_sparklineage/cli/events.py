@@ -1,21 +1,283 @@
-"""Commands on what was captured and merged: ``show`` and ``columns``, and :mod:`.merge`."""
+"""Commands on what was captured and merged: ``merge``, ``show`` and ``columns``.
+
+Their input is capture bundles, files of captured Spark events, or merged events. A bundle is a
+folder or the URL to which a driver in a cluster delivered it; such a one is downloaded for the time
+of the command. ``merge`` makes one event of captured events, or the metadata that DataHub is asked
+to store; ``show`` prints events or writes the page of Airflow's tab; ``columns`` follows a column
+through any number of events.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import tempfile
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.cli import merge
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.merge import APPLICATION, STRICT
-from airflow_provider_sparklineage.cli.output import note, say_json
-from airflow_provider_sparklineage.cli.remote_inputs import downloaded
-from airflow_provider_sparklineage.model.exceptions import DocumentError, UnusableInputError
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.cli.commands import (
+    Argument,
+    Command,
+    logging_to_stderr,
+    note,
+    say_json,
+    say_json_array,
+)
+from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    DocumentError,
+    SettingsError,
+    UnusableInputError,
+)
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, TaskIdentity
+
+
+# --- bundles at URLs ------------------------------------------------------------------------------
+
+
+@contextmanager
+def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
+    """Give what a command was given without URLs: for this long such a bundle is on this machine.
+
+    :raise UnusableInputError: if there is no bundle at a URL
+    """
+    with ExitStack() as folders:
+
+        def here(given: str) -> str:
+            if "://" not in given:
+                return given
+            folder = tempfile.TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True)
+            _download(given.rstrip("/"), Path(folders.enter_context(folder)))
+            return folder.name
+
+        yield [here(given) for given in inputs]
+
+
+def _download(url: str, into: Path) -> None:
+    from airflow_provider_sparklineage.model.budget import UNLIMITED
+    from airflow_provider_sparklineage.spark.capture.delivered import fetched
+
+    with logging_to_stderr():  # Airflow is imported for its connections
+        known = _as_configured(url)
+        try:
+            fetched(known, into, UNLIMITED)  # who waits can see that, and interrupt it
+        except CaptureError as error:
+            raise UnusableInputError(error.problem, f"{error.fix}{_elsewhere(known)}") from error
+
+
+def _as_configured(url: str) -> str:
+    """Give a URL with the connection of the capture location, if it is below that.
+
+    In logs of tasks it is without, for that could be somebody's name and password; and those of
+    drivers have it as Spark does.
+    """
+    if "@" in url:
+        return url
+    from airflow_provider_sparklineage.hooks import sources
+    from airflow_provider_sparklineage.settings.resolution import resolve
+    from airflow_provider_sparklineage.spark.capture.location import in_spark
+
+    settings = resolve(sources.configuration("capture_location", "capture_location_in_spark"))
+    location = settings.capture_location.url
+    names = []
+    if location:
+        names.append(scrub(location))
+        with suppress(SettingsError):  # Spark's cannot be derived
+            names.append(in_spark(location, settings.capture_location_in_spark))
+    for name in names:
+        if url.startswith(f"{name}/"):
+            return location + url.removeprefix(name)
+    return url
+
+
+def _elsewhere(url: str) -> str:
+    if "@" not in url or os.environ.get("_AIRFLOW_PROCESS_CONTEXT") == "server":
+        return ""
+    return (
+        " Here only connections in environment variables are known; `airflow sparklineage` with "
+        "the same arguments knows all of Airflow's."
+    )
+
+
+# --- merge ----------------------------------------------------------------------------------------
+
+
+_EVENT, _DATAHUB = "openlineage", "datahub"
+_TRANSPORT_EXAMPLE = """E.g. --transport '{"env": "DEV", "platform_instance": "eu"}'."""
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.datahub.conversion import proposals
+    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+    from airflow_provider_sparklineage.spark.capture.event_files import (
+        materialised,
+        merged_events,
+        open_bundle,
+    )
+
+    how = _conversion(args)
+    with downloaded(args.input) as inputs, materialised(inputs) as paths:
+        if merged_events(paths).events:
+            problem = "The input has merged events already."
+            fix = "See them with `sparklineage show`."
+            raise UnusableInputError(problem, fix)
+        with open_bundle(paths, application=args.application) as opened:
+            bundle = _with_limit(opened, args.max_event_bytes)
+            event = merged_event(bundle, task_lineage(bundle))
+    if args.job_namespace:
+        event["job"]["namespace"] = args.job_namespace
+    if args.job_name:
+        event["job"]["name"] = args.job_name
+    if args.format == _DATAHUB:
+        placed = _placed(event, bundle.manifest.task)
+        say_json_array(proposal.document() for proposal in proposals(placed, how))
+    else:
+        say_json(event, sort_keys=True)
+    return _notes(event, strict=args.strict)
+
+
+def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
+    """Name the try in the event as Airflow does when it sends it: a job's name has dots of ids."""
+    from airflow_provider_sparklineage.event.document import replaced
+
+    if task is None:
+        return event
+    attempt = {"try_number": task.try_number, "map_index": task.map_index}
+    facet = {
+        "dag": {"dag_id": task.dag_id},
+        "dagRun": {"dag_id": task.dag_id, "run_id": task.run_id},
+        "task": {"task_id": task.task_id},
+        "taskInstance": {key: number for key, number in attempt.items() if number >= 0},
+    }
+    return replaced(event, run_facets={**event["run"]["facets"], "airflow": facet})
+
+
+def _conversion(args: argparse.Namespace) -> Conversion:
+    """Read how events are converted for DataHub; where they are sent to is of no interest.
+
+    :raise UnusableInputError: if it is no JSON object
+    :raise SettingsError: if a key of it is unknown, or a value impossible
+    """
+    from airflow_provider_sparklineage.datahub import configuration
+
+    given: Any = None
+    text: str = args.transport or "{}"
+    try:
+        given = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        problem = f"--transport is neither JSON nor a file of it ({type(error).__name__})."
+        raise UnusableInputError(problem, _TRANSPORT_EXAMPLE) from None
+    if not isinstance(given, dict):
+        msg = "--transport is no JSON object."
+        raise UnusableInputError(msg, _TRANSPORT_EXAMPLE)
+    if args.format != _DATAHUB and args.transport:
+        msg = "--transport is for --format datahub."
+        raise UnusableInputError(msg, "Leave it out, or give both.")
+    goes_nowhere = {} if "server" in given or "folder" in given else {"folder": "."}
+    return configuration.read({**given, **goes_nowhere}).conversion
+
+
+def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBundle:
+    if max_event_bytes is None:
+        return bundle
+    manifest = replace(bundle.manifest, max_event_bytes=max_event_bytes)
+    return replace(bundle, manifest=manifest)
+
+
+def _notes(event: dict[str, Any], *, strict: bool) -> int:
+    from airflow_provider_sparklineage.event import reading
+
+    missing = reading.degradations(event)
+    for entry in missing:
+        note(f"note: {entry['code']}: {entry['message']}")
+    if more := reading.unlisted_degradations(event):
+        note(f"note: {more} more are not listed in the event")
+    if reading.misses_detail(event):
+        note("note: --max-event-bytes N gives an event of up to N bytes, whatever is configured")
+    return 1 if strict and missing else 0
+
+
+_CAPTURED_INPUT = Argument(
+    ("input",),
+    {
+        "nargs": "+",
+        "metavar": "BUNDLE_OR_FILE",
+        "help": (
+            "a capture bundle (directory, or URL where a driver in a cluster delivered it), or "
+            "files of captured Spark events (NDJSON or JSON, - for stdin)"
+        ),
+    },
+)
+_APPLICATION = Argument(
+    ("--application",),
+    {
+        "metavar": "RUN_ID",
+        "help": "OpenLineage run id of the application, if the files have several",
+    },
+)
+_STRICT = Argument(
+    ("--strict",),
+    {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
+)
+
+_MERGE = Command(
+    "merge",
+    "Merge captured Spark events into one OpenLineage RunEvent",
+    _merge,
+    (
+        _CAPTURED_INPUT,
+        Argument(
+            ("--format",),
+            {
+                "choices": (_EVENT, _DATAHUB),
+                "default": _EVENT,
+                "help": (
+                    "what to print: the event, or what DataHub is asked to store, as `datahub "
+                    "ingest` reads it from a file"
+                ),
+            },
+        ),
+        Argument(
+            ("--transport",),
+            {
+                "metavar": "JSON_OR_FILE",
+                "help": (
+                    "with --format datahub: configuration of the DataHubTransport that names are "
+                    'to be those of, e.g. \'{"env": "DEV"}\''
+                ),
+            },
+        ),
+        Argument(
+            ("--job-namespace",),
+            {"metavar": "NS", "help": "namespace of the merged event's job"},
+        ),
+        Argument(("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}),
+        Argument(
+            ("--max-event-bytes",),
+            {
+                "type": int,
+                "metavar": "N",
+                "help": "how large the event may be, instead of [sparklineage] max_event_bytes",
+            },
+        ),
+        _APPLICATION,
+        _STRICT,
+    ),
+)
+
+
+# --- show and columns -----------------------------------------------------------------------------
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -44,18 +306,18 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
 
 
 def _columns(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli.columns import paths
-    from airflow_provider_sparklineage.cli.columns.text import print_paths
+    from airflow_provider_sparklineage.cli import columns
+    from airflow_provider_sparklineage.cli.columns import print_paths
 
     if args.upstream and args.downstream:
         msg = "Give --upstream or --downstream, not both."
         raise UnusableInputError(msg)
-    graph = paths.graph(_events(args))
+    graph = columns.graph(_events(args))
     column = graph.find(args.column)
-    direction = paths.Direction.DOWNSTREAM if args.downstream else paths.Direction.UPSTREAM
+    direction = columns.Direction.DOWNSTREAM if args.downstream else columns.Direction.UPSTREAM
     hops = graph.hops(column, direction)
     if args.json:
-        document = paths.document(column, direction, hops)
+        document = columns.document(column, direction, hops)
         say_json(document)
     else:
         print_paths(column, direction, hops, sys.stdout)
@@ -114,7 +376,7 @@ _EVENTS_INPUT = Argument(
     },
 )
 COMMANDS = (
-    merge.COMMAND,
+    _MERGE,
     Command(
         "show",
         "Show what a task read and wrote, column by column, and what is missing",
@@ -128,8 +390,8 @@ COMMANDS = (
                     "help": "write a page of it, as Airflow's tab shows it, instead of printing it",
                 },
             ),
-            APPLICATION,
-            STRICT,
+            _APPLICATION,
+            _STRICT,
         ),
     ),
     Command(
@@ -157,7 +419,7 @@ COMMANDS = (
                 ("--downstream",), {"action": "store_true", "help": "show what is made of it"}
             ),
             Argument(("--json",), {"action": "store_true", "help": "print the path as JSON"}),
-            APPLICATION,
+            _APPLICATION,
         ),
     ),
 )

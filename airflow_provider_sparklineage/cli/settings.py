@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import note, say, say_json
+from airflow_provider_sparklineage.cli.commands import Argument, Command, note, say, say_json
 
 if TYPE_CHECKING:
     import argparse

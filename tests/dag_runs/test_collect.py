@@ -74,7 +74,7 @@ def test_the_tab_and_the_next_run_see_what_was_collected(lake, run_dag, connecti
     from airflow.sdk import DAG
     from airflow.utils.session import create_session
 
-    from airflow_provider_sparklineage.cli.collect import database
+    from airflow_provider_sparklineage.cli import collector
     from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
     from airflow_provider_sparklineage.plugins import stored, task_lineage
 
@@ -106,5 +106,5 @@ def test_the_tab_and_the_next_run_see_what_was_collected(lake, run_dag, connecti
     # What another try has pushed is left alone.
     before, settings = pushed(), resolution.resolve()
     other = Written({**before.event, "inputs": []})
-    assert not database.replace_xcom(replace(task, try_number=2), other, settings)
+    assert not collector.replace_xcom(replace(task, try_number=2), other, settings)
     assert pushed() == before

@@ -123,7 +123,7 @@ def test_each_try_ended_as_airflow_knows(captures, spark_submit, run_dag, capsys
     from airflow.providers.standard.operators.bash import BashOperator
     from airflow.sdk import DAG
 
-    from airflow_provider_sparklineage.cli.collect import database
+    from airflow_provider_sparklineage.cli import collector
 
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(captures))
     spark_submit.does("staging_chain")
@@ -135,7 +135,7 @@ def test_each_try_ended_as_airflow_knows(captures, spark_submit, run_dag, capsys
     run = run_dag(dag, datetime(2024, 5, 6, tzinfo=UTC))
     assert run.state == "success"
     tries = [TaskIdentity("retried_dag", "job", run.run_id, number) for number in (1, 2, 3)]
-    assert [database.state_of(task) for task in tries] == ["FAIL", "COMPLETE", ""]
+    assert [collector.state_of(task) for task in tries] == ["FAIL", "COMPLETE", ""]
     assert collect(run.run_id) == 0, capsys.readouterr()
     archive = Archive(f"file://{os.environ['AIRFLOW_HOME']}/sparklineage/archive", is_default=True)
     assert [archive.read(task)["eventType"] for task in tries[:2]] == ["FAIL", "COMPLETE"]

@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.answer_schemas import answer_schema
-from airflow_provider_sparklineage.cli.history import reading
+from airflow_provider_sparklineage.cli.history import store as reading
+from airflow_provider_sparklineage.cli.schemas import answer_schema
 
 RECORDED = Path(__file__).parents[1] / "golden" / "history"
 MONTH, REWRITTEN, CLEARED = (

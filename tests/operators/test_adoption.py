@@ -15,8 +15,8 @@ from airflow.dag_processing.bundles.local import LocalDagBundle
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.adoption import parsing
-from airflow_provider_sparklineage.cli.doctor import adoption as doctor
+from airflow_provider_sparklineage.cli import adoption_survey
+from airflow_provider_sparklineage.cli.doctor import airflow as doctor
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.operators.adoption import policy
 from airflow_provider_sparklineage.settings import resolution
@@ -268,10 +268,10 @@ def test_bundles_that_cannot_be_used_are_a_problem(listed, monkeypatch):
 def test_files_that_there_is_no_time_for_are_left_out(dags):
     done = []
     times = iter([1.0, 0.0])
-    parsed = parsing.parse(str(dags), done.append, Budget(lambda: next(times)))
+    parsed = adoption_survey.parse_dags(str(dags), done.append, Budget(lambda: next(times)))
     assert (len(parsed.dags), parsed.is_all) == (1, False)
     assert done == [1]
-    assert parsing.parse(str(dags)).is_all
+    assert adoption_survey.parse_dags(str(dags)).is_all
 
 
 def test_a_bundle_that_would_have_to_be_fetched_is_left_out(dags, monkeypatch):
@@ -285,8 +285,8 @@ def test_a_bundle_that_would_have_to_be_fetched_is_left_out(dags, monkeypatch):
 
     local = LocalDagBundle(name="local", path=str(dags))
     manager = SimpleNamespace(get_all_dag_bundles=lambda: [Fetched(name="far"), local])
-    monkeypatch.setattr(parsing, "DagBundlesManager", lambda: manager)
-    parsed = parsing.parse(None, fetches=False)
+    monkeypatch.setattr(adoption_survey, "DagBundlesManager", lambda: manager)
+    parsed = adoption_survey.parse_dags(None, fetches=False)
     assert [dag.dag_id for dag in parsed.dags] == ["legacy_1", "sales"]
     assert not parsed.is_all
 
@@ -297,12 +297,15 @@ def test_a_bundle_that_would_have_to_be_fetched_is_left_out(dags, monkeypatch):
 @pytest.fixture
 def checked(dags, monkeypatch):
     """Give what the doctor finds of settings, with these DAGs."""
-    parse = parsing.parse
-    monkeypatch.setattr(parsing, "parse", lambda _, **more: parse(str(dags), **more))
+    parse = adoption_survey.parse_dags
+    monkeypatch.setattr(adoption_survey, "parse_dags", lambda _, **more: parse(str(dags), **more))
 
     def checked(**values):
         source = Source(Origin.CONFIGURATION, values)
-        return [(c.name, c.status, c.message) for c in doctor.check(resolution.resolve(source))]
+        return [
+            (c.name, c.status, c.message)
+            for c in doctor.adoption_checks(resolution.resolve(source))
+        ]
 
     return checked
 
@@ -397,7 +400,7 @@ def test_the_doctor_looks_at_rules_and_at_whom_they_are_for(checked, values, exp
 
 
 def test_the_doctor_parses_no_dag_where_there_are_no_rules(monkeypatch, checked):
-    monkeypatch.setattr(parsing, "parse", lambda *_: pytest.fail("parsed"))
+    monkeypatch.setattr(adoption_survey, "parse_dags", lambda *_: pytest.fail("parsed"))
     checked(adopt="all")
     checked()
 

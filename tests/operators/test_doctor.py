@@ -12,18 +12,18 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.doctor import airflow, archive, location
+from airflow_provider_sparklineage.cli.doctor import airflow, cluster
 from airflow_provider_sparklineage.cli.doctor.airflow import (
+    ARCHIVE,
     CONNECTION,
     POLICY,
     PROVIDER,
     SETTINGS,
     SPARK_CONNECTION,
     TIME,
+    UNSENT,
 )
-from airflow_provider_sparklineage.cli.doctor.archive import ARCHIVE, UNSENT
-from airflow_provider_sparklineage.cli.doctor.endpoint import ENDPOINT
-from airflow_provider_sparklineage.cli.doctor.location import REMOTE
+from airflow_provider_sparklineage.cli.doctor.cluster import ENDPOINT, REMOTE
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
@@ -430,7 +430,7 @@ def test_a_capture_location_that_does_not_answer_is_not_waited_for(mocker):
     settings = resolution.resolve(
         Source(Origin.CONFIGURATION, {"capture_location": "file:///mnt/lineage"})
     )
-    (check,) = location.check(settings, timeout_s=0.2)
+    (check,) = cluster.location_checks(settings, timeout_s=0.2)
     assert check.status is Status.FAILED
     assert "no answer within 0.2 s" in check.message
 
@@ -488,7 +488,7 @@ def test_what_is_not_kept_is_reported(found, monkeypatch, url, executor, status,
 
 
 def test_an_archive_that_cannot_be_written_to_is_a_warning(found, home, monkeypatch):
-    monkeypatch.setattr(archive.os, "access", lambda *_: False)  # which root always has
+    monkeypatch.setattr(airflow.os, "access", lambda *_: False)  # which root always has
     check = found()[ARCHIVE]
     assert check.status is Status.WARNING
     assert f"{home.parent} is not writable" in check.message

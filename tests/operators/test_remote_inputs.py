@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_sparklineage.cli import remote_inputs
+from airflow_provider_sparklineage.cli import events
 
 pytestmark = pytest.mark.airflow
 
@@ -30,4 +30,4 @@ def test_a_url_of_a_log_is_asked_by_the_connection_of_the_capture_location(
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", location)
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK", in_spark)
-    assert remote_inputs._as_configured(given) == asked
+    assert events._as_configured(given) == asked

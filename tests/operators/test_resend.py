@@ -10,7 +10,7 @@ import pytest
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.resend import sender
+from airflow_provider_sparklineage.cli import sender
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.loopback import Handler, serving

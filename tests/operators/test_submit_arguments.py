@@ -15,7 +15,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, Asset
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.collect import database
+from airflow_provider_sparklineage.cli import collector
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.plugins import macros
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -487,8 +487,8 @@ def collect(capsys, backend, monkeypatch):
     [command] = [c for c in cli.AIRFLOW_COMMANDS if c.name == "collect"]
 
     def run(state="COMPLETE", run="manual", **options):
-        monkeypatch.setattr(database, "state_of", lambda _: state)
-        monkeypatch.setattr(database, "replace_xcom", lambda *_, is_first: is_first)
+        monkeypatch.setattr(collector, "state_of", lambda _: state)
+        monkeypatch.setattr(collector, "replace_xcom", lambda *_, is_first: is_first)
         given = dict.fromkeys(("dag", "task", "now", "again", "dry_run")) | options
         capsys.readouterr()
         args = SimpleNamespace(run=run, conn_id="sparklineage_default", **given)

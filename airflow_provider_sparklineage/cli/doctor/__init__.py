@@ -1,6 +1,154 @@
-"""The doctor: what in a set-up keeps lineage from arriving, and the fix.
+"""``doctor``: says what keeps lineage from arriving, and the fix.
 
-:mod:`.spark` looks at this machine's Spark, listener and capture location, :mod:`.trial` runs a
-small application, and :mod:`.report` says what was found. Airflow's half, and the lineage backend,
-are in :mod:`.airflow`.
+Under ``sparklineage`` it checks this machine's Spark, listener and capture location (:mod:`.spark`).
+Under ``airflow sparklineage`` it checks Airflow's half and the lineage backend as well
+(:mod:`.airflow`), and where drivers in a cluster deliver (:mod:`.cluster`). With ``--spark-submit``
+it runs a small application, on this machine (:mod:`.trial`) or in the cluster.
 """
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.cli.commands import (
+    Argument,
+    Command,
+    logging_to_stderr,
+    note,
+    say_json,
+)
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sparklineage.cli.doctor.spark import Machine
+    from airflow_provider_sparklineage.settings.checks import Check
+    from airflow_provider_sparklineage.settings.resolution import Settings
+
+
+def _doctor_of_machine(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.cli.doctor import spark
+    from airflow_provider_sparklineage.model.exceptions import SettingsError
+    from airflow_provider_sparklineage.settings import resolution
+    from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
+
+    # Airflow's own names for its configuration: what is tried here is what a worker would have.
+    prefix = f"AIRFLOW__{SECTION.upper()}__"
+    values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
+    checks: list[Check] = []
+    try:
+        resolved = resolution.resolve(resolution.Source(resolution.Origin.CONFIGURATION, values))
+    except SettingsError as error:
+        checks.append(spark.failed("settings", error))
+        resolved = resolution.resolve()
+    return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
+
+
+def _doctor_of_airflow(args: argparse.Namespace) -> int:
+    conf = _properties(args.conf)
+    with logging_to_stderr():
+        from airflow_provider_sparklineage.cli.doctor import airflow
+
+        found = airflow.check(args.conn_id, args.spark_conn_id)
+        run = None
+        if found.delivers:
+            from airflow_provider_sparklineage.cli.doctor import cluster
+
+            def run(machine: Machine) -> Check:
+                return cluster.run(machine, args.spark_conn_id, conf, found.settings)
+
+        checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary, run)]
+    return _say(airflow.for_people(checks, found.connection), args)
+
+
+def _properties(given: list[str]) -> dict[str, str]:
+    wrong = [text for text in given if not re.match(r"spark\.[^=\s]+=", text)]
+    if wrong:
+        problem = f"--conf {wrong[0]} is no Spark property."
+        raise UnusableInputError(problem, "Write it as --conf spark.executor.memory=2g.")
+    return dict(text.split("=", 1) for text in given)
+
+
+def _spark_half(
+    args: argparse.Namespace,
+    resolved: Settings,
+    spark_binary: str,
+    in_cluster: Callable[[Machine], Check] | None = None,
+) -> list[Check]:
+    from airflow_provider_sparklineage.cli.doctor import spark, trial
+
+    checks, machine = spark.check(resolved, spark_binary, os.environ)
+    if args.spark_submit and machine is not None:
+        note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
+        run = in_cluster or (lambda machine: trial.run(machine, resolved, os.environ))
+        checks.append(run(machine))
+    elif args.spark_submit:
+        checks.append(trial.NOT_RUN)
+    return checks
+
+
+def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.cli import commands
+    from airflow_provider_sparklineage.settings.checks import Status
+
+    if args.json:
+        say_json(commands.checks_document(checks))
+    else:
+        commands.print_checks(checks, sys.stdout)
+    return 1 if commands.worst_status(checks) is Status.FAILED else 0
+
+
+_COMMON = (
+    Argument(
+        ("--spark-submit",),
+        {"action": "store_true", "help": "run a small Spark application and look at its lineage"},
+    ),
+    Argument(("--json",), {"action": "store_true", "help": "print the checks as JSON"}),
+)
+
+OF_MACHINE = Command(
+    "doctor",
+    "Check Java, Spark, the listener and the place for captures, and say what to fix",
+    _doctor_of_machine,
+    (
+        *_COMMON,
+        Argument(
+            ("--spark-binary",),
+            {"default": "spark-submit", "metavar": "NAME", "help": "as in the Spark connection"},
+        ),
+    ),
+)
+OF_AIRFLOW = Command(
+    "doctor",
+    "Check all that lineage needs, from Spark to the lineage backend, and say what to fix",
+    _doctor_of_airflow,
+    (
+        *_COMMON,
+        Argument(
+            ("--conn-id",),
+            {
+                "default": "sparklineage_default",
+                "metavar": "ID",
+                "help": "the operator's lineage_conn_id",
+            },
+        ),
+        Argument(
+            ("--spark-conn-id",),
+            {"default": "spark_default", "metavar": "ID", "help": "the operator's conn_id"},
+        ),
+        Argument(
+            ("--conf",),
+            {
+                "action": "append",
+                "default": [],
+                "metavar": "KEY=VALUE",
+                "help": "a Spark property of the operator's conf, for an application in a cluster",
+            },
+        ),
+    ),
+)

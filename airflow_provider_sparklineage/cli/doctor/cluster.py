@@ -1,23 +1,35 @@
-"""A small Spark application whose driver runs in the cluster, and what it delivered."""
+"""Checks of drivers that run in a cluster: can this worker get what they capture.
+
+A driver with Python delivers to a capture location that is a URL; the worker writes, lists, reads
+and deletes a probe there. A driver without Python sends to the worker's capture endpoint, which is
+opened for a moment. With ``--spark-submit`` a small application runs in the cluster, and its
+delivered lineage is judged.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor.location import deleted
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explained, judged
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.model.exceptions import (
+    RemoteDriverError,
+    SettingsError,
+    SparkLineageError,
+)
 from airflow_provider_sparklineage.model.texts import truncated
+from airflow_provider_sparklineage.operators import receiving
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.injection import SubmitTarget, injected, resolved
 from airflow_provider_sparklineage.settings.checks import Check, Status
@@ -39,11 +51,79 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
+
+# --- the capture location -------------------------------------------------------------------------
+
+
+REMOTE = "remote location"
+
+_PROBE_S = 20.0
+_PROBE = b"written by the doctor"
+
+
+def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Check]:
+    """Write, list, read and delete a probe as the worker; nothing if the location is no URL."""
+    captures = settings.capture_location
+    if not captures.url:
+        return []
+    try:
+        in_spark = location.in_spark(captures.url, settings.capture_location_in_spark)
+    except SettingsError as error:
+        return [failed(REMOTE, error)]
+    steps: list[str] = []
+    try:
+        within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
+    except Exception as error:  # whatever the library of the store raises
+        why = reason(error, timeout_s)
+    else:
+        text = f"This worker writes, lists, reads and deletes in {captures.url}"
+        return [Check(REMOTE, Status.OK, f"{text}; drivers know it as {in_spark}.")]
+    return [
+        Check(
+            REMOTE,
+            Status.FAILED,
+            f"This worker cannot {steps[-1]} {captures.url} ({why}).",
+            "Check the connection whose id is before the @, its permissions, and that the provider "
+            "of this file system is installed. What drivers deliver there cannot be collected.",
+        )
+    ]
+
+
+def _probe(url: str, steps: list[str]) -> None:
+    """Do once what collecting does; the last of the steps is the one that failed."""
+    steps.append("write to")
+    store = Objects(url)
+    folder = f".doctor-{uuid.uuid4().hex}"
+    store.write(f"{folder}/probe", _PROBE)
+    try:
+        steps.append("list")
+        if store.names(folder) != ["probe"]:
+            msg = "what was written is not listed"
+            raise FileNotFoundError(msg)
+        steps.append("read from")
+        if store.read(f"{folder}/probe") != _PROBE:
+            msg = "what is read is not what was written"
+            raise ValueError(msg)
+    finally:
+        if steps[-1] == "read from":
+            steps.append("delete from")
+        store.remove_folder(folder)
+
+
+def deleted(url: str, timeout_s: float = _PROBE_S) -> None:
+    """Delete a folder of the doctor's own, as far as that can be done in time."""
+    with suppress(Exception):  # what is left of it is swept with what tasks have left
+        within(timeout_s, lambda: Objects(url).remove_folder(""), "sparklineage-doctor")
+
+
+# --- an application in the cluster ----------------------------------------------------------------
+
+
 TIMEOUT_S = 600
 """A cluster that is busy lets an application wait."""
 _COLLECT_S = 60.0
 _LOOK = "Look at the application `sparklineage-doctor` in the cluster, and at its driver's log."
-_LONGEST_REASON = 500
+_MAX_REASON = 500
 _STACK = re.compile(r"\s+at (?:[\w$]+\.)+[\w$<>]+\(")
 _APPLICATION = "trial_application.py"
 _SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
@@ -128,7 +208,7 @@ def ended_badly(text: str, url: str, in_spark: str) -> Check:
     :param text: of Airflow's hook: the whole command, then the end of its output
     """
     output = text.rpartition("Last spark-submit output:")[2].strip()
-    printed = truncated(_STACK.split(output)[0], _LONGEST_REASON)
+    printed = truncated(_STACK.split(output)[0], _MAX_REASON)
     folder = url.rpartition("/")[2]
     if folder in printed:
         problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {printed}"
@@ -184,3 +264,23 @@ def _submit(
     finally:
         links.remove()
         properties.remove()
+
+
+# --- the capture endpoint -------------------------------------------------------------------------
+
+
+ENDPOINT = "capture endpoint"
+
+
+def endpoint_checks(settings: Settings) -> list[Check]:
+    """Listen for a moment; nothing if no endpoint is configured."""
+    if not settings.capture_endpoint:
+        return []
+    try:
+        receiver = receiving.begin(settings.capture_endpoint, Path(os.devnull))
+    except (SettingsError, RemoteDriverError) as error:
+        return [failed(ENDPOINT, error)]
+    url = receiver.url
+    receiver.close()
+    text = f"This worker can listen for drivers without Python, at {url}; whether they reach it is"
+    return [Check(ENDPOINT, Status.OK, f"{text} seen when one runs.")]

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
+
 JAVA, SPARK, DEFAULTS = "Java", "spark-submit", "spark-defaults.conf"
 LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture location"
 

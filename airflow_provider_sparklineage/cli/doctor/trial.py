@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
+
 TRIAL = "trial"
 TIMEOUT_S = 180
 """A driver on a busy machine takes half a minute; a master that is out of reach, for ever."""

@@ -10,8 +10,8 @@ Exit codes are those of all commands: 0 answered, whatever the answer is; 1 not 
 
 from __future__ import annotations
 
-from airflow_provider_sparklineage.cli.history import building, questions
-from airflow_provider_sparklineage.cli.history.impact import IMPACT, STALE
+from airflow_provider_sparklineage.cli.history import questions, store
+from airflow_provider_sparklineage.cli.history.questions import IMPACT, STALE
 
-COMMANDS = (building.GROUP, questions.TRACE, IMPACT, STALE, *questions.OTHERS)
+COMMANDS = (store.GROUP, questions.TRACE, IMPACT, STALE, *questions.OTHERS)
 """In the order in which people need them."""

@@ -12,8 +12,7 @@ import time
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_provider_sparklineage.cli.output import logging_to_stderr, note, say
-from airflow_provider_sparklineage.cli.progress import progress
+from airflow_provider_sparklineage.cli.commands import logging_to_stderr, note, progress, say
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:

@@ -1,4 +1,9 @@
-"""The questions without a plan: ``trace``, ``gaps``, ``drift`` and ``patterns``."""
+"""Questions of the history: ``trace``, ``impact``, ``stale``, ``gaps``, ``drift`` and ``patterns``.
+
+Each opens the store, asks, and prints rows: a table for people, and with ``--json`` one object a
+line. ``impact`` and ``stale`` have a plan as well, of what to run again in which order, which
+``--clear`` has Airflow run.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.history import arguments
-from airflow_provider_sparklineage.cli.history.hops import print_hops
-from airflow_provider_sparklineage.cli.history.reading import counted, opened
+from airflow_provider_sparklineage.cli.commands import Argument, Command, say_json_lines
+from airflow_provider_sparklineage.cli.history import store, tables
+from airflow_provider_sparklineage.cli.history.store import counted, opened
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
+    cause_text,
+    certainty_text,
+    grouped,
+    job_text,
     labels,
+    more_text,
     partition_text,
+    partitions_text,
+    print_hops,
     print_table,
     time_text,
 )
-from airflow_provider_sparklineage.cli.output import say_json_lines
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.texts import some
@@ -27,8 +37,13 @@ from airflow_provider_sparklineage.model.texts import some
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
+    from typing import IO
 
     from airflow_provider_sparklineage.cli.history.tables import Document
+    from airflow_provider_sparklineage.history.queries.answers import Plan
+
+
+# --- trace, gaps, drift and patterns --------------------------------------------------------------
 
 
 def _trace(args: argparse.Namespace) -> int:
@@ -38,7 +53,7 @@ def _trace(args: argparse.Namespace) -> int:
     if args.direct and args.column is None:
         problem = "--direct is about the sources of a column."
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
-    as_of = arguments.time_of(args.as_of)
+    as_of = store.time_of(args.as_of)
     with opened(args) as history, counted("Partitions that it was made of") as progress:
         found = trace(
             history,
@@ -99,11 +114,11 @@ def _drift_columns(rows: Sequence[Document]) -> Sequence[Column]:
         Column("what", lambda row: row["kind"].replace("_", " ")),
         Column("dataset", lambda row: name(row["dataset"]), "cyan"),
         Column("column", lambda row: row["column"] or ""),
-        Column("change", _change),
+        Column("change", _change_without_names),
     )
 
 
-def _change(row: Document) -> str:
+def _change_without_names(row: Document) -> str:
     """Say what differs, without the dataset and the column, which are next to it."""
     name = str(DatasetName(**row["dataset"])) if row["dataset"] else ""
     text: str = row["message"]
@@ -177,17 +192,17 @@ def _listed(
     return 1 if rows and getattr(args, "strict", False) else 0
 
 
-_OUTPUT = (arguments.STORE, arguments.JSON)
+_OUTPUT = (store.STORE, store.JSON)
 TRACE = Command(
     "trace",
     "Show which partitions and columns something was made of, run by run, back to its sources",
     _trace,
     (
-        arguments.DATASET,
-        arguments.PARTITION,
-        arguments.COLUMN,
-        arguments.AS_OF,
-        arguments.DEPTH,
+        store.DATASET,
+        store.PARTITION,
+        store.COLUMN,
+        store.AS_OF,
+        store.DEPTH,
         Argument(
             ("--direct",),
             {
@@ -196,7 +211,7 @@ TRACE = Command(
                 "which rows or groups there are (filters, joins, …)",
             },
         ),
-        arguments.ALL,
+        store.ALL,
         *_OUTPUT,
     ),
 )
@@ -205,7 +220,7 @@ OTHERS = (
         "gaps",
         "List partitions that runs of the DAG should have written, and none did",
         _gaps,
-        (arguments.DATASET, *_OUTPUT, arguments.STRICT),
+        (store.DATASET, *_OUTPUT, store.STRICT),
     ),
     Command(
         "drift",
@@ -222,7 +237,7 @@ OTHERS = (
                 },
             ),
             *_OUTPUT,
-            arguments.STRICT,
+            store.STRICT,
         ),
     ),
     Command(
@@ -230,6 +245,139 @@ OTHERS = (
         "Show by which rule the partitions that runs read follow from those that they wrote, and "
         "the runs that break it",
         _patterns,
-        (arguments.DATASET, *_OUTPUT),
+        (store.DATASET, *_OUTPUT),
+    ),
+)
+
+
+# --- impact and stale, which have a plan ----------------------------------------------------------
+
+
+def _impact(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+    from airflow_provider_sparklineage.history.queries.impact import impact
+
+    _check_plan_arguments(args)
+    as_of = store.time_of(args.as_of)
+    with opened(args) as history, counted("Partitions made of it") as progress:
+        dataset = dataset_of(history, args.dataset)
+        found = impact(
+            history, dataset, args.partition, args.column, as_of, args.depth, progress=progress
+        )
+    hops = msgspec.to_builtins(found.hops)
+    if not (args.plan or args.json):
+        empty = "Nothing is known that was made of it."
+        print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
+    return _print_answer(args, hops, found.plan)
+
+
+def _stale(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+    from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+
+    _check_plan_arguments(args)
+    with opened(args) as history, counted("Stale runs") as progress:
+        dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
+        ignored = [dataset_of(history, name) for name in args.ignore]
+        found = stale(history, dataset, progress, ignored)
+        plan = plan_of(history, found)
+    rows = msgspec.to_builtins(found)
+    if not (args.plan or args.json):
+        print_stale(rows, sys.stdout, is_all=args.all)
+    code = _print_answer(args, rows, plan)
+    return 1 if args.strict and rows and not args.clear else code
+
+
+def _check_plan_arguments(args: argparse.Namespace) -> None:
+    if args.json and args.clear:
+        msg = "Give --json or --clear, not both."
+        raise UnusableInputError(msg)
+
+
+def _print_answer(args: argparse.Namespace, rows: Sequence[Document], plan: Plan) -> int:
+    """Print for programs what was asked for, or the plan for people, and clear it."""
+    if args.json:
+        say_json_lines(tables.plan_documents(plan) if args.plan else rows)
+        return 0
+    if rows or args.plan:
+        tables.print_plan(plan, sys.stdout, is_all=args.all)
+    if not args.clear:
+        return 0
+    from airflow_provider_sparklineage.cli.history.clearing import clear
+
+    return clear(plan.steps, yes=args.yes)
+
+
+def print_stale(rows: Sequence[Document], file: IO[str], *, is_all: bool = False) -> None:
+    """Print what is stale with what changed: a line for each version, or for each cause.
+
+    :param is_all: whether there is a line for each, however many there are
+    """
+    out = show.console(file)
+    if not rows:
+        out.print("Nothing is stale.")
+        return
+    name = labels([*rows, *(row["cause"] for row in rows)], "dataset")
+
+    def since(row: Document) -> str:
+        return cause_text(row, name(row["cause"]["dataset"]))
+
+    def common(row: Document) -> tuple[str, ...]:
+        return name(row["dataset"]), job_text(row["run"]), since(row), certainty_text(row)
+
+    # The plan below has a line for each run.
+    lines = grouped(rows, common, is_all=is_all, most=0)
+    columns = (
+        Column("dataset", lambda row: name(row["dataset"]), "cyan"),
+        Column("partition", partitions_text),
+        Column("since then", since),
+        Column("note", certainty_text, "yellow"),
+    )
+    print_table(columns, lines, file)
+    if more := more_text(rows, lines):
+        out.print(more)
+    out.print()
+
+
+_PLAN_ARGUMENTS = (
+    Argument(("--plan",), {"action": "store_true", "help": "print the rerun plan alone"}),
+    Argument(
+        ("--clear",),
+        {
+            "action": "store_true",
+            "help": "run what the plan lists again, wave by wave: Airflow clears it, after a "
+            "question; only where Airflow has its database",
+        },
+    ),
+    Argument(("--yes",), {"action": "store_true", "help": "clear without the question"}),
+)
+IMPACT = Command(
+    "impact",
+    "Show all that was made of a partition or a column, and what to run again, in which order",
+    _impact,
+    (
+        store.DATASET,
+        store.PARTITION,
+        store.COLUMN,
+        store.AS_OF,
+        store.DEPTH,
+        *_PLAN_ARGUMENTS,
+        store.ALL,
+        store.STORE,
+        store.JSON,
+    ),
+)
+STALE = Command(
+    "stale",
+    "List partitions made of data that has changed since, why, and what to run again",
+    _stale,
+    (
+        store.ANY_DATASET,
+        store.IGNORE,
+        *_PLAN_ARGUMENTS,
+        store.ALL,
+        store.STORE,
+        store.JSON,
+        store.STRICT,
     ),
 )

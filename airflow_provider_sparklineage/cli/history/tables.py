@@ -1,21 +1,29 @@
-"""Answers for people: tables of what ``--json`` prints.
+"""Answers of the history for people: tables of what ``--json`` prints.
 
 They are made of the same documents, so that neither shows what the other has not. A column that
-would be empty is left out; in a narrow terminal what is long is folded.
+would be empty is left out; in a narrow terminal long texts are folded. Of many rows those that
+differ in the partition alone become one line. Hops upstream or downstream are printed with the
+nearest first; a plan, in the order in which to run it again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from rich.table import Table
 
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.history.queries.answers import Plan
+
 
 Document = dict[str, Any]
 
@@ -104,10 +112,10 @@ def span_text(first: str, last: str) -> str:
 
 def how_text(transformations: Iterable[Mapping[str, Any]] | None) -> str:
     """Name what was done with a column, each kind once."""
-    return " + ".join(dict.fromkeys(map(_kind, transformations or ())))
+    return " + ".join(dict.fromkeys(map(_transformation_text, transformations or ())))
 
 
-def _kind(of: Mapping[str, Any]) -> str:
+def _transformation_text(of: Mapping[str, Any]) -> str:
     # Subtypes are different words for values (identity, …) and for conditions (filter, …).
     kind = str(of.get("subtype") or of.get("type") or "unknown").lower().replace("_", " ")
     return f"{kind}, masked" if of.get("masking") else kind
@@ -117,3 +125,291 @@ def certainty_text(document: Document) -> str:
     """Give what is to be known of a row: that it is assumed, and its note."""
     assumed = "" if document.get("is_certain", True) else "not certain"
     return ": ".join(filter(None, (assumed, document.get("note"))))
+
+
+# --- many rows in few lines -----------------------------------------------------------------------
+
+
+MOST_LINES = 20
+"""An answer of more is grouped: beyond that people look for what is common, not for a line."""
+_ROWS = "rows"
+
+
+def grouped(
+    rows: Sequence[Document],
+    key: Callable[[Document], Hashable],
+    *,
+    is_all: bool,
+    most: int = MOST_LINES,
+) -> Sequence[Document]:
+    """Give one row for all of a key, the first of them; few rows, or all, as they are.
+
+    :param key: what rows of one line have in common
+    :param is_all: whether a line for each row is wanted
+    :param most: how many rows are few
+    """
+    if is_all or len(rows) <= most:
+        return rows
+    groups: dict[Hashable, list[Document]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return [{**group[0], _ROWS: group} for group in groups.values()]
+
+
+def rows_of(row: Document) -> Sequence[Document]:
+    """Give the rows of a group; of another row itself."""
+    return row.get(_ROWS) or [row]
+
+
+def ends_text(texts: Iterable[str]) -> str:
+    """Give a text; of several ones how many there are, the first and the last."""
+    found = sorted(set(texts))
+    return found[0] if len(found) == 1 else f"{len(found):,}: {found[0]} … {found[-1]}"
+
+
+def times_text(row: Document, text: Callable[[Document], str]) -> str:
+    """Give a time of a row; of a group the earliest and the latest."""
+    times = sorted(text(one) for one in rows_of(row))
+    return span_text(times[0], times[-1])
+
+
+def partitions_text(row: Document) -> str:
+    """Give the partition of a row; of a group how many there are, the first and the last."""
+    return ends_text(partition_text(one["partition"]) for one in rows_of(row))
+
+
+def more_text(rows: Sequence[Document], lines: Sequence[Document]) -> str:
+    """Say that rows were grouped; empty if none were."""
+    if len(lines) == len(rows):
+        return ""
+    return f"{len(rows):,} in {len(lines):,} lines; --all has a line for each."
+
+
+# --- hops -----------------------------------------------------------------------------------------
+
+
+_INDIRECT = "INDIRECT"
+_MAX_COLUMNS = 5
+
+
+def print_hops(
+    hops: Sequence[Document],
+    file: IO[str],
+    *,
+    empty: str,
+    is_all: bool = False,
+    has_plan: bool = False,
+) -> None:
+    """Print hops, or a sentence if there are none.
+
+    Of each depth columns whose values went on come first, then, in one line for each version, those
+    that decided which rows or groups there are.
+
+    :param is_all: whether there is a line for each, however many there are
+    :param has_plan: whether a plan follows, which has the runs
+    """
+    out = show.console(file)
+    if not hops:
+        out.print(empty)
+        return
+    lines = grouped(sorted(hops, key=_hop_order), _hop_version, is_all=is_all, most=0)
+    if len(lines) > MOST_LINES:
+        lines = grouped(sorted(hops, key=_hop_order), _hop_group, is_all=is_all)
+    name = labels(hops, "dataset")
+    job = short_jobs(hop["run"] for hop in hops)
+    runs = (
+        Column("written by", lambda hop: job(hop["run"]) or "nobody known"),
+        Column("at (UTC)", lambda hop: times_text(hop, _hop_time)),
+    )
+    columns = (
+        Column("hop", lambda hop: str(hop["depth"])),
+        Column("dataset", lambda hop: name(hop["dataset"]), "cyan"),
+        Column("partition", partitions_text),
+        Column("column", _hop_columns),
+        *(() if has_plan else runs),
+        Column("how", _hop_how),
+        Column("note", _hop_note, "yellow"),
+    )
+    print_table(columns, lines, file)
+    if more := more_text(hops, lines):
+        out.print(more)
+    out.print()
+
+
+def _hop_order(hop: Document) -> tuple[int, bool]:
+    return hop["depth"], _is_condition_hop(hop)
+
+
+def _is_condition_hop(hop: Document) -> bool:
+    kinds = [one.get("type") for one in hop["transformations"]]
+    return bool(kinds) and all(kind == _INDIRECT for kind in kinds)
+
+
+def _hop_version(hop: Document) -> tuple[Any, ...]:
+    """Give what hops have in common that differ in the column alone, or are conditions."""
+    return *_hop_group(hop), partition_text(hop["partition"]), (hop["run"] or {}).get("run_id")
+
+
+def _hop_group(hop: Document) -> tuple[Any, ...]:
+    """Give what hops have in common that differ in partition and run as well."""
+    dataset = hop["dataset"]
+    how = None if _is_condition_hop(hop) else how_text(hop["transformations"])
+    what = (hop["depth"], dataset["namespace"], dataset["name"], how)
+    return *what, job_text(hop["run"]), _hop_note(hop)
+
+
+def _hop_columns(row: Document) -> str:
+    return some(sorted({hop["column"] for hop in rows_of(row) if hop["column"]}), _MAX_COLUMNS)
+
+
+def _hop_how(row: Document) -> str:
+    return how_text([one for hop in rows_of(row) for one in hop["transformations"]])
+
+
+def _hop_time(hop: Document) -> str:
+    return "" if hop["run"] is None else time_text(hop["run"]["ended"])
+
+
+def _hop_note(hop: Document) -> str:
+    """Give what is to be known of a hop; that nobody wrote it is where the writer would be."""
+    return certainty_text(hop if hop["run"] else {**hop, "note": None})
+
+
+# --- why something is stale -----------------------------------------------------------------------
+
+
+INDIRECTLY = "what it read is stale"
+
+_CHANGES = {"overwrite": "was rewritten", "append": "was added to", "create": "was made anew"}
+_CHANGES |= {"drop": "was dropped", "truncate": "was emptied"}
+
+
+def change_text(cause: Document) -> str:
+    """Say what was done, and when."""
+    return f"{_CHANGES.get(cause['how'], 'was written')} {time_text(cause['at'])}"
+
+
+def cause_text(row: Document, dataset: str) -> str:
+    """Say what changed, when, and that what was read is stale itself, if that is how.
+
+    :param row: a version that is stale
+    :param dataset: what the cause's dataset is called
+    """
+    cause = row["cause"]
+    what = f"{dataset} {partition_text(cause['partition'])} {change_text(cause)}"
+    return what if row["is_direct"] else f"{INDIRECTLY}: {what}"
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+_MAX_REASONS = 3
+
+
+def plan_documents(plan: Plan) -> list[Document]:
+    """Give an object for each run, those that Airflow can clear first.
+
+    ``order`` counts from 1. Runs of other producers have ``job`` in the place of a task instance.
+    """
+    rows = [msgspec.to_builtins(row) for row in (*plan.steps, *plan.by_hand)]
+    return [{"order": number, **row} for number, row in enumerate(rows, 1)]
+
+
+def print_plan(plan: Plan, file: IO[str], *, is_all: bool = False) -> None:
+    """Print what to clear, in order, and what somebody has to run again otherwise.
+
+    :param is_all: whether there is a line for each run, however many there are
+    """
+    rows = plan_documents(plan)
+    steps, by_hand = rows[: len(plan.steps)], rows[len(plan.steps) :]
+    because = _because_column(rows)
+    if not rows:
+        show.console(file).print("There is nothing to run again.")
+    if steps:
+        _print_runs(
+            "To clear, in this order",
+            (*_STEP_COLUMNS, _ENDED_COLUMN, because),
+            steps,
+            file,
+            is_all=is_all,
+        )
+    if by_hand:
+        title = "To run again by hand, as Airflow did not run it"
+        _print_runs(title, (_JOB_COLUMN, _ENDED_COLUMN, because), by_hand, file, is_all=is_all)
+
+
+def _print_runs(
+    title: str, columns: Sequence[Column], rows: Sequence[Document], file: IO[str], *, is_all: bool
+) -> None:
+    def common(row: Document) -> tuple[Any, ...]:
+        return row["wave"], _task_text(row) if "task_id" in row else row["job"]
+
+    out = show.console(file)
+    lines = grouped(rows, common, is_all=is_all)
+    out.print(f"[bold]{title}[/]")
+    print_table(columns, lines, file)
+    if more := more_text(rows, lines):
+        out.print(more)
+
+
+def _because_column(rows: Sequence[Document]) -> Column:
+    """Make the column of reasons, with the names of datasets as short as in other tables."""
+    reasons = [reason for row in rows for reason in row["reasons"]]
+    name = labels([*reasons, *(one["cause"] for one in reasons if one["cause"])], "dataset")
+
+    def text(row: Document) -> str:
+        each = {_reasons_text(one, name) for one in rows_of(row)}
+        return each.pop() if len(each) == 1 else _datasets_text(row, name)
+
+    return Column("because", text)
+
+
+_Names = Callable[[Document | None], str]
+
+
+def _reasons_text(row: Document, name: _Names) -> str:
+    texts = list(dict.fromkeys(_reason_text(reason, name) for reason in row["reasons"]))
+    more = len(texts) - _MAX_REASONS
+    return "; ".join(texts[:_MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _reason_text(reason: Document, name: _Names) -> str:
+    what = name(reason["dataset"])
+    if reason["partition"] is not None:
+        what += f" {partition_text(reason['partition'])}"
+    if cause := reason["cause"]:
+        if not reason["is_direct"]:
+            return f"{INDIRECTLY}: {what} {change_text(cause)}"
+        return f"read {what}, which {change_text(cause)}"
+    through = some(reason["columns"], _MAX_REASONS)
+    return f"read {what}" + (f" ({through})" if through else "")
+
+
+def _datasets_text(row: Document, name: _Names) -> str:
+    """Name the datasets that the runs of a group read; which parts would be too many to name."""
+    reasons = [reason for one in rows_of(row) for reason in one["reasons"]]
+    texts = []
+    for is_direct, what in ((True, "read "), (False, f"{INDIRECTLY}: ")):
+        found = (name(one["dataset"]) for one in reasons if one["is_direct"] is is_direct)
+        if names := list(dict.fromkeys(found)):
+            texts.append(what + some(names, _MAX_REASONS))
+    return "; ".join(texts)
+
+
+def _task_text(row: Document) -> str:
+    mapped = "" if row["map_index"] < 0 else f"[{row['map_index']}]"
+    return f"{row['dag_id']}.{row['task_id']}{mapped}"
+
+
+def _ended_text(row: Document) -> str:
+    return time_text(row["ended"])
+
+
+_ENDED_COLUMN = Column("last ran (UTC)", lambda row: times_text(row, _ended_text))
+_STEP_COLUMNS = (
+    Column("#", lambda row: str(row["order"]) if len(rows_of(row)) == 1 else ""),
+    Column("wave", lambda row: str(row["wave"] + 1)),
+    Column("task", _task_text, "cyan"),
+    Column("DAG run", lambda row: ends_text([one["dag_run_id"] for one in rows_of(row)])),
+)
+_JOB_COLUMN = Column("job", lambda row: row["job"] or row["run_id"], "cyan")

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import MacrosAccessor
 
-from airflow_provider_sparklineage.cli.explain import dry_run
+from airflow_provider_sparklineage.cli import explanation
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.operators import arguments
@@ -246,8 +246,8 @@ def test_they_are_explained_before_the_task_runs(declared, monkeypatch):
     declared(DECLARED)
     task = adopted()
     monkeypatch.setattr("airflow.utils.cli.get_bagged_dag", lambda *_: task.dag)
-    run = dry_run.DryRun(pendulum.datetime(2024, 5, 6))
-    explained = dry_run.explain_task("shop", "revenue", run, NO_RULES)
+    run = explanation.DryRun(pendulum.datetime(2024, 5, 6))
+    explained = explanation.explain_task("shop", "revenue", run, NO_RULES)
     found = {
         str(expectation.dataset): [p.values for p in expectation.partitions or ()]
         for expectation in explained.declared.expectations

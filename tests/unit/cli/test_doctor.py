@@ -12,7 +12,8 @@ import pytest
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.doctor import report, spark, trial
+from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli.doctor import spark, trial
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
@@ -370,13 +371,13 @@ CHECKS = [
 def test_the_document_fits_its_schema():
     schema = json.loads(SCHEMA.read_text())
     for checks in ([], CHECKS):
-        jsonschema.validate(report.document(checks), schema)
-    assert report.document(CHECKS)["status"] == "warning"
+        jsonschema.validate(commands.checks_document(checks), schema)
+    assert commands.checks_document(CHECKS)["status"] == "warning"
 
 
 def test_a_check_is_one_line_of_text():
     out = io.StringIO()
-    report.print_checks(CHECKS, out)
+    commands.print_checks(CHECKS, out)
     assert out.getvalue().splitlines() == [
         "ok       Java      It is Java 17.",
         "warning  listener  It is [bold]old[/bold]. Fetch a \\x1b[2Jnew one.",
@@ -388,7 +389,7 @@ def test_a_check_is_one_line_of_text():
     [([], "ok"), (["ok", "warning"], "warning"), (["failed", "warning", "ok"], "failed")],
 )
 def test_the_worst_check_decides(statuses, worst):
-    assert report.worst(Check("x", Status(s), "") for s in statuses) == worst
+    assert commands.worst_status(Check("x", Status(s), "") for s in statuses) == worst
 
 
 def test_an_impossible_setting_is_a_failed_check_of_the_command(machine, monkeypatch, capsys):

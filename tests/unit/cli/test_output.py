@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli import output
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.texts import CONTROL_CHARACTERS
 from tests.conftest import golden
 
@@ -84,7 +84,7 @@ def test_wrong_arguments_are_quoted_without_control_characters(capsys, arguments
 
 def test_an_array_has_one_document_a_line_without_control_characters(capsys):
     documents = [{"name": ORDERS}, {"name": "a\nb"}]
-    output.say_json_array(documents)
+    commands.say_json_array(documents)
     printed = capsys.readouterr().out
     assert json.loads(printed) == documents
     assert CONTROL_CHARACTERS.findall(printed.replace("\n", "")) == []
@@ -93,7 +93,7 @@ def test_an_array_has_one_document_a_line_without_control_characters(capsys):
 
 def test_an_array_of_nothing_is_one():
     with redirect_stdout(io.StringIO()) as printed:
-        output.say_json_array(())
+        commands.say_json_array(())
     assert json.loads(printed.getvalue()) == []
 
 
@@ -232,9 +232,9 @@ def test_manifests_that_cannot_be_read_are_named_with_the_reason(run, tmp_path):
 
 
 def test_texts_are_escaped_as_python_and_json_do(capsys):
-    output.say("a\x1bb")
-    output.note("a\nb")
-    output.say_json({"a\u202e": "\x9b\ud800"})
+    commands.say("a\x1bb")
+    commands.note("a\nb")
+    commands.say_json({"a\u202e": "\x9b\ud800"})
     printed = capsys.readouterr()
     assert printed.out == 'a\\x1bb\n{\n  "a\\u202e": "\\u009b\\ud800"\n}\n'
     assert printed.err == "a\\nb\n"

@@ -7,8 +7,8 @@ import json
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage.cli.columns import paths
-from airflow_provider_sparklineage.cli.columns.paths import Direction, full_name
+from airflow_provider_sparklineage.cli import columns
+from airflow_provider_sparklineage.cli.columns import Direction, full_name
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from tests.conftest import golden
 
@@ -59,7 +59,7 @@ REPORT = event("report", "report", {"total": [source("shop/revenue:amount", "DIR
 
 
 def walked(events, column, direction=Direction.UPSTREAM):
-    graph = paths.graph(events)
+    graph = columns.graph(events)
     start = graph.find(column)
     end = "source" if direction is Direction.UPSTREAM else "target"
     return [
@@ -95,7 +95,7 @@ def test_of_an_event_without_transformations_none_are_made_up():
     lineage = bare["outputs"][0]["facets"]["columnLineage"]
     del lineage["dataset"][0]["transformations"]
     del lineage["fields"]["amount"]["inputFields"][0]["transformations"]
-    graph = paths.graph([bare])
+    graph = columns.graph([bare])
     hops = graph.hops(graph.find("revenue:amount"), Direction.UPSTREAM)
     assert {hop.edge.source.field: hop.edge.transformations[0][:2] for hop in hops} == {
         "rate": ("DIRECT", "TRANSFORMATION"),
@@ -149,7 +149,7 @@ OTHER = event("other", "old/revenue", {"amount": [source("orders:price")]})
     ],
 )
 def test_a_column_is_named_in_full_or_by_the_end_of_its_name(text, found):
-    assert full_name(paths.graph([REVENUE]).find(text)) == found
+    assert full_name(columns.graph([REVENUE]).find(text)) == found
 
 
 def test_a_full_name_is_not_ambiguous_because_others_end_alike():
@@ -158,7 +158,7 @@ def test_a_full_name_is_not_ambiguous_because_others_end_alike():
         dataset["namespace"] = "file"
     short = json.loads(json.dumps(longer).replace("a/orders", "/orders"))
     long = json.loads(json.dumps(longer).replace("a/orders", "/a/orders"))
-    assert full_name(paths.graph([short, long]).find("/orders:price")) == "/orders:price"
+    assert full_name(columns.graph([short, long]).find("/orders:price")) == "/orders:price"
 
 
 @pytest.mark.parametrize(
@@ -181,19 +181,19 @@ def test_a_full_name_is_not_ambiguous_because_others_end_alike():
 )
 def test_what_is_not_one_column_is_reported_with_the_columns_that_there_are(text, message):
     with pytest.raises(UnusableInputError, match=message):
-        paths.graph([REVENUE, OTHER]).find(text)
+        columns.graph([REVENUE, OTHER]).find(text)
 
 
 def test_of_many_candidates_ten_are_listed():
     many = event("t", "wide", {}, schema=[f"c{n:02}" for n in range(12)])
     with pytest.raises(UnusableInputError, match=r"wide:c09 and 2 more\.$"):
-        paths.graph([many]).find("wide:x")
+        columns.graph([many]).find("wide:x")
 
 
 def test_a_facet_that_is_none_names_its_dataset():
     broken = event("load", "t", {"a": [{"namespace": 1}]})
     with pytest.raises(UnusableInputError, match="column lineage of s3://lake/t in load"):
-        paths.graph([broken])
+        columns.graph([broken])
 
 
 # --- the command ----------------------------------------------------------------------------------

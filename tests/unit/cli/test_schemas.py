@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage.cli.answer_schemas import NAMES
+from airflow_provider_sparklineage.cli.schemas import ANSWERS
 from airflow_provider_sparklineage.history.tables import TABLES
 
 
@@ -35,7 +35,7 @@ def test_the_list_of_schemas_has_the_tables(run):
 # --- answers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_the_schema_of_an_answer_is_one_and_refuses_other_keys(run, name):
     schema = json.loads(run("schema", f"history.{name}").out)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -53,4 +53,4 @@ def test_the_schema_of_a_hop_has_its_keys_in_their_order_and_says_what_they_mean
 
 
 def test_the_list_of_schemas_has_the_answers(run):
-    assert {f"history.{name}" for name in NAMES} <= set(run("schema").out.split())
+    assert {f"history.{name}" for name in ANSWERS} <= set(run("schema").out.split())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_sparklineage.cli.adoption.matching import Matches
+from airflow_provider_sparklineage.cli.adoption_survey import Matches
 from airflow_provider_sparklineage.model import task_rules
 from airflow_provider_sparklineage.model.task_rules import TaskNames, TaskRule
 

@@ -1,4 +1,4 @@
-"""``airflow sparklineage collect``: what a job did that went on without its task."""
+"""``airflow sparklineage collect``: the lineage of a job that went on without its task."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import logging_to_stderr, say
+from airflow_provider_sparklineage.cli.commands import Argument, Command, logging_to_stderr, say
 
 if TYPE_CHECKING:
     import argparse
+
 
 _TIMEOUT_S = 600.0  # a person waits, and a bundle may be large
 _ARCHIVE_S = 120.0
@@ -18,7 +18,7 @@ _ARCHIVE_S = 120.0
 
 def _collect(args: argparse.Namespace) -> int:
     with logging_to_stderr():
-        from airflow_provider_sparklineage.cli.collect import collector, database, finding
+        from airflow_provider_sparklineage.cli import collector
         from airflow_provider_sparklineage.event.archive import Archive, archive_of
         from airflow_provider_sparklineage.hooks import sources
         from airflow_provider_sparklineage.operators.deadline import Deadline
@@ -27,9 +27,9 @@ def _collect(args: argparse.Namespace) -> int:
         resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
         deadline = Deadline()
         deadline.begin(_TIMEOUT_S)
-        database.mask_connections()
-        asked = finding.Asked(args.run, args.dag or "", args.task or "")
-        found = finding.bundles(resolved.capture_location, asked, deadline.budget)
+        collector.mask_connections()
+        asked = collector.Asked(args.run, args.dag or "", args.task or "")
+        found = collector.find_bundles(resolved.capture_location, asked, deadline.budget)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
             # Without an archive the events are in one while they are sent: its order is theirs.
             own = Archive(f"file://{work}/archive", is_default=True)

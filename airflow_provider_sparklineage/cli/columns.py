@@ -1,19 +1,22 @@
 """Paths of columns through merged events: from task to task, by the datasets that they share.
 
 Each event has the sources of its outputs' columns. A dataset that one task writes and another reads
-connects their events, if both use the same name for it. What influences all columns of an output
-(``dataset`` of the facet) leads to each of its columns.
+connects their events, if both use the same name for it. A source that influences all columns of an
+output (``dataset`` of the facet) leads to each of its columns. :func:`graph` joins events,
+:meth:`ColumnGraph.hops` follows a column; a path is printed for people, one line a hop, or given as
+a document (``schemas/columnPaths.json``).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import field
 
+from airflow_provider_sparklineage.cli.show import console, escape
 from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -23,6 +26,7 @@ from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+
 
 _CANDIDATES = 10
 """Columns or datasets that an error lists."""
@@ -78,7 +82,7 @@ class ColumnGraph(Frozen, frozen=True):
         if len(found) == 1:
             return found[0]
         if found:
-            msg = f"{text} may be any of these columns: {_some(map(full_name, found))}."
+            msg = f"{text} may be any of these columns: {_some_of(map(full_name, found))}."
             raise UnusableInputError(msg)
         raise self._unknown(text)
 
@@ -92,13 +96,13 @@ class ColumnGraph(Frozen, frozen=True):
             c for c in self.columns if f"/{c.dataset}".endswith((f"/{dataset}", f".{dataset}"))
         ]
         if of_it:
-            return UnusableInputError(problem, f"There are {_some(map(full_name, of_it))}.")
+            return UnusableInputError(problem, f"There are {_some_of(map(full_name, of_it))}.")
         datasets = {str(c.dataset) for c in self.columns}
         if not datasets:
             return UnusableInputError(
                 f"There is no column {text}: the input names no column at all."
             )
-        return UnusableInputError(problem, f"There are columns of {_some(datasets)}.")
+        return UnusableInputError(problem, f"There are columns of {_some_of(datasets)}.")
 
     def hops(self, column: Column, direction: Direction) -> Iterator[Hop]:
         """Follow a column to its sources, or to what is made of it; depth first."""
@@ -214,5 +218,39 @@ def _name(dataset: Mapping[str, Any]) -> DatasetName:
     return DatasetName(dataset["namespace"], dataset["name"])
 
 
-def _some(texts: Iterable[str]) -> str:
+def _some_of(texts: Iterable[str]) -> str:
     return some(sorted(texts), _CANDIDATES)
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def print_paths(column: Column, direction: Direction, hops: Iterable[Hop], file: IO[str]) -> None:
+    """Print where a column comes from, or what is made of it."""
+    out = console(file)
+    upstream = direction is Direction.UPSTREAM
+    out.print(f"[bold]{escape(full_name(column))}[/]", soft_wrap=True)
+    empty = True
+    for depth, edge, repeated in hops:
+        empty = False
+        reached = edge.source if upstream else edge.target
+        note = " (its path is above)" if repeated else ""
+        out.print(
+            f"{'  ' * depth}{'←' if upstream else '→'} [cyan]{escape(full_name(reached))}[/]  "
+            f"{escape(_how(edge.transformations, of_dataset=edge.of_dataset))}"
+            f"  [dim]{escape(edge.job.name)}[/]{note}",
+            soft_wrap=True,
+        )
+    if empty:
+        unknown = "No sources of it are known." if upstream else "Nothing is known to use it."
+        out.print(f"  [yellow]{unknown}[/]")
+
+
+def _how(transformations: Iterable[Transformation], *, of_dataset: bool) -> str:
+    kinds = dict.fromkeys(
+        f"{t.type or 'unknown'}{f'/{t.subtype}' if t.subtype else ''}"
+        f"{' masked' if t.masking else ''}"
+        for t in transformations
+    )
+    how = " + ".join(kinds)
+    return f"{how} of all columns" if of_dataset else how

@@ -1,8 +1,7 @@
 """``explain``: of templates in a shell, of a DAG's task under ``airflow sparklineage``.
 
-With ``--run``, both print what a run did: expected against observed partitions.
-
-For its macros it imports Airflow, once it runs.
+With ``--run``, both print what a run did: expected against observed partitions. Otherwise the
+templates are rendered, for whose macros Airflow is imported (:mod:`.explanation`).
 """
 
 from __future__ import annotations
@@ -10,15 +9,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import logging_to_stderr, say_json
+from airflow_provider_sparklineage.cli.commands import (
+    Argument,
+    Command,
+    logging_to_stderr,
+    say_json,
+)
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.cli.explain.dry_run import DryRun
+    from airflow_provider_sparklineage.cli.explanation import DryRun
 
 
 def _explain_run(args: argparse.Namespace, job: str = "") -> int:
@@ -77,7 +80,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         raise UnusableInputError(msg)
-    from airflow_provider_sparklineage.cli.explain import text as explain
+    from airflow_provider_sparklineage.cli import explanation as explain
     from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.model import rules
     from airflow_provider_sparklineage.model.locations import Locator
@@ -85,13 +88,13 @@ def _explain_texts(args: argparse.Namespace) -> int:
 
     known = rules.load_partition_rules(args.rules) if args.rules else rules.NO_RULES
     with logging_to_stderr():
-        from airflow_provider_sparklineage.cli.explain import dry_run
+        from airflow_provider_sparklineage.cli import explanation
 
         run = _run_of(args)
         texts = [
             traced
             for number, text in enumerate(args.text)
-            for traced in dry_run.trace_text(text, number, run)
+            for traced in explanation.trace_text(text, number, run)
         ]
     found = derivation.from_arguments(texts, Locator(rules=known))
     return _print_explanation(args, explain.explanation("", texts, found, DEFAULT_LIMITS))
@@ -101,15 +104,15 @@ def _explain_task(args: argparse.Namespace) -> int:
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
     with logging_to_stderr():
-        from airflow_provider_sparklineage.cli.explain import dry_run
-        from airflow_provider_sparklineage.cli.explain import text as explain
+        from airflow_provider_sparklineage.cli import explanation
+        from airflow_provider_sparklineage.cli import explanation as explain
         from airflow_provider_sparklineage.hooks.sources import configuration
         from airflow_provider_sparklineage.model import rules
         from airflow_provider_sparklineage.settings import resolution
 
         resolved = resolution.resolve(configuration())
         known = rules.load_partition_rules(args.rules) if args.rules else resolved.partitioning
-        task = dry_run.explain_task(args.dag_id, args.task_id, _run_of(args), known)
+        task = explanation.explain_task(args.dag_id, args.task_id, _run_of(args), known)
     document = explain.explanation(
         task.subject,
         task.texts,
@@ -121,7 +124,7 @@ def _explain_task(args: argparse.Namespace) -> int:
 
 
 def _run_of(args: argparse.Namespace) -> DryRun:
-    from airflow_provider_sparklineage.cli.explain import dry_run
+    from airflow_provider_sparklineage.cli import explanation
 
     ends = [args.data_interval_start, args.data_interval_end]
     if any(ends) and not all(ends):
@@ -134,18 +137,18 @@ def _run_of(args: argparse.Namespace) -> DryRun:
     if not args.logical_date and not args.partition_key:
         msg = "Give --logical-date, or --partition-key for the run of a partition."
         raise UnusableInputError(msg)
-    interval = tuple(dry_run.timestamp(end) for end in ends) if all(ends) else None
-    return dry_run.DryRun(
-        dry_run.timestamp(args.logical_date) if args.logical_date else None,
+    interval = tuple(explanation.timestamp(end) for end in ends) if all(ends) else None
+    return explanation.DryRun(
+        explanation.timestamp(args.logical_date) if args.logical_date else None,
         interval,  # type: ignore[arg-type]  # two of them
         args.partition_key,
-        dry_run.timestamp(args.partition_date) if args.partition_date else None,
+        explanation.timestamp(args.partition_date) if args.partition_date else None,
         getattr(args, "map_index", -1),
     )
 
 
 def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> int:
-    from airflow_provider_sparklineage.cli.explain import text as explain
+    from airflow_provider_sparklineage.cli import explanation as explain
 
     if args.json:
         say_json(document)

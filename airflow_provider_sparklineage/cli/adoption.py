@@ -1,12 +1,17 @@
-"""``airflow sparklineage adoption``: which tasks have lineage without asking for it."""
+"""``airflow sparklineage adoption``: which tasks have lineage without asking for it, and why."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import logging_to_stderr, note, say_json
+from airflow_provider_sparklineage.cli.commands import (
+    Argument,
+    Command,
+    logging_to_stderr,
+    note,
+    say_json,
+)
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -17,9 +22,9 @@ def _adoption(args: argparse.Namespace) -> int:
     with logging_to_stderr():
         from msgspec.structs import replace
 
-        from airflow_provider_sparklineage.cli.adoption import parsing, report
-        from airflow_provider_sparklineage.cli.adoption.survey import Rules, survey
-        from airflow_provider_sparklineage.cli.progress import progress
+        from airflow_provider_sparklineage.cli import adoption_survey
+        from airflow_provider_sparklineage.cli.adoption_survey import Rules, survey
+        from airflow_provider_sparklineage.cli.commands import progress
         from airflow_provider_sparklineage.hooks.sources import configuration
         from airflow_provider_sparklineage.settings import resolution
         from airflow_provider_sparklineage.settings.checks import Status
@@ -28,7 +33,7 @@ def _adoption(args: argparse.Namespace) -> int:
         adopt, declared = (resolution.value(name, source) for name in ("adopt", "declarations"))
         rules = Rules.of(args.adopt or adopt, declared)
         with progress("Parsing DAG files", None) as done:
-            parsed = parsing.parse(args.dags_folder, done)
+            parsed = adoption_survey.parse_dags(args.dags_folder, done)
         if args.dag_id and args.dag_id not in {dag.dag_id for dag in parsed.dags}:
             problem = f"No DAG file that can be imported has a DAG {args.dag_id}."
             raise UnusableInputError(problem)
@@ -37,9 +42,9 @@ def _adoption(args: argparse.Namespace) -> int:
         rows = [row for row in found.rows if args.dag_id in (None, row.dag_id)]
         found = replace(found, rows=rows, problems=problems)
     if args.output == "json":
-        say_json(report.document(found))
+        say_json(adoption_survey.survey_document(found))
     else:
-        report.print_survey(found, sys.stdout)
+        adoption_survey.print_survey(found, sys.stdout)
         if adopt in ("", "off") and not args.adopt:
             note("Adoption is off. What it would do: airflow sparklineage adoption --adopt all")
     return 1 if any(check.status is Status.FAILED for check in found.problems) else 0

@@ -6,15 +6,15 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command
-from airflow_provider_sparklineage.cli.output import logging_to_stderr, say
+from airflow_provider_sparklineage.cli.commands import Argument, Command, logging_to_stderr, say
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
 
-    from airflow_provider_sparklineage.cli.resend.choice import Choice
+    from airflow_provider_sparklineage.cli.sender import Choice
     from airflow_provider_sparklineage.event.resending import Candidate
+
 
 _TIMEOUT_S = 120.0  # a person waits, and an archive may be large
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -23,8 +23,8 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 def _resend(args: argparse.Namespace) -> int:
     since = _since(args.since, datetime.now(UTC))
     with logging_to_stderr():
-        from airflow_provider_sparklineage.cli.resend import choice
-        from airflow_provider_sparklineage.cli.resend.sender import Sender
+        from airflow_provider_sparklineage.cli import sender
+        from airflow_provider_sparklineage.cli.sender import Sender
         from airflow_provider_sparklineage.event.archive import archive_of
         from airflow_provider_sparklineage.hooks import sources
         from airflow_provider_sparklineage.settings import resolution
@@ -34,8 +34,8 @@ def _resend(args: argparse.Namespace) -> int:
         if archive is None:
             problem = "There is no archive, so nothing can be sent again."
             raise UnusableInputError(problem, "See [sparklineage] archive_url.")
-        asked = choice.Asked(args.dag_id or "", args.task_id or "", args.run_id or "", since)
-        chosen = choice.of(archive, asked)
+        asked = sender.Asked(args.dag_id or "", args.task_id or "", args.run_id or "", since)
+        chosen = sender.choose(archive, asked)
         if args.dry_run or not chosen.events:
             lines, is_done = planned(chosen), True
         else:

@@ -1,0 +1,388 @@
+"""A survey of the tasks of DAGs: adopted or left alone, why, and with what declared.
+
+DAG files are parsed as Airflow's DAG processor does; nothing is written to its database. Each task
+of a Spark operator is a row. Rules and globs that are for no task, and tasks of which several rules
+speak, are problems. The survey is printed as a table for people, or given as a document
+(``schemas/adoption.json``).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from airflow.dag_processing.bundles.local import LocalDagBundle
+from airflow.dag_processing.bundles.manager import DagBundlesManager
+from airflow.dag_processing.dagbag import BundleDagBag
+from rich.table import Table
+
+from airflow_provider_sparklineage.cli import commands as doctor
+from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.cli.commands import quietly
+from airflow_provider_sparklineage.model import task_rules
+from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.model.exceptions import RulesError, UnusableInputError
+from airflow_provider_sparklineage.model.task_rules import TaskDeclarations, is_like
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.texts import some
+from airflow_provider_sparklineage.operators.adoption import decisions
+from airflow_provider_sparklineage.settings.checks import Check, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.model.task_rules import AdoptionRules, TaskNames, TaskRule
+
+
+# --- rules, and the tasks that they are for -------------------------------------------------------
+
+
+_NAMED = 3
+_NOTHING = {
+    "dag_id": "no DAG with a Spark operator",
+    "task_id": "no task of a Spark operator",
+    "operator": "no Spark operator",
+    "tags": "no tag of a DAG with a Spark operator",
+}
+
+
+class Matches(Frozen, frozen=True):
+    """Which tasks each of some rules is for, in the order of the rules."""
+
+    rules: Sequence[TaskRule]
+    tasks: Sequence[list[TaskNames]]
+
+    @classmethod
+    def of(cls, rules: Sequence[TaskRule], tasks: Iterable[TaskNames]) -> Matches:
+        """Match rules with tasks."""
+        by_dag: dict[str, list[TaskNames]] = defaultdict(list)
+        for task in tasks:
+            by_dag[task.dag_id].append(task)
+        # Each rule with all DAGs, so that a thousand globs are compiled once.
+        return cls(rules, [[*_matching(rule, by_dag)] for rule in rules])
+
+    def numbers(self) -> Mapping[TaskNames, list[int]]:
+        """Give the numbers of the rules that are for each task."""
+        found: dict[TaskNames, list[int]] = defaultdict(list)
+        for number, tasks in enumerate(self.tasks):
+            for task in tasks:
+                found[task].append(number)
+        return found
+
+    def unmatched(self, tasks: Sequence[TaskNames]) -> Iterator[str]:
+        """Say which rules, and which globs of others, are for no task.
+
+        :param tasks: all that there are
+        """
+        for number, (rule, matching) in enumerate(zip(self.rules, self.tasks, strict=True)):
+            if matching:
+                # A glob that is the only one of its key has matched all of these.
+                globs = [(key, globs) for key, globs in rule.globs if len(globs) > 1]
+                for text in _unmatched_globs(globs, matching):
+                    yield f"{rule_text(rule, number)}: {text}."
+            else:
+                reasons = (
+                    "; ".join(_unmatched_globs(rule.globs, tasks))
+                    or "no task has all that it asks for"
+                )
+                yield f"{rule_text(rule, number)} is for no task: {reasons}."
+
+    def doubled(self, chosen: set[TaskNames]) -> Iterator[str]:
+        """Say of which tasks, among those chosen, several rules speak; the first acts."""
+        by_rules: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for task, numbers in self.numbers().items():
+            if len(numbers) > 1 and task in chosen:
+                by_rules[tuple(numbers)].append(f"{task.dag_id}.{task.task_id}")
+        for (first, *others), tasks in sorted(by_rules.items()):
+            rest = " or ".join(rule_text(self.rules[n], n).lower() for n in others)
+            acting = rule_text(self.rules[first], first)
+            yield f"{acting} acts for {some(tasks, _NAMED)}, and never {rest}."
+
+
+def rule_text(rule: TaskRule, number: int) -> str:
+    """Name a rule for people, at the begin of a sentence."""
+    return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
+
+
+def _matching(rule: TaskRule, by_dag: dict[str, list[TaskNames]]) -> Iterator[TaskNames]:
+    dags = dict(rule.globs).get("dag_id")
+    for dag_id, tasks in by_dag.items():
+        if dags is None or any(is_like(glob, dag_id) for glob in dags):
+            yield from filter(rule.matches, tasks)
+
+
+def _unmatched_globs(
+    by_key: Iterable[tuple[str, tuple[str, ...]]], tasks: Sequence[TaskNames]
+) -> Iterator[str]:
+    for key, globs in by_key:
+        values = {value for task in tasks for value in task.values(key)}
+        for glob in globs:
+            if not any(is_like(glob, value) for value in values):
+                yield f"{_NOTHING[key]} is like {glob!r}"
+
+
+# --- the survey -----------------------------------------------------------------------------------
+
+
+ADOPT, DECLARATIONS = "adopt", "declarations"
+_FIX_GLOB = "Correct it, or take it out."
+
+
+class Row(Frozen, frozen=True):
+    """A task of a Spark operator.
+
+    :param operator: as Airflow's pages call it
+    :param path: of its class
+    :param rule: number of the rule that decides, from 1; None if none does
+    :param declaration: number of the rule that declares, from 1; None if none does
+    """
+
+    dag_id: str
+    task_id: str
+    operator: str
+    path: str
+    adopted: bool
+    reason: str
+    rule: int | None = None
+    declaration: int | None = None
+
+
+class Rules(Frozen, frozen=True):
+    """What is configured.
+
+    :param declarations: of the tasks that are adopted
+    :param off: the reason of tasks that no rule is asked about
+    :param problems: why something of it cannot be read
+    """
+
+    adoption: AdoptionRules
+    declarations: TaskDeclarations
+    off: str
+    problems: list[Check]
+
+    @classmethod
+    def of(cls, adopt: str, declared: str) -> Rules:
+        """Read both settings; what cannot be read is none."""
+        problems: list[Check] = []
+        rules, declaring, off = task_rules.ADOPT_NONE, TaskDeclarations(), decisions.OFF
+        try:
+            rules = task_rules.load_adoption(adopt)
+        except RulesError as error:
+            problems.append(Check(ADOPT, Status.FAILED, error.problem, error.fix))
+            off = "left alone: the rules cannot be read"
+        try:
+            declaring = task_rules.load_declarations(declared)
+        except RulesError as error:
+            problems.append(Check(DECLARATIONS, Status.FAILED, error.problem, error.fix))
+        return cls(rules, declaring, off, problems)
+
+
+class Survey(Frozen, frozen=True):
+    """All tasks of Spark operators, and what of the rules is for none of them, or for one twice."""
+
+    rows: list[Row]
+    problems: list[Check]
+
+
+def survey(dags: Iterable[Any], rules: Rules) -> Survey:
+    """Ask about the tasks of DAGs."""
+    tasks = [(task, decisions.names_of(task)) for dag in dags for task in dag.tasks]
+    of_spark = [(task, names) for task, names in tasks if names is not None]
+    names = [names for _, names in of_spark]
+    declares = Matches.of(rules.declarations.rules, names)
+    numbers = declares.numbers()
+    rows = [_row(task, of_task, rules, numbers) for task, of_task in of_spark]
+    adopted = {of_task for of_task, row in zip(names, rows, strict=True) if row.adopted}
+    adopts = Matches.of(rules.adoption.rules, names)
+    problems = [
+        *_warnings(ADOPT, adopts.unmatched(names), _FIX_GLOB),
+        *_warnings(DECLARATIONS, declares.unmatched(names), _FIX_GLOB),
+        *_warnings(DECLARATIONS, declares.doubled(adopted), "Keep one."),
+    ]
+    if adopted:
+        problems += _warnings(DECLARATIONS, _useless(declares, adopted), "Adopt one of them.")
+    return Survey(rows, problems)
+
+
+def _row(task: Any, names: TaskNames, rules: Rules, declared: Mapping[TaskNames, list[int]]) -> Row:
+    decision = decisions.decide(task, rules.adoption)
+    return Row(
+        names.dag_id,
+        names.task_id,
+        task.operator_name,
+        names.operators[0],
+        decision.adopts,
+        rules.off if decision.reason == decisions.OFF else decision.reason,
+        None if decision.rule is None else decision.rule + 1,
+        declared[names][0] + 1 if decision.adopts and names in declared else None,
+    )
+
+
+def _warnings(name: str, texts: Iterable[str], fix: str) -> list[Check]:
+    return [Check(name, Status.WARNING, text, fix) for text in texts]
+
+
+def _useless(declares: Matches, adopted: set[TaskNames]) -> Iterable[str]:
+    for number, (rule, tasks) in enumerate(zip(declares.rules, declares.tasks, strict=True)):
+        if tasks and adopted.isdisjoint(tasks):
+            yield f"{rule_text(rule, number)} declares nothing: none of its tasks is adopted."
+
+
+# --- DAGs of files --------------------------------------------------------------------------------
+
+
+DAG_FILE = "DAG file"
+
+
+class ParsedDags(Frozen, frozen=True):
+    """What was found.
+
+    :param dags: all that could be imported, by their ids
+    :param problems: of files, and of bundles, that could not
+    :param is_all: whether no file was left out
+    """
+
+    dags: list[Any]
+    problems: list[Check]
+    is_all: bool
+
+
+def parse_dags(
+    given: str | None,
+    progress: Callable[[int], None] = lambda _: None,
+    budget: Budget = UNLIMITED,
+    *,
+    fetches: bool = True,
+) -> ParsedDags:
+    """Parse the files of a folder, or of all DAG bundles that are configured.
+
+    :param given: the folder, or one file
+    :param progress: takes how many files are done
+    :param budget: of time; files that there is none for are left out
+    :param fetches: whether bundles may be fetched, or else are left out
+    :raise UnusableInputError: if there is no such folder
+    """
+    parsing = _DagParsing(progress, budget)
+    if given:
+        path = Path(given).expanduser().absolute()
+        if not path.exists():
+            problem = f"There is no folder {given}."
+            raise UnusableInputError(problem, "Give the folder of DAG files, or one file.")
+        parsing.add("dags-folder", path, path if path.is_dir() else path.parent)
+    else:
+        parsing.add_bundles(fetches=fetches)
+    dags = sorted(parsing.dags, key=lambda dag: str(dag.dag_id))
+    return ParsedDags(dags, parsing.problems, parsing.is_all)
+
+
+class _DagParsing:
+    """Folders to DAGs, one folder after the other."""
+
+    def __init__(self, progress: Callable[[int], None], budget: Budget) -> None:
+        self.dags: list[Any] = []
+        self.problems: list[Check] = []
+        self.is_all = True
+        self._progress = progress
+        self._budget = budget
+        self._done = 0
+
+    def add_bundles(self, *, fetches: bool) -> None:
+        try:
+            for bundle in quietly(DagBundlesManager).get_all_dag_bundles():
+                if fetches or isinstance(bundle, LocalDagBundle):
+                    quietly(bundle.initialize)
+                    self.add(bundle.name, bundle.path, bundle.path)
+                else:
+                    self.is_all = False
+        except Exception as error:  # a repository that does not answer, a connection that is wrong
+            text = f"Airflow's DAG bundles cannot be used ({type(error).__name__}: {error})."
+            self.problems.append(Check(DAG_FILE, Status.FAILED, text, "Give --dags-folder."))
+
+    def add(self, name: str, path: Path, root: Path) -> None:
+        """Add the DAGs of a folder, or of one file.
+
+        :param root: what import errors, and imports of the files, are relative to
+        """
+        bag = quietly(partial(self._bag, path, root, name))
+        self.dags += bag.dags.values()
+        for file, error in sorted(bag.import_errors.items()):
+            lines = [line.strip() for line in error.splitlines() if line.strip()]
+            text = f"{root / file} cannot be imported: {lines[-1] if lines else 'no reason given'}"
+            self.problems.append(Check(DAG_FILE, Status.FAILED, text))
+
+    def _bag(self, path: Path, root: Path, name: str) -> BundleDagBag:
+        may_parse = self._may_parse
+
+        class Bag(BundleDagBag):
+            def process_file(self, *args: Any, **kwargs: Any) -> Any:
+                if not may_parse():
+                    return []
+                return super().process_file(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+        return Bag(path, bundle_path=root, bundle_name=name)
+
+    def _may_parse(self) -> bool:
+        if self._budget.is_spent():
+            self.is_all = False
+            return False
+        self._done += 1
+        self._progress(self._done)
+        return True
+
+
+# --- for programs and for people ------------------------------------------------------------------
+
+
+def survey_document(found: Survey) -> dict[str, Any]:
+    """Give what ``--output json`` prints; its schema is shipped as ``schemas/adoption.json``."""
+    return {
+        "tasks": [
+            {
+                "dag_id": row.dag_id,
+                "task_id": row.task_id,
+                "operator": row.operator,
+                "class": row.path,
+                "adopted": row.adopted,
+                "reason": row.reason,
+                "rule": row.rule,
+                "declaration": row.declaration,
+            }
+            for row in found.rows
+        ],
+        "problems": doctor.checks_document(found.problems)["checks"],
+    }
+
+
+def print_survey(found: Survey, file: IO[str]) -> None:
+    """Print a line for each task, then what is wrong."""
+    out = show.console(file)
+    if found.rows:
+        out.print(_table(found.rows))
+    out.print(show.escape(_summary(found.rows)), soft_wrap=True)
+    if found.problems:
+        out.print()
+        doctor.print_checks(found.problems, file)
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("DAG", "task", "operator", "adoption", "declared"):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        style = "green" if row.adopted else "yellow"
+        table.add_row(
+            *map(show.escape, (row.dag_id, row.task_id, row.operator)),
+            f"[{style}]{show.escape(row.reason)}[/]",
+            f"rule {row.declaration}" if row.declaration else "",
+        )
+    return table
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    if not rows:
+        return "There is no task of a Spark operator."
+    adopted = sum(row.adopted for row in rows)
+    return f"Of {len(rows)} tasks of Spark operators {adopted} are adopted."

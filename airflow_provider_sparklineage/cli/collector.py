@@ -1,0 +1,497 @@
+"""Collects the lineage of tries whose job went on without their worker.
+
+Capture bundles are found, where drivers deliver to and on this machine. Each becomes the event of
+its try, as the task would have made it. :class:`Collector` keeps events in the archive, sends them,
+and shows them in Airflow: they take the place of the XComs that the tries pushed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from airflow.models.connection import Connection
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.taskinstancehistory import TaskInstanceHistory
+from airflow.models.xcom import XComModel
+from airflow.sdk.log import mask_secret
+from airflow.utils.session import create_session
+from msgspec.structs import replace
+from sqlalchemy import and_, select
+
+from airflow_provider_sparklineage.cli import sender
+from airflow_provider_sparklineage.cli.commands import note
+from airflow_provider_sparklineage.cli.resend import planned, summary
+from airflow_provider_sparklineage.cli.sender import Sender
+from airflow_provider_sparklineage.event import resending, xcom
+from airflow_provider_sparklineage.event.archive import name_of
+from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import (
+    ArchiveError,
+    CaptureError,
+    DocumentError,
+    SparkLineageError,
+)
+from airflow_provider_sparklineage.operators import afterwards
+from airflow_provider_sparklineage.operators.collecting import is_kept
+from airflow_provider_sparklineage.operators.masking import masked, masked_message
+from airflow_provider_sparklineage.operators.publishing import xcom_of
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import delivered, remote_bundles, retention
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy.orm import Session
+
+    from airflow_provider_sparklineage.event.archive import Archive
+    from airflow_provider_sparklineage.event.resending import Candidate
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+
+
+# --- Airflow's database, where this machine has it ------------------------------------------------
+
+
+log = logger(__name__)
+
+_TASK_COLUMNS = ("dag_id", "run_id", "task_id", "map_index")
+
+
+def mask_connections() -> None:
+    """Hide what connections have in texts, as in the task that used them; never raises."""
+    try:
+        with create_session() as session:
+            for connection in session.scalars(select(Connection)):
+                with suppress(Exception):  # it was encrypted with another key
+                    mask_secret(connection.password)
+                    mask_secret(connection.extra_dejson)
+    except Exception:
+        log.debug("Airflow's connections are not known.", exc_info=True)
+
+
+State = Literal["", "RUNNING", "COMPLETE", "FAIL"]
+"""What became of a try, as far as that says how its job did."""
+
+_STATES: dict[str, State] = {
+    "success": "COMPLETE",
+    "failed": "FAIL",
+    "up_for_retry": "FAIL",
+    "running": "RUNNING",
+}
+
+
+def state_of(task: TaskIdentity) -> State:
+    """Ask in which state a try is, or has ended; never raises."""
+    try:
+        with create_session() as session:
+            for model in (TaskInstance, TaskInstanceHistory):
+                try_of = model.try_number == task.try_number
+                state = session.scalar(select(model.state).where(*_same_task(task, model), try_of))
+                if state is not None:
+                    return _STATES.get(str(state), "")
+    except Exception:
+        log.debug("The state of a try is not known.", exc_info=True)
+    return ""
+
+
+def replace_xcom(
+    task: TaskIdentity, written: Written, settings: Settings, *, is_first: bool = False
+) -> bool:
+    """Put an event in the place of the one that its try pushed; return whether it is there now.
+
+    The tab and the next run read it. There is none if the try pushed none, if another try has begun
+    since, or if a backend of the user's own keeps XComs elsewhere. Never raises.
+
+    :param is_first: whether the try pushes none, and this one is added
+    """
+    try:
+        value = xcom_of(written, settings)
+        if value is None:
+            return False
+        with create_session() as session:
+            row: Any = session.scalar(_pushed_xcom(task))
+            if row is None and is_first and settings.xcom_max_bytes:
+                return _push_xcom(task, value, session)
+            if row is None or isinstance(row.value, str):
+                return False
+            row.value = value
+    except Exception:
+        log.debug("The XCom was not replaced.", exc_info=True)
+        return False
+    return True
+
+
+def _push_xcom(task: TaskIdentity, value: dict[str, Any], session: Session) -> bool:
+    if not session.scalar(select(TaskInstance.id).where(*_same_task(task), _is_latest(task))):
+        return False
+    place = {name: getattr(task, name) for name in _TASK_COLUMNS}
+    XComModel.set(xcom.KEY, value, **place, serialize=False, session=session)
+    return True
+
+
+def _pushed_xcom(task: TaskIdentity) -> Any:
+    """Select the XCom of a try, which is that of its task instance's latest."""
+    same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
+    return (
+        select(XComModel)
+        .join(TaskInstance, and_(*same))
+        .where(*_same_task(task, XComModel), XComModel.key == xcom.KEY, _is_latest(task))
+    )
+
+
+def _same_task(task: TaskIdentity, model: Any = TaskInstance) -> list[Any]:
+    return [getattr(model, name) == getattr(task, name) for name in _TASK_COLUMNS]
+
+
+def _is_latest(task: TaskIdentity) -> Any:
+    return TaskInstance.try_number == task.try_number
+
+
+# --- a bundle to the event of its try -------------------------------------------------------------
+
+
+Outcome = Literal["", "COMPLETE", "FAIL"]
+_NOT_AWAITED = DegradationCode.APPLICATION_UNFINISHED
+
+
+class Merged(NamedTuple):
+    """What a bundle has.
+
+    :param found: as it was
+    :param manifest: as it is now
+    :param unfinished: why the job is not known to have ended; empty if it is
+    """
+
+    found: Found
+    task: TaskIdentity
+    manifest: Manifest
+    lineage: TaskLineage
+    written: Written
+    unfinished: str
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the worker was done with the bundle."""
+        before = self.found.manifest
+        codes = {d.code for d in before.degradations}
+        return bool(before.ended) or before.of_command or _NOT_AWAITED in codes
+
+    @property
+    def is_news(self) -> bool:
+        """Whether more is known now than when the bundle was merged, if it ever was."""
+        before = self.found.manifest
+        return not before.outcome or {*before.degradations} != {*self.manifest.degradations}
+
+
+def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
+    """Merge a bundle, as if nobody had.
+
+    :param work: an empty folder
+    :raise CaptureError: if the bundle cannot be read
+    """
+    before = found.manifest
+    if before.task is None:
+        problem = f"The manifest of {found.place} names no task."
+        raise CaptureError(problem)
+    # Why a command was given nothing is no less true by now.
+    was_refused = before.of_command and not before.injected
+    rest = [d for d in before.degradations if was_refused or not d.code.is_of_collecting]
+    outcome, unfinished = before.outcome, "It has not reported its end."
+    # Airflow's own event has it, and a job can end by an exit that Spark does not see.
+    state = state_of(before.task) if before.of_command else ""
+    known: Outcome = "" if state == "RUNNING" else state
+    if found.is_remote:
+        bundle, came = delivered.fetched(found.place, work, budget)
+        rest += came.degradations
+        if came.has_ended:
+            outcome = outcome or known or ("FAIL" if came.failed else "COMPLETE")
+        elif not came.has_begun:
+            unfinished = " ".join(d.message for d in came.degradations)
+    else:
+        bundle = capture.load(Path(found.place))
+        outcome = outcome or known  # with the task its driver ended, which was on the worker
+    manifest = replace(bundle.manifest, degradations=tuple(rest), outcome=outcome)
+    bundle = replace(bundle, manifest=manifest)
+    lineage = task_lineage(bundle)
+    written = Written(merged_event(bundle, lineage, masked))
+    if state == "RUNNING":
+        unfinished = "Its task is running, and may submit once more."
+    elif outcome or (lineage.application and lineage.application.finished):
+        unfinished = ""
+    return Merged(found, before.task, manifest, lineage, written, unfinished)
+
+
+def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
+    """Be done with a bundle as its task would have been: keep it, or remove it.
+
+    One that a driver or a worker may still be at is left to that one.
+
+    :raise CaptureError: if it cannot be noted there that it was collected
+    """
+    if merged.unfinished:
+        return
+    place, is_remote = merged.found.place, merged.found.is_remote
+    if not merged.is_left or is_kept(settings, merged.lineage, merged.written.event):
+        manifest = replace(
+            merged.manifest,
+            outcome=merged.lineage.outcome.value,
+            # When the job ended, as far as is known: --again sends the same event.
+            ended=datetime.fromisoformat(merged.written.event["eventTime"]),
+        )
+        if is_remote:
+            remote_bundles.announce(manifest, budget)
+        else:
+            CaptureBundle(Path(place), manifest).save()
+    elif is_remote:
+        remote_bundles.remove(place, budget)
+    else:
+        CaptureBundle(Path(place), merged.manifest).remove()
+
+
+# --- keeping, sending, showing --------------------------------------------------------------------
+
+
+class Event(NamedTuple):
+    """The event of a try.
+
+    :param candidate: under its name in the archive
+    :param sending: what Airflow adds; None if it is not for sending
+    """
+
+    merged: Merged
+    candidate: Candidate
+    sending: dict[str, Any] | None
+
+
+class Collector:
+    """Collects bundles, and notes for people what cannot be.
+
+    :param archive: a temporary one where none is configured
+    :param budget: for getting the bundles
+    """
+
+    def __init__(self, settings: Settings, archive: Archive, budget: Budget) -> None:
+        self._settings = settings
+        self._archive = archive
+        self._budget = budget
+        self.is_done = True
+        """Whether nothing went wrong, and nothing is left to collect."""
+        self.lines: list[str] = []
+        """What a person is to read."""
+
+    def events(self, found: Iterable[Found], work: Path, *, now: bool, again: bool) -> list[Event]:
+        """Merge the bundles of which there is something to send.
+
+        :param now: also those of jobs that are not known to have ended
+        :param again: also those that were collected
+        """
+        events = []
+        for number, one in enumerate(found):
+            folder = work / str(number)
+            folder.mkdir(mode=0o700)
+            try:
+                merged = merge_bundle(one, folder, self._budget)
+                if merged.unfinished and not now:
+                    self._note(
+                        f"The job of {one} is still running as far as is known. "
+                        f"{merged.unfinished} If it was killed, --now collects what there is."
+                    )
+                elif not merged.is_news and not again:
+                    self.lines.append(f"{one} was collected already; --again sends it once more.")
+                else:
+                    events.append(self._event(merged))
+            except SparkLineageError as error:
+                self._note(f"{one} is skipped: {error}")
+        return events
+
+    def _event(self, merged: Merged) -> Event:
+        name = name_of(merged.task)
+        candidate = resending.candidate(name, merged.written.event)
+        return Event(merged, candidate, self._sending(merged.found, name))
+
+    def _sending(self, found: Found, name: str) -> dict[str, Any] | None:
+        """Give what Airflow adds to an event: by its bundle, else by the archive."""
+        try:
+            return afterwards.additions(found.url)
+        except CaptureError:
+            with suppress(ArchiveError, DocumentError):
+                if (sending := self._archive.kept(name).sending) is not None:
+                    return sending
+            raise
+
+    def plan(self, events: Sequence[Event]) -> None:
+        """List what would be sent."""
+        self.lines += planned(self._chosen(events))
+
+    def collect(self, events: Sequence[Event]) -> None:
+        """Send events, show them in Airflow, and be done with their bundles.
+
+        :raise SettingsError: if Airflow has no transport, and there is no archive for them either
+        """
+        reason = sources.why_not_sent()
+        if reason is not None and sources.is_kept_unsent(self._settings):
+            kept = self._kept(events)
+            self.lines.append(f"{len(kept)} kept in the archive and not sent: {reason}")
+        else:
+            kept = self._sent(events)
+        for one in kept:
+            try:
+                self._show(one.merged)
+                end_bundle(one.merged, self._settings, self._budget)
+            except SparkLineageError as error:
+                self._note(str(error))
+
+    def _sent(self, events: Sequence[Event]) -> list[Event]:
+        """Keep and send events; give those of which nothing is left to send."""
+        sender = Sender(self._archive, self._settings.leaving)
+        kept = self._kept(events)
+        chosen = self._chosen(kept)
+        result = sender.send(chosen)
+        self.is_done = self.is_done and result.is_done
+        if chosen.events or not kept:
+            self.lines.append(summary(len(result.sent), len(chosen.events)))
+        return [e for e in kept if e.sending is None or e.candidate.name in result.sent]
+
+    def _kept(self, events: Iterable[Event]) -> list[Event]:
+        """Put events into the archive, in the place of those that the tasks had left."""
+        kept = []
+        for one in events:
+            is_unsent = one.sending is not None and self._archive.has_marks
+            task, written = one.merged.task, one.merged.written
+            try:
+                self._archive.write(task, written, one.sending, is_unsent=is_unsent)
+            except ArchiveError as error:
+                self._note(f"{one.merged.found} is skipped: {error}")
+            else:
+                kept.append(one)
+        return kept
+
+    def _chosen(self, events: Sequence[Event]) -> sender.Choice:
+        wanted = resending.in_order(e.candidate for e in events if e.sending is not None)
+        if held_back := len(events) - len(wanted):
+            self.lines.append(f"{held_back} not for sending: Airflow's emission policy holds back.")
+        return sender.followed(self._archive, wanted)
+
+    def _show(self, merged: Merged) -> None:
+        is_first = merged.manifest.of_command
+        shown = replace_xcom(merged.task, merged.written, self._settings, is_first=is_first)
+        if not shown:
+            note(
+                f"sparklineage: The XCom of {merged.found} could not be replaced, so its page in "
+                "Airflow shows what the task knew."
+            )
+
+    def _note(self, problem: str) -> None:
+        self.is_done = False
+        note(f"sparklineage: {masked_message(problem)}")
+
+
+# --- finding bundles ------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """What a person asks for.
+
+    :param run: id of a DAG run, or the place of one bundle: a URL or a folder; empty for all
+        commands of the users' own that nobody has collected yet
+    """
+
+    run: str
+    dag_id: str = ""
+    task_id: str = ""
+
+    def may_be(self, name: str) -> bool:
+        """Whether a bundle of that name can be of it."""
+        return capture.may_be_of(name, self.dag_id, self.task_id)
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        """Whether a bundle is of it."""
+        task = manifest.task
+        if task is None:
+            return False
+        if not self.run and (manifest.ended or not manifest.of_command):
+            return False
+        wanted = (self.run or task.run_id, self.dag_id or task.dag_id, self.task_id or task.task_id)
+        return (task.run_id, task.dag_id, task.task_id) == wanted
+
+
+class Found(NamedTuple):
+    """A bundle.
+
+    :param place: URL of the folder that a driver delivers to, or a folder of this machine
+    """
+
+    place: str
+    manifest: Manifest
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is where a driver delivers to."""
+        return "://" in self.place
+
+    @property
+    def url(self) -> str:
+        """The place as a URL."""
+        return self.place if self.is_remote else f"file://{Path(self.place).absolute()}"
+
+    def __str__(self) -> str:
+        task = self.manifest.task
+        if task is None:
+            return self.place
+        index = f"[{task.map_index}]" if task.map_index >= 0 else ""
+        return f"{task.dag_id}.{task.task_id}{index} (try {task.try_number})"
+
+
+def find_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
+    """Find bundles, in the order in which their tries began.
+
+    :raise CaptureError: if a location cannot be read, or there is none
+    """
+    found = [*_find(location, asked, budget)]
+    if asked.run and not found:
+        problem = f"There is no capture bundle of {asked.run} in {location}."
+        fix = (
+            "The run, DAG or task has another id, or its lineage was collected and the bundle "
+            "removed. Where capture_location is set as on the workers, what drivers have delivered "
+            "is found."
+        )
+        raise CaptureError(problem, fix)
+    return sorted(found, key=lambda one: (str(one.manifest.started), one.place))
+
+
+def _find(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
+    if "://" in asked.run:
+        root, _, name = asked.run.rstrip("/").rpartition("/")
+        found = remote_bundles.manifests(root, budget, lambda one: one == name)
+        return (Found(url, manifest) for url, manifest in found)
+    if "/" in asked.run and Path(asked.run).is_dir():
+        return iter([Found(asked.run, capture.load(Path(asked.run)).manifest)])
+    everywhere = chain(_delivered_bundles(location, asked, budget), _local_bundles(location, asked))
+    return (one for one in everywhere if asked.is_wanted(one.manifest))
+
+
+def _delivered_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
+    if location.url:
+        for url, manifest in remote_bundles.manifests(location.url, budget, asked.may_be):
+            yield Found(url, manifest)
+
+
+def _local_bundles(location: CaptureLocation, asked: Asked) -> Iterator[Found]:
+    """Yield those that drivers write to in place, or whose collecting failed."""
+    for folder in retention.own_bundles(location.folder):
+        if asked.may_be(folder.name):
+            manifest = capture.load(folder).manifest
+            if not manifest.remote:
+                yield Found(str(folder), manifest)

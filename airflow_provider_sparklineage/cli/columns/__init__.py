@@ -1,1 +1,0 @@
-"""Where columns come from and where they go, through any number of merged events."""

@@ -1,1 +1,0 @@
-"""What is expected of a task before it runs: ``explain``."""

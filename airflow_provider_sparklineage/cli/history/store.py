@@ -1,0 +1,365 @@
+"""The store of the history: ``history build``, ``show`` and ``compact``, and how commands open it.
+
+A command asks the store that ``--store`` names, else that of Airflow's configuration. How old it is
+is noted on stderr, because later runs are not in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.cli.commands import (
+    Argument,
+    Command,
+    Group,
+    logging_to_stderr,
+    note,
+    progress,
+    say,
+    say_json,
+    say_json_lines,
+)
+from airflow_provider_sparklineage.cli.history.tables import (
+    Column,
+    print_table,
+    time_text,
+)
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow_provider_sparklineage.history.engines.building import Built
+    from airflow_provider_sparklineage.history.engines.duckdb import History
+
+
+# --- the store that a command asks ----------------------------------------------------------------
+
+
+FRESH = timedelta(hours=1)
+"""How old a store can be without a note."""
+
+_NO_AIRFLOW = "Without Airflow there is no configuration that has the store."
+
+
+def store_url(args: argparse.Namespace) -> str:
+    """Give the URL of the store that was asked for, else the one of Airflow's configuration.
+
+    :raise UnusableInputError: if there is neither
+    :raise SettingsError: if the configuration has none
+    """
+    if args.store:
+        return str(args.store)
+    with logging_to_stderr():
+        try:
+            from airflow_provider_sparklineage.hooks import sources
+        except ImportError:
+            raise UnusableInputError(_NO_AIRFLOW, "Name it: --store URL.") from None
+        return sources.history_url()
+
+
+@contextmanager
+def opened(args: argparse.Namespace) -> Iterator[History]:
+    """Open the store for questions.
+
+    :raise HistoryError: if there is none, or no engine to read it
+    """
+    from airflow_provider_sparklineage.history.engines.duckdb import History
+    from airflow_provider_sparklineage.history.store import Store
+
+    store = Store.open(store_url(args))
+    built_at, now = store.manifest.built_at, datetime.now(UTC)
+    if now - built_at > FRESH:
+        note(f"note: {freshness(built_at, now)}")
+    with History(store) as history:
+        yield history
+
+
+@contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal that a question takes time; what is given takes what queries say.
+
+    :param what: what they count
+    """
+    with progress(what, None) as reached:
+        yield lambda _, found: reached(found)
+
+
+def freshness(built_at: datetime, now: datetime) -> str:
+    """Say how old a store is: what ran since is not in it."""
+    when = built_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"The history was built {ago(built_at, now)}, on {when}; later runs are not in it."
+
+
+def ago(time: datetime, now: datetime) -> str:
+    """Say how long ago it was, in the largest unit of which there are two."""
+    seconds = max(0, int((now - time).total_seconds()))
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit} ago"
+    return "just now" if seconds < 60 else "a minute ago"
+
+
+# --- arguments that commands share ----------------------------------------------------------------
+
+
+def count(text: str) -> int:
+    """Read a number that counts something; for argparse, which names what is none."""
+    found = int(text)
+    if found < 0:
+        raise ValueError
+    return found
+
+
+STORE = Argument(
+    ("--store",),
+    {
+        "metavar": "URL",
+        "help": "URL or folder of the store; without it, [sparklineage] history_url of Airflow's "
+        "configuration, else the folder history next to the archive",
+    },
+)
+DATASET = Argument(
+    ("dataset",),
+    {
+        "metavar": "DATASET",
+        "help": "namespace:name, its URI, or the end of its name if no other ends like that",
+    },
+)
+ANY_DATASET = Argument(
+    DATASET.flags,
+    {**DATASET.settings, "nargs": "?", "help": f"only of it: {DATASET.settings['help']}"},
+)
+PARTITION = Argument(
+    ("--partition",),
+    {
+        "metavar": "PARTITION",
+        "help": "one partition, e.g. dt=2024-10-15 or dt=2024-10-15/region=eu",
+    },
+)
+COLUMN = Argument(("--column",), {"metavar": "COLUMN", "help": "one column of the dataset"})
+AS_OF = Argument(
+    ("--as-of",),
+    {
+        "metavar": "TIME",
+        "help": "as it was then, e.g. 2024-10-16 or 2024-10-16T08:00+02:00; UTC without an offset",
+    },
+)
+DEPTH = Argument(
+    ("--depth",),
+    {"type": count, "metavar": "N", "help": "at most so many runs away; all by default"},
+)
+JSON = Argument(
+    ("--json",), {"action": "store_true", "help": "print one JSON object a line, for programs"}
+)
+ALL = Argument(
+    ("--all",),
+    {
+        "action": "store_true",
+        "help": "a line for each partition, however many there are",
+    },
+)
+IGNORE = Argument(
+    ("--ignore",),
+    {
+        "action": "append",
+        "default": [],
+        "metavar": "DATASET",
+        "help": "a dataset whose changes make nothing stale, e.g. a table of dimensions that is "
+        "overwritten each day; as often as needed",
+    },
+)
+STRICT = Argument(
+    ("--strict",), {"action": "store_true", "help": "exit with 1 if anything is found"}
+)
+
+
+def time_of(text: str | None) -> datetime | None:
+    """Read a time that a person wrote; aware, in UTC.
+
+    :raise UnusableInputError: if it is none
+    """
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        problem = f"--as-of {text} is no time."
+        raise UnusableInputError(problem, "Write it as 2024-10-16 or 2024-10-16T08:00.") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+# --- history build, show and compact --------------------------------------------------------------
+
+
+def _build(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.sources import source_of
+    from airflow_provider_sparklineage.history.store import Store
+
+    url = store_url(args)
+    sources = [source_of(text) for text in args.source or [_archive_url()]]
+    with progress("Reading events", None) as reached:
+        built = Store.create(url).build(sources, progress=reached)
+    _print_built(args, built, url)
+    return 1 if args.strict and built.skipped else 0
+
+
+def _archive_url() -> str:
+    """Give the archive that is in force.
+
+    :raise UnusableInputError: if there is none
+    """
+    fix = "Name what has events: sparklineage history build SOURCE…"
+    with logging_to_stderr():
+        try:
+            from airflow_provider_sparklineage.hooks.sources import archive_url
+        except ImportError:
+            problem = "Without Airflow there is no configuration that has the archive."
+            raise UnusableInputError(problem, fix) from None
+        url = archive_url()
+    if not url:
+        problem = "No archive is configured."
+        raise UnusableInputError(problem, fix)
+    return url
+
+
+def _compact(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.steps import STEPS
+    from airflow_provider_sparklineage.history.store import Store
+
+    url = store_url(args)
+    keep = None if args.keep is None else timedelta(days=args.keep)
+    with progress("Compacting", len(STEPS)) as reached:
+        built = Store.open(url).compact(keep, progress=reached)
+    _print_built(args, built, url)
+    return 0
+
+
+def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
+    """Print what a build did; what it skipped is a note, as it is no part of the tables."""
+    skipped = {str(reason): count for reason, count in built.skipped.items()}
+    if args.json:
+        document = {"store": url, "events": built.events, "new": built.new, "skipped": skipped}
+        say_json({**document, "rows": dict(built.rows), "seconds": round(built.seconds, 3)})
+        return
+    if built.events:
+        say(f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new.")
+    # Two tables are there a second time, in another order.
+    rows = [f"{name} {count:,}" for name, count in built.rows.items() if "_by_" not in name]
+    say(f"{url} has {', '.join(rows)}.")
+    for reason, count in skipped.items():
+        note(f"note: skipped: {reason.replace('_', ' ')}: {count:,}")
+
+
+_DATASETS = """
+SELECT namespace, name,
+    CAST(count(DISTINCT cell) AS BIGINT) AS partitions,
+    CAST(count(DISTINCT run_id) FILTER (WHERE side = 'write') AS BIGINT) AS written_by,
+    CAST(count(DISTINCT run_id) FILTER (WHERE side = 'read') AS BIGINT) AS read_by,
+    max(accessed_at) FILTER (WHERE side = 'write') AS last_written
+FROM accesses GROUP BY namespace, name ORDER BY namespace, name
+"""
+_RUNS = """
+SELECT CAST(count(*) AS BIGINT) AS runs, CAST(count(DISTINCT (namespace, job)) AS BIGINT) AS jobs,
+    min(ended) AS first, max(ended) AS last FROM runs
+"""
+
+
+def _show(args: argparse.Namespace) -> int:
+    from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+
+    with opened(args) as history:
+        found = history.rows(_DATASETS)
+        [runs] = history.rows(_RUNS)
+    for row in found:
+        row["last_written"] = at_utc_if_known(row["last_written"])
+    datasets: list[dict[str, Any]] = msgspec.to_builtins(found)
+    for row in datasets:
+        row["dataset"] = {"namespace": row.pop("namespace"), "name": row.pop("name")}
+    if args.json:
+        say_json_lines(datasets)
+        return 0
+    out = show.console(sys.stdout)
+    what = f"{runs['runs']:,} runs of {runs['jobs']:,} jobs"
+    if runs["first"]:
+        what += f", from {time_text(runs['first'])} to {time_text(runs['last'])} UTC"
+    out.print(show.escape(f"{store_url(args)}: {what}"), soft_wrap=True)
+    print_table(_dataset_columns(), datasets, sys.stdout)
+    return 0
+
+
+def _dataset_columns() -> Sequence[Column]:
+    return (
+        Column("dataset", lambda row: str(DatasetName(**row["dataset"])), "cyan"),
+        Column("partitions", lambda row: f"{row['partitions']:,}" if row["partitions"] else ""),
+        Column("written by", lambda row: _runs_text(row["written_by"])),
+        Column("read by", lambda row: _runs_text(row["read_by"])),
+        Column("last written (UTC)", lambda row: time_text(row["last_written"])),
+    )
+
+
+def _runs_text(count: int) -> str:
+    return "" if not count else "1 run" if count == 1 else f"{count:,} runs"
+
+
+_ONE_JSON = Argument(JSON.flags, {"action": "store_true", "help": "print it as JSON"})
+GROUP = Group(
+    "history",
+    "Build the tables of what many runs did, and show what is in them",
+    (
+        Command(
+            "build",
+            "Add events to the history: what is new in the archive, or in what is named",
+            _build,
+            (
+                Argument(
+                    ("source",),
+                    {
+                        "nargs": "*",
+                        "metavar": "SOURCE",
+                        "help": "archive folders or their URLs, capture bundles, files of "
+                        "OpenLineage events of any producer (JSON, NDJSON), other stores; without "
+                        "one, the archive of Airflow's configuration",
+                    },
+                ),
+                STORE,
+                _ONE_JSON,
+                Argument(
+                    STRICT.flags,
+                    {"action": "store_true", "help": "exit with 1 if anything was skipped"},
+                ),
+            ),
+        ),
+        Command(
+            "show",
+            "Show what is in the history: its datasets, their partitions and runs",
+            _show,
+            (STORE, JSON),
+        ),
+        Command(
+            "compact",
+            "Write the facts of all builds into one file, and forget what is old if that is asked",
+            _compact,
+            (
+                Argument(
+                    ("--keep",),
+                    {
+                        "type": float,
+                        "metavar": "DAYS",
+                        "help": "forget events that are older; without it nothing is forgotten",
+                    },
+                ),
+                STORE,
+                _ONE_JSON,
+            ),
+        ),
+    ),
+)
