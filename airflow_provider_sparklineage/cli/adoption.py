@@ -10,6 +10,7 @@ from airflow_provider_sparklineage.cli.commands import (
     Command,
     logging_to_stderr,
     note,
+    progress,
     say_json,
 )
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
@@ -23,21 +24,19 @@ def _adoption(args: argparse.Namespace) -> int:
         from msgspec.structs import replace
 
         from airflow_provider_sparklineage.cli import adoption_survey
-        from airflow_provider_sparklineage.cli.adoption_survey import Rules, survey
-        from airflow_provider_sparklineage.cli.commands import progress
         from airflow_provider_sparklineage.hooks.sources import configuration
         from airflow_provider_sparklineage.settings import resolution
         from airflow_provider_sparklineage.settings.checks import Status
 
         source = configuration("adopt", "declarations")
         adopt, declared = (resolution.value(name, source) for name in ("adopt", "declarations"))
-        rules = Rules.of(args.adopt or adopt, declared)
+        rules = adoption_survey.Rules.of(args.adopt or adopt, declared)
         with progress("Parsing DAG files", None) as done:
             parsed = adoption_survey.parse_dags(args.dags_folder, done)
         if args.dag_id and args.dag_id not in {dag.dag_id for dag in parsed.dags}:
             problem = f"No DAG file that can be imported has a DAG {args.dag_id}."
             raise UnusableInputError(problem)
-        found = survey(parsed.dags, rules)
+        found = adoption_survey.survey(parsed.dags, rules)
         problems = [*rules.problems, *found.problems, *parsed.problems]
         rows = [row for row in found.rows if args.dag_id in (None, row.dag_id)]
         found = replace(found, rows=rows, problems=problems)

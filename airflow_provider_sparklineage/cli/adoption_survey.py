@@ -18,9 +18,8 @@ from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import BundleDagBag
 from rich.table import Table
 
-from airflow_provider_sparklineage.cli import commands as doctor
 from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.commands import quietly
+from airflow_provider_sparklineage.cli.commands import checks_document, print_checks, quietly
 from airflow_provider_sparklineage.model import task_rules
 from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.exceptions import RulesError, UnusableInputError
@@ -35,6 +34,108 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.model.task_rules import AdoptionRules, TaskNames, TaskRule
+
+
+# --- DAGs of files --------------------------------------------------------------------------------
+
+
+DAG_FILE = "DAG file"
+
+
+class ParsedDags(Frozen, frozen=True):
+    """What was found.
+
+    :param dags: all that could be imported, by their ids
+    :param problems: of files, and of bundles, that could not
+    :param is_all: whether no file was left out
+    """
+
+    dags: list[Any]
+    problems: list[Check]
+    is_all: bool
+
+
+def parse_dags(
+    given: str | None,
+    progress: Callable[[int], None] = lambda _: None,
+    budget: Budget = UNLIMITED,
+    *,
+    fetches: bool = True,
+) -> ParsedDags:
+    """Parse the files of a folder, or of all DAG bundles that are configured.
+
+    :param given: the folder, or one file
+    :param progress: takes how many files are done
+    :param budget: of time; files that there is none for are left out
+    :param fetches: whether bundles may be fetched, or else are left out
+    :raise UnusableInputError: if there is no such folder
+    """
+    parsing = _DagParsing(progress, budget)
+    if given:
+        path = Path(given).expanduser().absolute()
+        if not path.exists():
+            problem = f"There is no folder {given}."
+            raise UnusableInputError(problem, "Give the folder of DAG files, or one file.")
+        parsing.add("dags-folder", path, path if path.is_dir() else path.parent)
+    else:
+        parsing.add_bundles(fetches=fetches)
+    dags = sorted(parsing.dags, key=lambda dag: str(dag.dag_id))
+    return ParsedDags(dags, parsing.problems, parsing.is_all)
+
+
+class _DagParsing:
+    """Folders to DAGs, one folder after the other."""
+
+    def __init__(self, progress: Callable[[int], None], budget: Budget) -> None:
+        self.dags: list[Any] = []
+        self.problems: list[Check] = []
+        self.is_all = True
+        self._progress = progress
+        self._budget = budget
+        self._done = 0
+
+    def add_bundles(self, *, fetches: bool) -> None:
+        try:
+            for bundle in quietly(DagBundlesManager).get_all_dag_bundles():
+                if fetches or isinstance(bundle, LocalDagBundle):
+                    quietly(bundle.initialize)
+                    self.add(bundle.name, bundle.path, bundle.path)
+                else:
+                    self.is_all = False
+        except Exception as error:  # a repository that does not answer, a connection that is wrong
+            text = f"Airflow's DAG bundles cannot be used ({type(error).__name__}: {error})."
+            self.problems.append(Check(DAG_FILE, Status.FAILED, text, "Give --dags-folder."))
+
+    def add(self, name: str, path: Path, root: Path) -> None:
+        """Add the DAGs of a folder, or of one file.
+
+        :param root: what import errors, and imports of the files, are relative to
+        """
+        bag = quietly(partial(self._bag, path, root, name))
+        self.dags += bag.dags.values()
+        for file, error in sorted(bag.import_errors.items()):
+            lines = [line.strip() for line in error.splitlines() if line.strip()]
+            text = f"{root / file} cannot be imported: {lines[-1] if lines else 'no reason given'}"
+            self.problems.append(Check(DAG_FILE, Status.FAILED, text))
+
+    def _bag(self, path: Path, root: Path, name: str) -> BundleDagBag:
+        may_parse = self._may_parse
+
+        class Bag(BundleDagBag):
+            def process_file(self, *args: Any, **kwargs: Any) -> Any:
+                if not may_parse():
+                    return []
+                return super().process_file(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+        return Bag(path, bundle_path=root, bundle_name=name)
+
+    def _may_parse(self) -> bool:
+        if self._budget.is_spent():
+            self.is_all = False
+            return False
+        self._done += 1
+        self._progress(self._done)
+        return True
 
 
 # --- rules, and the tasks that they are for -------------------------------------------------------
@@ -231,108 +332,6 @@ def _useless(declares: Matches, adopted: set[TaskNames]) -> Iterable[str]:
             yield f"{rule_text(rule, number)} declares nothing: none of its tasks is adopted."
 
 
-# --- DAGs of files --------------------------------------------------------------------------------
-
-
-DAG_FILE = "DAG file"
-
-
-class ParsedDags(Frozen, frozen=True):
-    """What was found.
-
-    :param dags: all that could be imported, by their ids
-    :param problems: of files, and of bundles, that could not
-    :param is_all: whether no file was left out
-    """
-
-    dags: list[Any]
-    problems: list[Check]
-    is_all: bool
-
-
-def parse_dags(
-    given: str | None,
-    progress: Callable[[int], None] = lambda _: None,
-    budget: Budget = UNLIMITED,
-    *,
-    fetches: bool = True,
-) -> ParsedDags:
-    """Parse the files of a folder, or of all DAG bundles that are configured.
-
-    :param given: the folder, or one file
-    :param progress: takes how many files are done
-    :param budget: of time; files that there is none for are left out
-    :param fetches: whether bundles may be fetched, or else are left out
-    :raise UnusableInputError: if there is no such folder
-    """
-    parsing = _DagParsing(progress, budget)
-    if given:
-        path = Path(given).expanduser().absolute()
-        if not path.exists():
-            problem = f"There is no folder {given}."
-            raise UnusableInputError(problem, "Give the folder of DAG files, or one file.")
-        parsing.add("dags-folder", path, path if path.is_dir() else path.parent)
-    else:
-        parsing.add_bundles(fetches=fetches)
-    dags = sorted(parsing.dags, key=lambda dag: str(dag.dag_id))
-    return ParsedDags(dags, parsing.problems, parsing.is_all)
-
-
-class _DagParsing:
-    """Folders to DAGs, one folder after the other."""
-
-    def __init__(self, progress: Callable[[int], None], budget: Budget) -> None:
-        self.dags: list[Any] = []
-        self.problems: list[Check] = []
-        self.is_all = True
-        self._progress = progress
-        self._budget = budget
-        self._done = 0
-
-    def add_bundles(self, *, fetches: bool) -> None:
-        try:
-            for bundle in quietly(DagBundlesManager).get_all_dag_bundles():
-                if fetches or isinstance(bundle, LocalDagBundle):
-                    quietly(bundle.initialize)
-                    self.add(bundle.name, bundle.path, bundle.path)
-                else:
-                    self.is_all = False
-        except Exception as error:  # a repository that does not answer, a connection that is wrong
-            text = f"Airflow's DAG bundles cannot be used ({type(error).__name__}: {error})."
-            self.problems.append(Check(DAG_FILE, Status.FAILED, text, "Give --dags-folder."))
-
-    def add(self, name: str, path: Path, root: Path) -> None:
-        """Add the DAGs of a folder, or of one file.
-
-        :param root: what import errors, and imports of the files, are relative to
-        """
-        bag = quietly(partial(self._bag, path, root, name))
-        self.dags += bag.dags.values()
-        for file, error in sorted(bag.import_errors.items()):
-            lines = [line.strip() for line in error.splitlines() if line.strip()]
-            text = f"{root / file} cannot be imported: {lines[-1] if lines else 'no reason given'}"
-            self.problems.append(Check(DAG_FILE, Status.FAILED, text))
-
-    def _bag(self, path: Path, root: Path, name: str) -> BundleDagBag:
-        may_parse = self._may_parse
-
-        class Bag(BundleDagBag):
-            def process_file(self, *args: Any, **kwargs: Any) -> Any:
-                if not may_parse():
-                    return []
-                return super().process_file(*args, **kwargs)  # type: ignore[no-untyped-call]
-
-        return Bag(path, bundle_path=root, bundle_name=name)
-
-    def _may_parse(self) -> bool:
-        if self._budget.is_spent():
-            self.is_all = False
-            return False
-        self._done += 1
-        self._progress(self._done)
-        return True
-
-
 # --- for programs and for people ------------------------------------------------------------------
 
 
@@ -352,7 +351,7 @@ def survey_document(found: Survey) -> dict[str, Any]:
             }
             for row in found.rows
         ],
-        "problems": doctor.checks_document(found.problems)["checks"],
+        "problems": checks_document(found.problems)["checks"],
     }
 
 
@@ -364,7 +363,7 @@ def print_survey(found: Survey, file: IO[str]) -> None:
     out.print(show.escape(_summary(found.rows)), soft_wrap=True)
     if found.problems:
         out.print()
-        doctor.print_checks(found.problems, file)
+        print_checks(found.problems, file)
 
 
 def _table(rows: Sequence[Row]) -> Table:

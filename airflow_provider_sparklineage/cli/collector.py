@@ -22,10 +22,8 @@ from airflow.utils.session import create_session
 from msgspec.structs import replace
 from sqlalchemy import and_, select
 
-from airflow_provider_sparklineage.cli import sender
 from airflow_provider_sparklineage.cli.commands import note
-from airflow_provider_sparklineage.cli.resend import planned, summary
-from airflow_provider_sparklineage.cli.sender import Sender
+from airflow_provider_sparklineage.cli.sender import Choice, Sender, followed, planned, summary
 from airflow_provider_sparklineage.event import resending, xcom
 from airflow_provider_sparklineage.event.archive import name_of
 from airflow_provider_sparklineage.event.document import Written
@@ -61,102 +59,103 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
 
 
-# --- Airflow's database, where this machine has it ------------------------------------------------
+# --- finding bundles ------------------------------------------------------------------------------
 
 
-log = logger(__name__)
+class Asked(NamedTuple):
+    """What a person asks for.
 
-_TASK_COLUMNS = ("dag_id", "run_id", "task_id", "map_index")
-
-
-def mask_connections() -> None:
-    """Hide what connections have in texts, as in the task that used them; never raises."""
-    try:
-        with create_session() as session:
-            for connection in session.scalars(select(Connection)):
-                with suppress(Exception):  # it was encrypted with another key
-                    mask_secret(connection.password)
-                    mask_secret(connection.extra_dejson)
-    except Exception:
-        log.debug("Airflow's connections are not known.", exc_info=True)
-
-
-State = Literal["", "RUNNING", "COMPLETE", "FAIL"]
-"""What became of a try, as far as that says how its job did."""
-
-_STATES: dict[str, State] = {
-    "success": "COMPLETE",
-    "failed": "FAIL",
-    "up_for_retry": "FAIL",
-    "running": "RUNNING",
-}
-
-
-def state_of(task: TaskIdentity) -> State:
-    """Ask in which state a try is, or has ended; never raises."""
-    try:
-        with create_session() as session:
-            for model in (TaskInstance, TaskInstanceHistory):
-                try_of = model.try_number == task.try_number
-                state = session.scalar(select(model.state).where(*_same_task(task, model), try_of))
-                if state is not None:
-                    return _STATES.get(str(state), "")
-    except Exception:
-        log.debug("The state of a try is not known.", exc_info=True)
-    return ""
-
-
-def replace_xcom(
-    task: TaskIdentity, written: Written, settings: Settings, *, is_first: bool = False
-) -> bool:
-    """Put an event in the place of the one that its try pushed; return whether it is there now.
-
-    The tab and the next run read it. There is none if the try pushed none, if another try has begun
-    since, or if a backend of the user's own keeps XComs elsewhere. Never raises.
-
-    :param is_first: whether the try pushes none, and this one is added
+    :param run: id of a DAG run, or the place of one bundle: a URL or a folder; empty for all
+        commands of the users' own that nobody has collected yet
     """
-    try:
-        value = xcom_of(written, settings)
-        if value is None:
+
+    run: str
+    dag_id: str = ""
+    task_id: str = ""
+
+    def may_be(self, name: str) -> bool:
+        """Whether a bundle of that name can be of it."""
+        return capture.may_be_of(name, self.dag_id, self.task_id)
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        """Whether a bundle is of it."""
+        task = manifest.task
+        if task is None:
             return False
-        with create_session() as session:
-            row: Any = session.scalar(_pushed_xcom(task))
-            if row is None and is_first and settings.xcom_max_bytes:
-                return _push_xcom(task, value, session)
-            if row is None or isinstance(row.value, str):
-                return False
-            row.value = value
-    except Exception:
-        log.debug("The XCom was not replaced.", exc_info=True)
-        return False
-    return True
+        if not self.run and (manifest.ended or not manifest.of_command):
+            return False
+        wanted = (self.run or task.run_id, self.dag_id or task.dag_id, self.task_id or task.task_id)
+        return (task.run_id, task.dag_id, task.task_id) == wanted
 
 
-def _push_xcom(task: TaskIdentity, value: dict[str, Any], session: Session) -> bool:
-    if not session.scalar(select(TaskInstance.id).where(*_same_task(task), _is_latest(task))):
-        return False
-    place = {name: getattr(task, name) for name in _TASK_COLUMNS}
-    XComModel.set(xcom.KEY, value, **place, serialize=False, session=session)
-    return True
+class Found(NamedTuple):
+    """A bundle.
+
+    :param place: URL of the folder that a driver delivers to, or a folder of this machine
+    """
+
+    place: str
+    manifest: Manifest
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is where a driver delivers to."""
+        return "://" in self.place
+
+    @property
+    def url(self) -> str:
+        """The place as a URL."""
+        return self.place if self.is_remote else f"file://{Path(self.place).absolute()}"
+
+    def __str__(self) -> str:
+        task = self.manifest.task
+        if task is None:
+            return self.place
+        index = f"[{task.map_index}]" if task.map_index >= 0 else ""
+        return f"{task.dag_id}.{task.task_id}{index} (try {task.try_number})"
 
 
-def _pushed_xcom(task: TaskIdentity) -> Any:
-    """Select the XCom of a try, which is that of its task instance's latest."""
-    same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
-    return (
-        select(XComModel)
-        .join(TaskInstance, and_(*same))
-        .where(*_same_task(task, XComModel), XComModel.key == xcom.KEY, _is_latest(task))
-    )
+def find_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
+    """Find bundles, in the order in which their tries began.
+
+    :raise CaptureError: if a location cannot be read, or there is none
+    """
+    found = [*_find(location, asked, budget)]
+    if asked.run and not found:
+        problem = f"There is no capture bundle of {asked.run} in {location}."
+        fix = (
+            "The run, DAG or task has another id, or its lineage was collected and the bundle "
+            "removed. Where capture_location is set as on the workers, what drivers have delivered "
+            "is found."
+        )
+        raise CaptureError(problem, fix)
+    return sorted(found, key=lambda one: (str(one.manifest.started), one.place))
 
 
-def _same_task(task: TaskIdentity, model: Any = TaskInstance) -> list[Any]:
-    return [getattr(model, name) == getattr(task, name) for name in _TASK_COLUMNS]
+def _find(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
+    if "://" in asked.run:
+        root, _, name = asked.run.rstrip("/").rpartition("/")
+        found = remote_bundles.manifests(root, budget, lambda one: one == name)
+        return (Found(url, manifest) for url, manifest in found)
+    if "/" in asked.run and Path(asked.run).is_dir():
+        return iter([Found(asked.run, capture.load(Path(asked.run)).manifest)])
+    everywhere = chain(_delivered_bundles(location, asked, budget), _local_bundles(location, asked))
+    return (one for one in everywhere if asked.is_wanted(one.manifest))
 
 
-def _is_latest(task: TaskIdentity) -> Any:
-    return TaskInstance.try_number == task.try_number
+def _delivered_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
+    if location.url:
+        for url, manifest in remote_bundles.manifests(location.url, budget, asked.may_be):
+            yield Found(url, manifest)
+
+
+def _local_bundles(location: CaptureLocation, asked: Asked) -> Iterator[Found]:
+    """Yield those that drivers write to in place, or whose collecting failed."""
+    for folder in retention.own_bundles(location.folder):
+        if asked.may_be(folder.name):
+            manifest = capture.load(folder).manifest
+            if not manifest.remote:
+                yield Found(str(folder), manifest)
 
 
 # --- a bundle to the event of its try -------------------------------------------------------------
@@ -378,11 +377,11 @@ class Collector:
                 kept.append(one)
         return kept
 
-    def _chosen(self, events: Sequence[Event]) -> sender.Choice:
+    def _chosen(self, events: Sequence[Event]) -> Choice:
         wanted = resending.in_order(e.candidate for e in events if e.sending is not None)
         if held_back := len(events) - len(wanted):
             self.lines.append(f"{held_back} not for sending: Airflow's emission policy holds back.")
-        return sender.followed(self._archive, wanted)
+        return followed(self._archive, wanted)
 
     def _show(self, merged: Merged) -> None:
         is_first = merged.manifest.of_command
@@ -398,100 +397,99 @@ class Collector:
         note(f"sparklineage: {masked_message(problem)}")
 
 
-# --- finding bundles ------------------------------------------------------------------------------
+# --- Airflow's database, where this machine has it ------------------------------------------------
 
 
-class Asked(NamedTuple):
-    """What a person asks for.
+log = logger(__name__)
 
-    :param run: id of a DAG run, or the place of one bundle: a URL or a folder; empty for all
-        commands of the users' own that nobody has collected yet
+_TASK_COLUMNS = ("dag_id", "run_id", "task_id", "map_index")
+
+
+def mask_connections() -> None:
+    """Hide what connections have in texts, as in the task that used them; never raises."""
+    try:
+        with create_session() as session:
+            for connection in session.scalars(select(Connection)):
+                with suppress(Exception):  # it was encrypted with another key
+                    mask_secret(connection.password)
+                    mask_secret(connection.extra_dejson)
+    except Exception:
+        log.debug("Airflow's connections are not known.", exc_info=True)
+
+
+State = Literal["", "RUNNING", "COMPLETE", "FAIL"]
+"""What became of a try, as far as that says how its job did."""
+
+_STATES: dict[str, State] = {
+    "success": "COMPLETE",
+    "failed": "FAIL",
+    "up_for_retry": "FAIL",
+    "running": "RUNNING",
+}
+
+
+def state_of(task: TaskIdentity) -> State:
+    """Ask in which state a try is, or has ended; never raises."""
+    try:
+        with create_session() as session:
+            for model in (TaskInstance, TaskInstanceHistory):
+                try_of = model.try_number == task.try_number
+                state = session.scalar(select(model.state).where(*_same_task(task, model), try_of))
+                if state is not None:
+                    return _STATES.get(str(state), "")
+    except Exception:
+        log.debug("The state of a try is not known.", exc_info=True)
+    return ""
+
+
+def replace_xcom(
+    task: TaskIdentity, written: Written, settings: Settings, *, is_first: bool = False
+) -> bool:
+    """Put an event in the place of the one that its try pushed; return whether it is there now.
+
+    The tab and the next run read it. There is none if the try pushed none, if another try has begun
+    since, or if a backend of the user's own keeps XComs elsewhere. Never raises.
+
+    :param is_first: whether the try pushes none, and this one is added
     """
-
-    run: str
-    dag_id: str = ""
-    task_id: str = ""
-
-    def may_be(self, name: str) -> bool:
-        """Whether a bundle of that name can be of it."""
-        return capture.may_be_of(name, self.dag_id, self.task_id)
-
-    def is_wanted(self, manifest: Manifest) -> bool:
-        """Whether a bundle is of it."""
-        task = manifest.task
-        if task is None:
+    try:
+        value = xcom_of(written, settings)
+        if value is None:
             return False
-        if not self.run and (manifest.ended or not manifest.of_command):
-            return False
-        wanted = (self.run or task.run_id, self.dag_id or task.dag_id, self.task_id or task.task_id)
-        return (task.run_id, task.dag_id, task.task_id) == wanted
+        with create_session() as session:
+            row: Any = session.scalar(_pushed_xcom(task))
+            if row is None and is_first and settings.xcom_max_bytes:
+                return _push_xcom(task, value, session)
+            if row is None or isinstance(row.value, str):
+                return False
+            row.value = value
+    except Exception:
+        log.debug("The XCom was not replaced.", exc_info=True)
+        return False
+    return True
 
 
-class Found(NamedTuple):
-    """A bundle.
-
-    :param place: URL of the folder that a driver delivers to, or a folder of this machine
-    """
-
-    place: str
-    manifest: Manifest
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether it is where a driver delivers to."""
-        return "://" in self.place
-
-    @property
-    def url(self) -> str:
-        """The place as a URL."""
-        return self.place if self.is_remote else f"file://{Path(self.place).absolute()}"
-
-    def __str__(self) -> str:
-        task = self.manifest.task
-        if task is None:
-            return self.place
-        index = f"[{task.map_index}]" if task.map_index >= 0 else ""
-        return f"{task.dag_id}.{task.task_id}{index} (try {task.try_number})"
+def _push_xcom(task: TaskIdentity, value: dict[str, Any], session: Session) -> bool:
+    if not session.scalar(select(TaskInstance.id).where(*_same_task(task), _is_latest(task))):
+        return False
+    place = {name: getattr(task, name) for name in _TASK_COLUMNS}
+    XComModel.set(xcom.KEY, value, **place, serialize=False, session=session)
+    return True
 
 
-def find_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
-    """Find bundles, in the order in which their tries began.
-
-    :raise CaptureError: if a location cannot be read, or there is none
-    """
-    found = [*_find(location, asked, budget)]
-    if asked.run and not found:
-        problem = f"There is no capture bundle of {asked.run} in {location}."
-        fix = (
-            "The run, DAG or task has another id, or its lineage was collected and the bundle "
-            "removed. Where capture_location is set as on the workers, what drivers have delivered "
-            "is found."
-        )
-        raise CaptureError(problem, fix)
-    return sorted(found, key=lambda one: (str(one.manifest.started), one.place))
+def _pushed_xcom(task: TaskIdentity) -> Any:
+    """Select the XCom of a try, which is that of its task instance's latest."""
+    same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
+    return (
+        select(XComModel)
+        .join(TaskInstance, and_(*same))
+        .where(*_same_task(task, XComModel), XComModel.key == xcom.KEY, _is_latest(task))
+    )
 
 
-def _find(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
-    if "://" in asked.run:
-        root, _, name = asked.run.rstrip("/").rpartition("/")
-        found = remote_bundles.manifests(root, budget, lambda one: one == name)
-        return (Found(url, manifest) for url, manifest in found)
-    if "/" in asked.run and Path(asked.run).is_dir():
-        return iter([Found(asked.run, capture.load(Path(asked.run)).manifest)])
-    everywhere = chain(_delivered_bundles(location, asked, budget), _local_bundles(location, asked))
-    return (one for one in everywhere if asked.is_wanted(one.manifest))
+def _same_task(task: TaskIdentity, model: Any = TaskInstance) -> list[Any]:
+    return [getattr(model, name) == getattr(task, name) for name in _TASK_COLUMNS]
 
 
-def _delivered_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
-    if location.url:
-        for url, manifest in remote_bundles.manifests(location.url, budget, asked.may_be):
-            yield Found(url, manifest)
-
-
-def _local_bundles(location: CaptureLocation, asked: Asked) -> Iterator[Found]:
-    """Yield those that drivers write to in place, or whose collecting failed."""
-    for folder in retention.own_bundles(location.folder):
-        if asked.may_be(folder.name):
-            manifest = capture.load(folder).manifest
-            if not manifest.remote:
-                yield Found(str(folder), manifest)
+def _is_latest(task: TaskIdentity) -> Any:
+    return TaskInstance.try_number == task.try_number

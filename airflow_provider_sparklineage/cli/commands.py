@@ -4,27 +4,23 @@ A command is described in the words that argparse and Airflow's command line sha
 is other people's text for the most part: names of datasets, templates, messages of servers. All of
 it leaves through here, or through :func:`.show.escape`, and no character in it controls the
 terminal. Lines for people and documents for programs go to stdout; errors, notes and progress go
-to stderr.
+to stderr. Every command imports this module: it imports rich only where it shows something.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
-from argparse import Namespace
 from contextlib import contextmanager, redirect_stdout
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from rich.progress import Progress
-
-from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.model import texts
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Status
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.settings.checks import Check
@@ -121,11 +117,11 @@ def quietly(made: Callable[[], T]) -> T:
 
     results: list[T] = []
 
-    def call(_: Namespace) -> None:
+    def call(_: argparse.Namespace) -> None:
         results.append(made())
 
     with redirect_stdout(sys.stderr):
-        suppress_logs_and_warning(call)(Namespace(verbose=False))
+        suppress_logs_and_warning(call)(argparse.Namespace(verbose=False))
     return results[0]
 
 
@@ -137,15 +133,16 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
     :param total: None where nobody knows, and how much is done is shown as a number
     """
+    from rich.progress import Progress
+
+    from airflow_provider_sparklineage.cli import show
+
     is_shown = sys.stderr.isatty() and total != 0
     with Progress(console=show.console(sys.stderr), disable=not is_shown, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(
             task, completed=done, description=what if total else f"{what}: {done}"
         )
-
-
-# --- checks, of the doctor and of adoption --------------------------------------------------------
 
 
 _STATUS_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold red"}
@@ -170,6 +167,8 @@ def worst_status(checks: Iterable[Check]) -> Status:
 
 def print_checks(checks: Sequence[Check], file: IO[str]) -> None:
     """Print a line for each check, with the fix at its end."""
+    from airflow_provider_sparklineage.cli import show
+
     out = show.console(file)
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:

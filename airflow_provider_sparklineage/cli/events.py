@@ -307,7 +307,6 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
 
 def _columns(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli import columns
-    from airflow_provider_sparklineage.cli.columns import print_paths
 
     if args.upstream and args.downstream:
         msg = "Give --upstream or --downstream, not both."
@@ -320,7 +319,7 @@ def _columns(args: argparse.Namespace) -> int:
         document = columns.document(column, direction, hops)
         say_json(document)
     else:
-        print_paths(column, direction, hops, sys.stdout)
+        columns.print_paths(column, direction, hops, sys.stdout)
     return 0
 
 

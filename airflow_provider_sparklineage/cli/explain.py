@@ -80,7 +80,6 @@ def _explain_texts(args: argparse.Namespace) -> int:
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         raise UnusableInputError(msg)
-    from airflow_provider_sparklineage.cli import explanation as explain
     from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.model import rules
     from airflow_provider_sparklineage.model.locations import Locator
@@ -97,7 +96,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
             for traced in explanation.trace_text(text, number, run)
         ]
     found = derivation.from_arguments(texts, Locator(rules=known))
-    return _print_explanation(args, explain.explanation("", texts, found, DEFAULT_LIMITS))
+    return _print_explanation(args, explanation.explanation("", texts, found, DEFAULT_LIMITS))
 
 
 def _explain_task(args: argparse.Namespace) -> int:
@@ -105,7 +104,6 @@ def _explain_task(args: argparse.Namespace) -> int:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
     with logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
-        from airflow_provider_sparklineage.cli import explanation as explain
         from airflow_provider_sparklineage.hooks.sources import configuration
         from airflow_provider_sparklineage.model import rules
         from airflow_provider_sparklineage.settings import resolution
@@ -113,7 +111,7 @@ def _explain_task(args: argparse.Namespace) -> int:
         resolved = resolution.resolve(configuration())
         known = rules.load_partition_rules(args.rules) if args.rules else resolved.partitioning
         task = explanation.explain_task(args.dag_id, args.task_id, _run_of(args), known)
-    document = explain.explanation(
+    document = explanation.explanation(
         task.subject,
         task.texts,
         task.declared.expectations,
@@ -148,12 +146,12 @@ def _run_of(args: argparse.Namespace) -> DryRun:
 
 
 def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> int:
-    from airflow_provider_sparklineage.cli import explanation as explain
+    from airflow_provider_sparklineage.cli.explanation import print_explanation
 
     if args.json:
         say_json(document)
     else:
-        explain.print_explanation(document, sys.stdout)
+        print_explanation(document, sys.stdout)
     return 1 if document["problems"] else 0
 
 

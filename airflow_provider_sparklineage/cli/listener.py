@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command, note
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
-from airflow_provider_sparklineage.spark.submit import observer_zip
 
 if TYPE_CHECKING:
     import argparse
@@ -42,6 +41,8 @@ def _fetch_listener(args: argparse.Namespace) -> int:
 
 def _add_observer(cache: Path) -> None:
     """Put the observer next to the jar: who makes an image for drivers needs both."""
+    from airflow_provider_sparklineage.spark.submit import observer_zip
+
     observer = cache / observer_zip.NAME
     try:
         observer.write_bytes(observer_zip.content())

@@ -12,9 +12,6 @@ from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 if TYPE_CHECKING:
     import argparse
 
-    from airflow_provider_sparklineage.cli.sender import Choice
-    from airflow_provider_sparklineage.event.resending import Candidate
-
 
 _TIMEOUT_S = 120.0  # a person waits, and an archive may be large
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -24,7 +21,6 @@ def _resend(args: argparse.Namespace) -> int:
     since = _since(args.since, datetime.now(UTC))
     with logging_to_stderr():
         from airflow_provider_sparklineage.cli import sender
-        from airflow_provider_sparklineage.cli.sender import Sender
         from airflow_provider_sparklineage.event.archive import archive_of
         from airflow_provider_sparklineage.hooks import sources
         from airflow_provider_sparklineage.settings import resolution
@@ -37,10 +33,10 @@ def _resend(args: argparse.Namespace) -> int:
         asked = sender.Asked(args.dag_id or "", args.task_id or "", args.run_id or "", since)
         chosen = sender.choose(archive, asked)
         if args.dry_run or not chosen.events:
-            lines, is_done = planned(chosen), True
+            lines, is_done = sender.planned(chosen), True
         else:
-            result = Sender(archive, resolved.leaving).send(chosen)
-            lines, is_done = [summary(len(result.sent), len(chosen.events))], result.is_done
+            result = sender.Sender(archive, resolved.leaving).send(chosen)
+            lines, is_done = [sender.summary(len(result.sent), len(chosen.events))], result.is_done
     for line in lines:
         say(line)
     return 0 if is_done and not chosen.skipped else 1
@@ -54,27 +50,6 @@ def _since(text: str | None, now: datetime) -> datetime | None:
         problem = f"--since {text} is no time."
         raise UnusableInputError(problem, "Write it as 30m, 2h or 7d.")
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
-
-
-def planned(chosen: Choice) -> list[str]:
-    """List what would be sent."""
-    if not chosen.events:
-        return ["There is nothing to send."]
-    lines = [_described(one, is_asked=one in chosen.events) for one in chosen.in_order]
-    return [*lines, f"{len(chosen.events)} to be sent."]
-
-
-def _described(one: Candidate, *, is_asked: bool) -> str:
-    time = one.time.astimezone(UTC).isoformat(" ", "seconds")
-    more = "" if is_asked else "  (once more, to stay the latest)"
-    return f"{time}  {one.job}  {one.state}  {one.run_id}{more}"
-
-
-def summary(events: int, total: int) -> str:
-    """Tell how many events were sent, of how many."""
-    if events == total:
-        return "1 event was sent." if events == 1 else f"{events} events were sent."
-    return f"{events} of {total} events were sent."
 
 
 COMMAND = Command(

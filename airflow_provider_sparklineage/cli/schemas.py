@@ -93,9 +93,6 @@ COMMAND = Command(
 )
 
 
-# --- one line of an answer under --json -----------------------------------------------------------
-
-
 ANSWERS = ("drift", "gaps", "impact", "patterns", "plan", "stale", "trace")
 """The questions, and ``plan``: what ``impact`` and ``stale`` answer under ``--plan``."""
 
@@ -104,7 +101,7 @@ _ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}
 
 
 def answer_schema(name: str) -> dict[str, Any]:
-    """Give the schema of a line of an answer, one of :data:`NAMES`."""
+    """Give the schema of a line of an answer, one of :data:`ANSWERS`."""
     types = _answer_types(name)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     named = {one.__name__: one for one in _all_structs(types)}

@@ -1,9 +1,9 @@
 """``doctor``: says what keeps lineage from arriving, and the fix.
 
-Under ``sparklineage`` it checks this machine's Spark, listener and capture location (:mod:`.spark`).
-Under ``airflow sparklineage`` it checks Airflow's half and the lineage backend as well
-(:mod:`.airflow`), and where drivers in a cluster deliver (:mod:`.cluster`). With ``--spark-submit``
-it runs a small application, on this machine (:mod:`.trial`) or in the cluster.
+Under ``sparklineage`` it checks this machine's Spark, listener and capture location
+(:mod:`.spark`). Under ``airflow sparklineage`` it checks Airflow's half and the lineage backend as
+well (:mod:`.airflow`), and where drivers in a cluster deliver (:mod:`.cluster`). With
+``--spark-submit`` it runs a small application, on this machine (:mod:`.trial`) or in the cluster.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.cli.commands import (
     Argument,
     Command,
+    checks_document,
     logging_to_stderr,
     note,
+    print_checks,
     say_json,
+    worst_status,
 )
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
+from airflow_provider_sparklineage.settings.checks import Status
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
 
 def _doctor_of_machine(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli.doctor import spark
-    from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.settings import resolution
     from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
@@ -93,14 +96,11 @@ def _spark_half(
 
 
 def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli import commands
-    from airflow_provider_sparklineage.settings.checks import Status
-
     if args.json:
-        say_json(commands.checks_document(checks))
+        say_json(checks_document(checks))
     else:
-        commands.print_checks(checks, sys.stdout)
-    return 1 if commands.worst_status(checks) is Status.FAILED else 0
+        print_checks(checks, sys.stdout)
+    return 1 if worst_status(checks) is Status.FAILED else 0
 
 
 _COMMON = (

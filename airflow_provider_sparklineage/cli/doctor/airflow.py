@@ -20,8 +20,13 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli import adoption_survey
-from airflow_provider_sparklineage.cli.adoption_survey import ADOPT, DECLARATIONS, Rules, survey
+from airflow_provider_sparklineage.cli.adoption_survey import (
+    ADOPT,
+    DECLARATIONS,
+    Rules,
+    parse_dags,
+    survey,
+)
 from airflow_provider_sparklineage.cli.doctor import cluster
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.archive import archive_of
@@ -36,7 +41,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.operators.adoption import kinds, policy
+from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.operators.adoption import policy as adopting
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
@@ -64,133 +69,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.settings.connection import LineageConnection
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
-
-
-# --- adoption -------------------------------------------------------------------------------------
-
-
-_MAX_PROBLEMS = 10
-PARSING_S = 20.0
-"""Seconds for DAG files: the doctor may run whenever a worker starts."""
-
-
-def adoption_checks(resolved: Settings) -> list[Check]:
-    """Check what is configured; DAGs are parsed only if there are rules for their tasks."""
-    rules = Rules.of(resolved.adopt, resolved.declarations)
-    if rules.problems:
-        return rules.problems
-    if rules.adoption.is_off:
-        return [_adoption_is_off(has_declarations=bool(rules.declarations.rules))]
-    return [_adoption_is_on(rules), *_adoption_of_dags(rules)]
-
-
-def _adoption_is_off(*, has_declarations: bool) -> Check:
-    if has_declarations:
-        text = "There are declarations, and no task is adopted, which they are for."
-        fix = "Set [sparklineage] adopt, or take declarations out."
-        return Check(DECLARATIONS, Status.WARNING, text, fix)
-    return Check(ADOPT, Status.OK, "Adoption is off: tasks have lineage whose DAG asks for it.")
-
-
-def _adoption_is_on(rules: Rules) -> Check:
-    if not airflow_settings.get_policy_plugin_manager().is_registered(policy):
-        text = (
-            "Airflow has not loaded this package's cluster policy (entry point airflow.policy): "
-            "tasks are adopted only when they are about to run, and have no links."
-        )
-        fix = "Install the package again, with pip and not from a bare folder."
-        return Check(ADOPT, Status.WARNING, text, fix)
-    what = "Tasks are adopted by rules" if rules.adoption.rules else "All tasks are adopted"
-    text = f"{what}: `airflow sparklineage adoption` lists them."
-    return Check(ADOPT, Status.OK, text)
-
-
-def _adoption_of_dags(rules: Rules) -> list[Check]:
-    if not rules.adoption.rules and not rules.declarations.rules:
-        return []
-    deadline = Deadline()
-    deadline.begin(PARSING_S)
-    parsed = adoption_survey.parse_dags(None, budget=deadline.budget, fetches=False)
-    if not parsed.is_all:
-        text = (
-            f"Not all DAG files were parsed: {PARSING_S:.0f} s are for that, and no bundle is "
-            "fetched. Whether rules are for tasks, `airflow sparklineage adoption` finds out."
-        )
-        return [Check(ADOPT, Status.OK, text)]
-    problems = survey(parsed.dags, rules).problems
-    if len(problems) > _MAX_PROBLEMS:
-        text = f"{len(problems) - _MAX_PROBLEMS} more rules or globs are for no task, or for one twice."
-        more = Check(ADOPT, Status.WARNING, text, "`airflow sparklineage adoption` lists them.")
-        return [*problems[:_MAX_PROBLEMS], more]
-    return problems
-
-
-# --- the archive ----------------------------------------------------------------------------------
-
-
-ARCHIVE, UNSENT = "archive", "unsent events"
-
-_ARCHIVE_EXAMPLE = "s3://aws_default@lineage/tasks"
-
-
-def archive_checks(resolved: Settings) -> list[Check]:
-    """Check whether events are kept and can be, and whether all of them were sent."""
-    archive = archive_of(resolved)
-    return (
-        [_without_archive()]
-        if archive is None
-        else [_archive_place(archive), *_unsent_events(archive)]
-    )
-
-
-def _without_archive() -> Check:
-    try:
-        is_wanted = not sources.configuration("archive_url").values
-    except SettingsError:  # another check says so
-        is_wanted = False
-    executors = " and ".join(sources.remote_executors())
-    if not (is_wanted and executors):
-        return Check(ARCHIVE, Status.OK, "Events are kept nowhere: [sparklineage] archive_url.")
-    return Check(
-        ARCHIVE,
-        Status.WARNING,
-        f"Events are kept nowhere, because {executors} runs tasks on other machines: earlier tries "
-        "are not shown, and an event that does not arrive is lost.",
-        f"Set AIRFLOW__SPARKLINEAGE__ARCHIVE_URL on workers and API servers, e.g. to {_ARCHIVE_EXAMPLE}; "
-        "none is an answer as well.",
-    )
-
-
-def _archive_place(archive: Archive) -> Check:
-    try:
-        archive.unsent()
-    except ArchiveError as error:
-        return Check(ARCHIVE, Status.WARNING, error.problem, error.fix)
-    if not archive.is_default:
-        return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}.")
-    folder = Path(archive.url.removeprefix("file://"))
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    if not os.access(there, os.W_OK):
-        problem = f"Events cannot be kept in {archive.url}: {there} is not writable."
-        fix = "Set [sparklineage] archive_url to another place, or to none."
-        return Check(ARCHIVE, Status.WARNING, problem, fix)
-    return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}, for this user only.")
-
-
-def _unsent_events(archive: Archive) -> list[Check]:
-    if not archive.has_marks:
-        return []
-    try:
-        unsent = archive.unsent()
-    except ArchiveError:  # another check says so
-        return []
-    if not unsent:
-        return [Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")]
-    what = "1 event was" if len(unsent) == 1 else f"{len(unsent)} events were"
-    oldest = min((entry.written for entry in unsent if entry.written), default=None)
-    since = f", the first on {oldest:%Y-%m-%d at %H:%M} UTC" if oldest else ""
-    fix = "Send them when the backend is up: airflow sparklineage resend"
-    return [Check(UNSENT, Status.WARNING, f"{what} not sent{since}.", fix)]
 
 
 CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connection"
@@ -497,3 +375,133 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str, Dri
     if host.is_remote:
         text = f"{conn_id} submits to {master}; the driver runs in {host}."
     return Check(SPARK_CONNECTION, Status.OK, text), binary, host
+
+
+# --- adoption -------------------------------------------------------------------------------------
+
+
+_MAX_PROBLEMS = 10
+PARSING_S = 20.0
+"""Seconds for DAG files: the doctor may run whenever a worker starts."""
+
+
+def adoption_checks(resolved: Settings) -> list[Check]:
+    """Check what is configured; DAGs are parsed only if there are rules for their tasks."""
+    rules = Rules.of(resolved.adopt, resolved.declarations)
+    if rules.problems:
+        return rules.problems
+    if rules.adoption.is_off:
+        return [_adoption_is_off(has_declarations=bool(rules.declarations.rules))]
+    return [_adoption_is_on(rules), *_adoption_of_dags(rules)]
+
+
+def _adoption_is_off(*, has_declarations: bool) -> Check:
+    if has_declarations:
+        text = "There are declarations, and no task is adopted, which they are for."
+        fix = "Set [sparklineage] adopt, or take declarations out."
+        return Check(DECLARATIONS, Status.WARNING, text, fix)
+    return Check(ADOPT, Status.OK, "Adoption is off: tasks have lineage whose DAG asks for it.")
+
+
+def _adoption_is_on(rules: Rules) -> Check:
+    if not airflow_settings.get_policy_plugin_manager().is_registered(adopting):
+        text = (
+            "Airflow has not loaded this package's cluster policy (entry point airflow.policy): "
+            "tasks are adopted only when they are about to run, and have no links."
+        )
+        fix = "Install the package again, with pip and not from a bare folder."
+        return Check(ADOPT, Status.WARNING, text, fix)
+    what = "Tasks are adopted by rules" if rules.adoption.rules else "All tasks are adopted"
+    text = f"{what}: `airflow sparklineage adoption` lists them."
+    return Check(ADOPT, Status.OK, text)
+
+
+def _adoption_of_dags(rules: Rules) -> list[Check]:
+    if not rules.adoption.rules and not rules.declarations.rules:
+        return []
+    deadline = Deadline()
+    deadline.begin(PARSING_S)
+    parsed = parse_dags(None, budget=deadline.budget, fetches=False)
+    if not parsed.is_all:
+        text = (
+            f"Not all DAG files were parsed: {PARSING_S:.0f} s are for that, and no bundle is "
+            "fetched. Whether rules are for tasks, `airflow sparklineage adoption` finds out."
+        )
+        return [Check(ADOPT, Status.OK, text)]
+    problems = survey(parsed.dags, rules).problems
+    if len(problems) > _MAX_PROBLEMS:
+        text = (
+            f"{len(problems) - _MAX_PROBLEMS} more rules or globs are for no task, or for one "
+            "twice."
+        )
+        more = Check(ADOPT, Status.WARNING, text, "`airflow sparklineage adoption` lists them.")
+        return [*problems[:_MAX_PROBLEMS], more]
+    return problems
+
+
+# --- the archive ----------------------------------------------------------------------------------
+
+
+ARCHIVE, UNSENT = "archive", "unsent events"
+
+_ARCHIVE_EXAMPLE = "s3://aws_default@lineage/tasks"
+
+
+def archive_checks(resolved: Settings) -> list[Check]:
+    """Check whether events are kept and can be, and whether all of them were sent."""
+    archive = archive_of(resolved)
+    return (
+        [_without_archive()]
+        if archive is None
+        else [_archive_place(archive), *_unsent_events(archive)]
+    )
+
+
+def _without_archive() -> Check:
+    try:
+        is_wanted = not sources.configuration("archive_url").values
+    except SettingsError:  # another check says so
+        is_wanted = False
+    executors = " and ".join(sources.remote_executors())
+    if not (is_wanted and executors):
+        return Check(ARCHIVE, Status.OK, "Events are kept nowhere: [sparklineage] archive_url.")
+    return Check(
+        ARCHIVE,
+        Status.WARNING,
+        f"Events are kept nowhere, because {executors} runs tasks on other machines: earlier tries "
+        "are not shown, and an event that does not arrive is lost.",
+        "Set AIRFLOW__SPARKLINEAGE__ARCHIVE_URL on workers and API servers, e.g. to "
+        f"{_ARCHIVE_EXAMPLE}; none is an answer as well.",
+    )
+
+
+def _archive_place(archive: Archive) -> Check:
+    try:
+        archive.unsent()
+    except ArchiveError as error:
+        return Check(ARCHIVE, Status.WARNING, error.problem, error.fix)
+    if not archive.is_default:
+        return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}.")
+    folder = Path(archive.url.removeprefix("file://"))
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(there, os.W_OK):
+        problem = f"Events cannot be kept in {archive.url}: {there} is not writable."
+        fix = "Set [sparklineage] archive_url to another place, or to none."
+        return Check(ARCHIVE, Status.WARNING, problem, fix)
+    return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}, for this user only.")
+
+
+def _unsent_events(archive: Archive) -> list[Check]:
+    if not archive.has_marks:
+        return []
+    try:
+        unsent = archive.unsent()
+    except ArchiveError:  # another check says so
+        return []
+    if not unsent:
+        return [Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")]
+    what = "1 event was" if len(unsent) == 1 else f"{len(unsent)} events were"
+    oldest = min((entry.written for entry in unsent if entry.written), default=None)
+    since = f", the first on {oldest:%Y-%m-%d at %H:%M} UTC" if oldest else ""
+    fix = "Send them when the backend is up: airflow sparklineage resend"
+    return [Check(UNSENT, Status.WARNING, f"{what} not sent{since}.", fix)]

@@ -116,6 +116,26 @@ def deleted(url: str, timeout_s: float = _PROBE_S) -> None:
         within(timeout_s, lambda: Objects(url).remove_folder(""), "sparklineage-doctor")
 
 
+# --- the capture endpoint -------------------------------------------------------------------------
+
+
+ENDPOINT = "capture endpoint"
+
+
+def endpoint_checks(settings: Settings) -> list[Check]:
+    """Listen for a moment; nothing if no endpoint is configured."""
+    if not settings.capture_endpoint:
+        return []
+    try:
+        receiver = receiving.begin(settings.capture_endpoint, Path(os.devnull))
+    except (SettingsError, RemoteDriverError) as error:
+        return [failed(ENDPOINT, error)]
+    url = receiver.url
+    receiver.close()
+    text = f"This worker can listen for drivers without Python, at {url}; whether they reach it is"
+    return [Check(ENDPOINT, Status.OK, f"{text} seen when one runs.")]
+
+
 # --- an application in the cluster ----------------------------------------------------------------
 
 
@@ -264,23 +284,3 @@ def _submit(
     finally:
         links.remove()
         properties.remove()
-
-
-# --- the capture endpoint -------------------------------------------------------------------------
-
-
-ENDPOINT = "capture endpoint"
-
-
-def endpoint_checks(settings: Settings) -> list[Check]:
-    """Listen for a moment; nothing if no endpoint is configured."""
-    if not settings.capture_endpoint:
-        return []
-    try:
-        receiver = receiving.begin(settings.capture_endpoint, Path(os.devnull))
-    except (SettingsError, RemoteDriverError) as error:
-        return [failed(ENDPOINT, error)]
-    url = receiver.url
-    receiver.close()
-    text = f"This worker can listen for drivers without Python, at {url}; whether they reach it is"
-    return [Check(ENDPOINT, Status.OK, f"{text} seen when one runs.")]

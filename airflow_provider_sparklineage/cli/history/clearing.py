@@ -10,16 +10,16 @@ from __future__ import annotations
 import sys
 import time
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli.commands import logging_to_stderr, note, progress, say
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Mapping, Sequence
 
-    from airflow_provider_sparklineage.cli.history.task_instances import Key
+    from airflow_provider_sparklineage.cli.history.task_instances import Key, TaskInstances
+    from airflow_provider_sparklineage.history.queries.answers import Step
 
 _PAUSE_S = 2.0
 _HOW_TO_GO_ON = (
@@ -27,36 +27,6 @@ _HOW_TO_GO_ON = (
     "sparklineage history build, then sparklineage stale --clear"
 )
 _NO_AIRFLOW = "There is no Airflow here that could run anything again."
-
-
-class Step(Protocol):
-    """A step of a plan, as :class:`.answers.Step` has it."""
-
-    @property
-    def dag_id(self) -> str: ...  # noqa: D102  # as Airflow calls them
-    @property
-    def task_id(self) -> str: ...  # noqa: D102
-    @property
-    def dag_run_id(self) -> str: ...  # noqa: D102
-    @property
-    def map_index(self) -> int: ...  # noqa: D102
-    @property
-    def wave(self) -> int: ...  # noqa: D102
-    @property
-    def ended(self) -> datetime | None: ...  # noqa: D102
-
-
-class Runner(Protocol):
-    """What clears: Airflow's task instances."""
-
-    def obstacles(self, known: Mapping[Key, datetime | None]) -> Mapping[Key, str]:
-        """Say why some cannot be cleared; each is given with the end of its last known run."""
-
-    def clear(self, keys: Sequence[Key]) -> None:
-        """Have them run again."""
-
-    def states(self, keys: Iterable[Key]) -> Mapping[Key, str]:
-        """Give the states of those that have ended."""
 
 
 def clear(steps: Sequence[Step], *, yes: bool) -> int:
@@ -87,7 +57,7 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
         return max(run(waves, TaskInstances()), int(left_out))
 
 
-def possible(steps: Sequence[Step], runner: Runner) -> tuple[list[list[Key]], bool]:
+def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
     """Give the waves of what can be cleared, and whether anything has to be left out."""
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
@@ -115,7 +85,7 @@ def _is_confirmed(count: int) -> bool:
 
 def run(
     waves: Sequence[Sequence[Key]],
-    runner: Runner,
+    runner: TaskInstances,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
     """Clear wave after wave; return 0 if all of it has succeeded, else 1."""
@@ -139,7 +109,7 @@ def run(
 
 
 def _wait(
-    wave: Sequence[Key], runner: Runner, pause: Callable[[float], None], what: str
+    wave: Sequence[Key], runner: TaskInstances, pause: Callable[[float], None], what: str
 ) -> Mapping[Key, str]:
     with progress(what, len(wave)) as reached:
         while len(ended := runner.states(wave)) < len(wave):

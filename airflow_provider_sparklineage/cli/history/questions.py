@@ -8,13 +8,15 @@ line. ``impact`` and ``stale`` have a plan as well, of what to run again in whic
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.commands import Argument, Command, say_json_lines
-from airflow_provider_sparklineage.cli.history import store, tables
+from airflow_provider_sparklineage.cli.commands import say_json_lines
+from airflow_provider_sparklineage.cli.history import tables
+from airflow_provider_sparklineage.cli.history.clearing import clear
 from airflow_provider_sparklineage.cli.history.store import counted, opened
 from airflow_provider_sparklineage.cli.history.tables import (
     Column,
@@ -30,6 +32,16 @@ from airflow_provider_sparklineage.cli.history.tables import (
     print_table,
     time_text,
 )
+from airflow_provider_sparklineage.history.queries.datasets import dataset_of
+from airflow_provider_sparklineage.history.queries.drift import drift
+from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
+from airflow_provider_sparklineage.history.queries.impact import impact
+from airflow_provider_sparklineage.history.queries.patterns.observed import (
+    patterns,
+    without_pattern,
+)
+from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.texts import some
@@ -43,17 +55,30 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.answers import Plan
 
 
+def time_of(text: str | None) -> datetime | None:
+    """Read a time that a person wrote; aware, in UTC.
+
+    :raise UnusableInputError: if it is none
+    """
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        problem = f"--as-of {text} is no time."
+        raise UnusableInputError(problem, "Write it as 2024-10-16 or 2024-10-16T08:00.") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+
+
 # --- trace, gaps, drift and patterns --------------------------------------------------------------
 
 
-def _trace(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.trace import trace
-
+def answer_trace(args: argparse.Namespace) -> int:
+    """Print from which partitions and columns something was made; return the exit code."""
     if args.direct and args.column is None:
         problem = "--direct is about the sources of a column."
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
-    as_of = store.time_of(args.as_of)
+    as_of = time_of(args.as_of)
     with opened(args) as history, counted("Partitions that it was made of") as progress:
         found = trace(
             history,
@@ -74,10 +99,8 @@ def _trace(args: argparse.Namespace) -> int:
     return 0
 
 
-def _gaps(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
-
+def answer_gaps(args: argparse.Namespace) -> int:
+    """Print which partitions runs should have written, and did not; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
         rows = msgspec.to_builtins(gaps(history, dataset))
@@ -99,9 +122,8 @@ def _gap_columns(_: Sequence[Document]) -> Sequence[Column]:
     )
 
 
-def _drift(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.drift import drift
-
+def answer_drift(args: argparse.Namespace) -> int:
+    """Print what changed from one run of a task to the next; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         rows = msgspec.to_builtins(drift(history, args.task))
     return _listed(args, rows, _drift_columns, "Each run did what the one before it did.")
@@ -125,13 +147,8 @@ def _change_without_names(row: Document) -> str:
     return text.removeprefix(f"{name}.{row['column']}: ")
 
 
-def _patterns(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.patterns.observed import (
-        patterns,
-        without_pattern,
-    )
-
+def answer_patterns(args: argparse.Namespace) -> int:
+    """Print by which rules the job of a dataset reads; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
         found = patterns(history, dataset)
@@ -192,73 +209,13 @@ def _listed(
     return 1 if rows and getattr(args, "strict", False) else 0
 
 
-_OUTPUT = (store.STORE, store.JSON)
-TRACE = Command(
-    "trace",
-    "Show which partitions and columns something was made of, run by run, back to its sources",
-    _trace,
-    (
-        store.DATASET,
-        store.PARTITION,
-        store.COLUMN,
-        store.AS_OF,
-        store.DEPTH,
-        Argument(
-            ("--direct",),
-            {
-                "action": "store_true",
-                "help": "of a column: only sources of its values, without the columns that decide "
-                "which rows or groups there are (filters, joins, …)",
-            },
-        ),
-        store.ALL,
-        *_OUTPUT,
-    ),
-)
-OTHERS = (
-    Command(
-        "gaps",
-        "List partitions that runs of the DAG should have written, and none did",
-        _gaps,
-        (store.DATASET, *_OUTPUT, store.STRICT),
-    ),
-    Command(
-        "drift",
-        "List what changed from one run of a task to the next: sources of columns, inputs, numbers "
-        "of partitions, the rule by which it reads",
-        _drift,
-        (
-            Argument(
-                ("task",),
-                {
-                    "metavar": "TASK",
-                    "help": "dag_id.task_id, task_id if no other task is called that, or a job's "
-                    "name",
-                },
-            ),
-            *_OUTPUT,
-            store.STRICT,
-        ),
-    ),
-    Command(
-        "patterns",
-        "Show by which rule the partitions that runs read follow from those that they wrote, and "
-        "the runs that break it",
-        _patterns,
-        (store.DATASET, *_OUTPUT),
-    ),
-)
-
-
 # --- impact and stale, which have a plan ----------------------------------------------------------
 
 
-def _impact(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.impact import impact
-
+def answer_impact(args: argparse.Namespace) -> int:
+    """Print what was made of a partition or column, and the plan; return the exit code."""
     _check_plan_arguments(args)
-    as_of = store.time_of(args.as_of)
+    as_of = time_of(args.as_of)
     with opened(args) as history, counted("Partitions made of it") as progress:
         dataset = dataset_of(history, args.dataset)
         found = impact(
@@ -271,10 +228,8 @@ def _impact(args: argparse.Namespace) -> int:
     return _print_answer(args, hops, found.plan)
 
 
-def _stale(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-    from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
-
+def answer_stale(args: argparse.Namespace) -> int:
+    """Print what was made of data that has changed since, and the plan; return the exit code."""
     _check_plan_arguments(args)
     with opened(args) as history, counted("Stale runs") as progress:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
@@ -303,8 +258,6 @@ def _print_answer(args: argparse.Namespace, rows: Sequence[Document], plan: Plan
         tables.print_plan(plan, sys.stdout, is_all=args.all)
     if not args.clear:
         return 0
-    from airflow_provider_sparklineage.cli.history.clearing import clear
-
     return clear(plan.steps, yes=args.yes)
 
 
@@ -337,47 +290,3 @@ def print_stale(rows: Sequence[Document], file: IO[str], *, is_all: bool = False
     if more := more_text(rows, lines):
         out.print(more)
     out.print()
-
-
-_PLAN_ARGUMENTS = (
-    Argument(("--plan",), {"action": "store_true", "help": "print the rerun plan alone"}),
-    Argument(
-        ("--clear",),
-        {
-            "action": "store_true",
-            "help": "run what the plan lists again, wave by wave: Airflow clears it, after a "
-            "question; only where Airflow has its database",
-        },
-    ),
-    Argument(("--yes",), {"action": "store_true", "help": "clear without the question"}),
-)
-IMPACT = Command(
-    "impact",
-    "Show all that was made of a partition or a column, and what to run again, in which order",
-    _impact,
-    (
-        store.DATASET,
-        store.PARTITION,
-        store.COLUMN,
-        store.AS_OF,
-        store.DEPTH,
-        *_PLAN_ARGUMENTS,
-        store.ALL,
-        store.STORE,
-        store.JSON,
-    ),
-)
-STALE = Command(
-    "stale",
-    "List partitions made of data that has changed since, why, and what to run again",
-    _stale,
-    (
-        store.ANY_DATASET,
-        store.IGNORE,
-        *_PLAN_ARGUMENTS,
-        store.ALL,
-        store.STORE,
-        store.JSON,
-        store.STRICT,
-    ),
-)

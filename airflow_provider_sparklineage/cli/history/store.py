@@ -15,9 +15,6 @@ import msgspec
 
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.cli.commands import (
-    Argument,
-    Command,
-    Group,
     logging_to_stderr,
     note,
     progress,
@@ -30,6 +27,11 @@ from airflow_provider_sparklineage.cli.history.tables import (
     print_table,
     time_text,
 )
+from airflow_provider_sparklineage.history.engines.duckdb import History
+from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+from airflow_provider_sparklineage.history.sources import source_of
+from airflow_provider_sparklineage.history.steps import STEPS
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sparklineage.history.engines.building import Built
-    from airflow_provider_sparklineage.history.engines.duckdb import History
 
 
 # --- the store that a command asks ----------------------------------------------------------------
@@ -72,9 +73,6 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
 
     :raise HistoryError: if there is none, or no engine to read it
     """
-    from airflow_provider_sparklineage.history.engines.duckdb import History
-    from airflow_provider_sparklineage.history.store import Store
-
     store = Store.open(store_url(args))
     built_at, now = store.manifest.built_at, datetime.now(UTC)
     if now - built_at > FRESH:
@@ -108,102 +106,11 @@ def ago(time: datetime, now: datetime) -> str:
     return "just now" if seconds < 60 else "a minute ago"
 
 
-# --- arguments that commands share ----------------------------------------------------------------
-
-
-def count(text: str) -> int:
-    """Read a number that counts something; for argparse, which names what is none."""
-    found = int(text)
-    if found < 0:
-        raise ValueError
-    return found
-
-
-STORE = Argument(
-    ("--store",),
-    {
-        "metavar": "URL",
-        "help": "URL or folder of the store; without it, [sparklineage] history_url of Airflow's "
-        "configuration, else the folder history next to the archive",
-    },
-)
-DATASET = Argument(
-    ("dataset",),
-    {
-        "metavar": "DATASET",
-        "help": "namespace:name, its URI, or the end of its name if no other ends like that",
-    },
-)
-ANY_DATASET = Argument(
-    DATASET.flags,
-    {**DATASET.settings, "nargs": "?", "help": f"only of it: {DATASET.settings['help']}"},
-)
-PARTITION = Argument(
-    ("--partition",),
-    {
-        "metavar": "PARTITION",
-        "help": "one partition, e.g. dt=2024-10-15 or dt=2024-10-15/region=eu",
-    },
-)
-COLUMN = Argument(("--column",), {"metavar": "COLUMN", "help": "one column of the dataset"})
-AS_OF = Argument(
-    ("--as-of",),
-    {
-        "metavar": "TIME",
-        "help": "as it was then, e.g. 2024-10-16 or 2024-10-16T08:00+02:00; UTC without an offset",
-    },
-)
-DEPTH = Argument(
-    ("--depth",),
-    {"type": count, "metavar": "N", "help": "at most so many runs away; all by default"},
-)
-JSON = Argument(
-    ("--json",), {"action": "store_true", "help": "print one JSON object a line, for programs"}
-)
-ALL = Argument(
-    ("--all",),
-    {
-        "action": "store_true",
-        "help": "a line for each partition, however many there are",
-    },
-)
-IGNORE = Argument(
-    ("--ignore",),
-    {
-        "action": "append",
-        "default": [],
-        "metavar": "DATASET",
-        "help": "a dataset whose changes make nothing stale, e.g. a table of dimensions that is "
-        "overwritten each day; as often as needed",
-    },
-)
-STRICT = Argument(
-    ("--strict",), {"action": "store_true", "help": "exit with 1 if anything is found"}
-)
-
-
-def time_of(text: str | None) -> datetime | None:
-    """Read a time that a person wrote; aware, in UTC.
-
-    :raise UnusableInputError: if it is none
-    """
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        problem = f"--as-of {text} is no time."
-        raise UnusableInputError(problem, "Write it as 2024-10-16 or 2024-10-16T08:00.") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-
-
 # --- history build, show and compact --------------------------------------------------------------
 
 
-def _build(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.sources import source_of
-    from airflow_provider_sparklineage.history.store import Store
-
+def build(args: argparse.Namespace) -> int:
+    """Add events to the store; return the exit code."""
     url = store_url(args)
     sources = [source_of(text) for text in args.source or [_archive_url()]]
     with progress("Reading events", None) as reached:
@@ -231,10 +138,8 @@ def _archive_url() -> str:
     return url
 
 
-def _compact(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.steps import STEPS
-    from airflow_provider_sparklineage.history.store import Store
-
+def compact(args: argparse.Namespace) -> int:
+    """Write the facts of all builds into one file; return the exit code."""
     url = store_url(args)
     keep = None if args.keep is None else timedelta(days=args.keep)
     with progress("Compacting", len(STEPS)) as reached:
@@ -273,9 +178,8 @@ SELECT CAST(count(*) AS BIGINT) AS runs, CAST(count(DISTINCT (namespace, job)) A
 """
 
 
-def _show(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
-
+def show_datasets(args: argparse.Namespace) -> int:
+    """Print which datasets are in the store, and how many runs; return the exit code."""
     with opened(args) as history:
         found = history.rows(_DATASETS)
         [runs] = history.rows(_RUNS)
@@ -308,58 +212,3 @@ def _dataset_columns() -> Sequence[Column]:
 
 def _runs_text(count: int) -> str:
     return "" if not count else "1 run" if count == 1 else f"{count:,} runs"
-
-
-_ONE_JSON = Argument(JSON.flags, {"action": "store_true", "help": "print it as JSON"})
-GROUP = Group(
-    "history",
-    "Build the tables of what many runs did, and show what is in them",
-    (
-        Command(
-            "build",
-            "Add events to the history: what is new in the archive, or in what is named",
-            _build,
-            (
-                Argument(
-                    ("source",),
-                    {
-                        "nargs": "*",
-                        "metavar": "SOURCE",
-                        "help": "archive folders or their URLs, capture bundles, files of "
-                        "OpenLineage events of any producer (JSON, NDJSON), other stores; without "
-                        "one, the archive of Airflow's configuration",
-                    },
-                ),
-                STORE,
-                _ONE_JSON,
-                Argument(
-                    STRICT.flags,
-                    {"action": "store_true", "help": "exit with 1 if anything was skipped"},
-                ),
-            ),
-        ),
-        Command(
-            "show",
-            "Show what is in the history: its datasets, their partitions and runs",
-            _show,
-            (STORE, JSON),
-        ),
-        Command(
-            "compact",
-            "Write the facts of all builds into one file, and forget what is old if that is asked",
-            _compact,
-            (
-                Argument(
-                    ("--keep",),
-                    {
-                        "type": float,
-                        "metavar": "DAYS",
-                        "help": "forget events that are older; without it nothing is forgotten",
-                    },
-                ),
-                STORE,
-                _ONE_JSON,
-            ),
-        ),
-    ),
-)

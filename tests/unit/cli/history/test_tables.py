@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sparklineage.cli.history import store, tables
+from airflow_provider_sparklineage.cli.history import questions, tables
 from airflow_provider_sparklineage.cli.history.tables import print_hops
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
@@ -157,9 +157,9 @@ def test_a_partition_is_written_as_on_the_command_line(partition, text):
     ],
 )
 def test_a_time_is_in_utc_if_it_has_no_offset(text, time):
-    assert store.time_of(text) == time
+    assert questions.time_of(text) == time
 
 
 def test_what_is_no_time_is_named_with_an_example():
     with pytest.raises(UnusableInputError, match=r"--as-of yesterday is no time. Write it as 2024"):
-        store.time_of("yesterday")
+        questions.time_of("yesterday")

@@ -6,6 +6,8 @@ from airflow_provider_sparklineage.cli.adoption_survey import Matches
 from airflow_provider_sparklineage.model import task_rules
 from airflow_provider_sparklineage.model.task_rules import TaskNames, TaskRule
 
+pytestmark = pytest.mark.airflow
+
 SALES = [TaskNames("sales", task_id, ("x.Submit", "Submit"), ("spark",)) for task_id in "abc"]
 OLD = TaskNames("old", "a", ("x.Other",))
 TASKS = [*SALES, OLD]
