@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, TaskIdentity
 
 

@@ -1,22 +1,159 @@
-"""What the transport's configuration says, key by key; see docs/datahub.md for the table."""
+"""The transport's configuration, key by key; see docs/datahub.md for the table.
+
+In goes the dictionary that OpenLineage's client has for the transport, out comes a
+:class:`Configuration`: how events are converted (:class:`Conversion`, with what is known of
+namespaces), and the server or the folder that the proposals go to.
+"""
 
 from __future__ import annotations
 
 import difflib
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.datahub.naming import namespaces
-from airflow_provider_sparklineage.datahub.naming.namespaces import ENVS
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.globs import compiled
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class FieldPaths(StrEnum):
+    """How the fields of a schema are named in DataHub; see :mod:`.field_paths`."""
+
+    V1 = "v1"
+    """``address.street``: two fields can have one path."""
+    V2 = "v2"
+    """``[version=2.0].[type=struct].[type=struct].address.[type=string].street``; a column that is
+    not nested has such a path where the connector of its platform gives it one."""
+
+
+class Conversion(Frozen, frozen=True):
+    """How events are converted.
+
+    :param env: the environment of datasets (``FabricType``)
+    :param cluster: of DataFlows; DataHub's own Airflow plugin calls it ``prod``
+    :param platform_instance: of datasets, flows and jobs; empty if there is only one
+    :param field_paths: names of fields, above all of nested ones
+    :param indirect: whether filters, joins and groupings are part of column lineage
+    :param symlinks: whether files that a table consists of are that table
+    :param namespaces: what is known of some of them, and before all of the above
+    """
+
+    env: str = "PROD"
+    cluster: str = "prod"
+    platform_instance: str = ""
+    field_paths: FieldPaths = FieldPaths.V2
+    indirect: bool = True
+    symlinks: bool = True
+    namespaces: tuple[Namespace, ...] = ()
+
+
+DEFAULT_CONVERSION = Conversion()
+
+
+# The key ``namespaces`` says of which platform, instance and environment a namespace is:
+#
+#     "namespaces": {
+#       "hive://metastore-eu:*": {"platform_instance": "eu"},
+#       "oss://*": {"platform": "oss", "env": "DEV"}
+#     }
+#
+# The first glob that matches a dataset's namespace is taken, of a table's files that of its table.
+
+
+ENVS = (
+    *("PROD", "DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD"),
+    *("CORP", "RVW", "PRD", "TST", "SIT", "SBX", "SANDBOX", "CERT"),
+)
+"""``com.linkedin.common.FabricType``; the server refuses any other."""
+
+
+class Namespace(Frozen, frozen=True):
+    """What is known of the namespaces that a glob matches; None for what it does not say.
+
+    :param glob: of OpenLineage's namespaces
+    :param platform: DataHub's name of it, by which datasets are named as well
+    :param env: one of :data:`ENVS`
+    :param platform_instance: empty for none, even if all others have one
+    :param name_prefix: what names in DataHub begin with, such as ``catalog.``
+    :param lower_case: whether names are in lower case
+    """
+
+    glob: str
+    platform: str = ""
+    env: str | None = None
+    platform_instance: str | None = None
+    name_prefix: str = ""
+    lower_case: bool = False
+
+
+def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Namespace:
+    """Give what is known of a namespace: of the first glob that matches it."""
+    for one in namespaces:
+        if compiled(one.glob).fullmatch(namespace):
+            return one
+    return _NO_NAMESPACE_SETTINGS
+
+
+_NO_NAMESPACE_SETTINGS = Namespace("*")
+
+
+def read_namespaces(given: object) -> tuple[Namespace, ...]:
+    """Read the key ``namespaces`` of a configuration, in its order.
+
+    :raise SettingsError: if it is no object of objects, or has an unknown key or an impossible
+        value
+    """
+    if not isinstance(given, dict):
+        raise _namespace_error(None, "are no object", f"Write them as {_NAMESPACES_EXAMPLE}.")
+    return tuple(_namespace(str(glob), says) for glob, says in given.items())
+
+
+_NAMESPACES_EXAMPLE = '{"hive://*": {"platform_instance": "eu"}}'
+_NAMESPACE_KEYS: dict[str, type] = {
+    "platform": str,
+    "env": str,
+    "platform_instance": str,
+    "name_prefix": str,
+    "lower_case": bool,
+}
+
+
+def _namespace(glob: str, says: object) -> Namespace:
+    if not isinstance(says, dict):
+        raise _namespace_error(glob, "say nothing", f"Write them as {_NAMESPACES_EXAMPLE}.")
+    known: dict[str, Any] = {}
+    for key, value in says.items():
+        _check_namespace_key(glob, key, value)
+        known[key] = value.upper() if key == "env" else value
+    return Namespace(glob, **known)
+
+
+def _check_namespace_key(glob: str, key: str, value: object) -> None:
+    kind = _NAMESPACE_KEYS.get(key)
+    if kind is None:
+        near = difflib.get_close_matches(str(key), _NAMESPACE_KEYS, n=1)
+        fix = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(_NAMESPACE_KEYS)}."
+        raise _namespace_error(glob, f"have an unknown key {key!r}", fix)
+    if not isinstance(value, kind):
+        fix = f"Write {key} as {'true or false' if kind is bool else 'a JSON string'}."
+        raise _namespace_error(glob, f"have an impossible {key} {value!r}", fix)
+    if key == "env" and str(value).upper() not in ENVS:
+        raise _namespace_error(
+            glob, f"have an unknown env {value!r}", f"There are: {', '.join(ENVS)}."
+        )
+
+
+def _namespace_error(glob: str | None, problem: str, fix: str) -> SettingsError:
+    of = "" if glob is None else f" {glob!r}"
+    return SettingsError(f"The namespaces{of} of the transport to DataHub {problem}.", fix)
+
 
 DEFAULT_TIMEOUT_S = 8.0
 """For all of an event: Airflow gives its provider 10 s to make it and to send it."""
@@ -78,7 +215,7 @@ def read(given: Mapping[str, Any]) -> Configuration:
         problem = "is neither to a server nor to a folder"
         if "server" in known:
             problem = "is to a server and to a folder"
-        _refuse(problem, f'Give it one of both: {{"server": "{_EXAMPLE}"}}, or a "folder".')
+        _refuse(problem, f'Give it one of both: {{"server": "{_SERVER_EXAMPLE}"}}, or a "folder".')
     conversion = conversion_of(known)
     if "folder" in known:
         if surplus := [key for key in _OF_SERVER if key in known]:
@@ -88,7 +225,7 @@ def read(given: Mapping[str, Any]) -> Configuration:
     return Configuration(conversion, _server(known))
 
 
-_EXAMPLE = "http://gms:8080"
+_SERVER_EXAMPLE = "http://gms:8080"
 
 
 def conversion_of(given: Mapping[str, Any]) -> Conversion:
@@ -109,7 +246,7 @@ def conversion_of(given: Mapping[str, Any]) -> Conversion:
         field_paths=FieldPaths(paths),
         indirect=_flag(given, "indirect", default=True),
         symlinks=_flag(given, "symlinks", default=True),
-        namespaces=namespaces.read(given.get("namespaces", {})),
+        namespaces=read_namespaces(given.get("namespaces", {})),
     )
 
 
@@ -157,7 +294,7 @@ def _url(text: str) -> str:
     except ValueError:
         usable = False
     if not usable or scrub(text) != text or "?" in text or "#" in text:
-        fix = f"Give it that of GMS, e.g. {_EXAMPLE}; a token goes into the key token."
+        fix = f"Give it that of GMS, e.g. {_SERVER_EXAMPLE}; a token goes into the key token."
         _refuse("has no URL as its server", fix)
     return text
 
@@ -182,7 +319,7 @@ def _bearer(given: Mapping[str, Any]) -> Callable[[], str | None]:
     except Exception as error:  # whatever a provider makes of what it is given, which is a secret
         problem = f"has auth that cannot be used ({type(error).__name__})"
         fix = 'Give it that of an HTTP transport of OpenLineage, or a "token".'
-        raise _error(problem, fix) from None
+        raise _settings_error(problem, fix) from None
 
 
 def _verify(given: Mapping[str, Any]) -> bool | str:
@@ -230,8 +367,8 @@ def _flag(given: Mapping[str, Any], key: str, *, default: bool) -> bool:
 
 
 def _refuse(problem: str, fix: str) -> NoReturn:
-    raise _error(problem, fix)
+    raise _settings_error(problem, fix)
 
 
-def _error(problem: str, fix: str) -> SettingsError:
+def _settings_error(problem: str, fix: str) -> SettingsError:
     return SettingsError(f"The transport to DataHub {problem}.", fix)

@@ -8,19 +8,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.datahub import jobs, runs
+from airflow_provider_sparklineage.datahub.assertions import partition_checks, quality
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION, Conversion
 from airflow_provider_sparklineage.datahub.datasets import datasets
+from airflow_provider_sparklineage.datahub.jobs import silent_jobs
 from airflow_provider_sparklineage.datahub.lineage import lineage
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
-from airflow_provider_sparklineage.datahub.partitions.operations import operations
-from airflow_provider_sparklineage.datahub.partitions.partition_checks import partition_checks
-from airflow_provider_sparklineage.datahub.partitions.profiles import profiles
-from airflow_provider_sparklineage.datahub.partitions.quality import quality
-from airflow_provider_sparklineage.datahub.partitions.run_datasets import run_datasets
-from airflow_provider_sparklineage.datahub.runs import instances as runs
-from airflow_provider_sparklineage.datahub.runs import jobs
-from airflow_provider_sparklineage.datahub.runs.silent_jobs import silent_jobs
-from airflow_provider_sparklineage.datahub.schema.schemas import schemas
-from airflow_provider_sparklineage.datahub.subject import Subject
+from airflow_provider_sparklineage.datahub.partitions import operations, profiles
+from airflow_provider_sparklineage.datahub.runs import run_datasets
+from airflow_provider_sparklineage.datahub.subject import Subject, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,16 +1,20 @@
-"""Datasets as such: that they are there, of which instance, what else they are called.
+"""Datasets as such: that they are there, of which instance, their other names, and their schemas.
 
-What somebody else has stored of a dataset stays: properties are patched one by one, and what can
-only be put in its place as a whole is proposed where there is none.
+Entries that somebody else has stored of a dataset stay: properties are patched one by one, and an
+aspect that can only be replaced as a whole is proposed where there is none.
 
 ========================  ==========================================================================
-``status``                what was written is there, or was dropped; what was read is made known to
-                          DataHub, which shows no lineage of what it does not know
+``status``                an output is there, or was dropped; an input is made known to DataHub,
+                          which shows no lineage of datasets that it does not know
 ``dataPlatformInstance``  where the configuration says one
 ``datasetProperties``     OpenLineage's own namespace and name, which have the server and the whole
-                          name; of what was written: description, version, storage
-``siblings``              files and the table that they are, so that DataHub shows as one what one
-                          job writes as a table and another one reads as files
+                          name; of an output: description, version, storage
+``siblings``              files and the table that they are, so that DataHub shows them as one where
+                          one job writes a table and another one reads its files
+``schemaMetadata``        of an output of a run that completed, which knows its schema: in the place
+                          of the stored one. Of an input, or after a failed run, only where DataHub
+                          has none: a connector's has descriptions and tags, and is of the whole
+                          table
 ========================  ==========================================================================
 """
 
@@ -18,11 +22,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.naming import urns
-from airflow_provider_sparklineage.datahub.patches import add
-from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
-from airflow_provider_sparklineage.datahub.values import plain
+from airflow_provider_sparklineage.datahub import lenient, naming
+from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, add, plain
 from airflow_provider_sparklineage.model.credentials import scrub_name
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ def datasets(subject: Subject) -> Iterator[Proposal]:
     written = {one.urn: one for one in reversed(subject.outputs)}
     read = {one.urn: one for one in reversed(subject.inputs) if one.urn not in written}
     for one in written.values():
-        yield _written(one, subject.state)
-        yield from _described(one, subject, [*_names(one), *_facts(one)])
+        yield _output_status(one, subject.state)
+        yield from _described(one, subject, [*_openlineage_names(one), *_output_properties(one)])
     for one in read.values():
         yield Proposal(one.urn, "status", {"removed": False}, only_if_absent=True)
-        yield from _described(one, subject, _names(one))
+        yield from _described(one, subject, _openlineage_names(one))
 
 
-def _written(one: Dataset, state: str) -> Proposal:
+def _output_status(one: Dataset, state: str) -> Proposal:
     """Say what became of a dataset; a run that failed may have written nothing."""
     change = lenient.at(one.facets, "lifecycleStateChange", "lifecycleStateChange")
     is_done = state == "COMPLETE"
@@ -57,7 +58,7 @@ def _described(one: Dataset, subject: Subject, properties: list[Json]) -> Iterat
     yield Proposal(one.urn, "datasetProperties", properties, is_patch=True)
     identity = subject.identity(one.name)
     if identity.instance:
-        platform = urns.platform_of(one.urn)
+        platform = naming.platform_urn_of(one.urn)
         aspect = {"platform": platform, "instance": identity.instance_urn}
         yield Proposal(one.urn, "dataPlatformInstance", aspect)
     files = subject.files(one.name)
@@ -73,7 +74,7 @@ def _siblings(urn: str, other: str, *, is_primary: bool) -> Proposal:
 
 # --- properties -----------------------------------------------------------------------------------
 
-_FACTS = (
+_OUTPUT_PROPERTIES = (
     ("openlineage.datasetVersion", ("version", "datasetVersion")),
     ("storageLayer", ("storage", "storageLayer")),
     ("fileFormat", ("storage", "fileFormat")),
@@ -81,20 +82,22 @@ _FACTS = (
 """By what DataHub's own converter calls them."""
 
 
-def _names(one: Dataset) -> list[Json]:
+def _openlineage_names(one: Dataset) -> list[Json]:
     names = (("openlineage.namespace", one.name.namespace), ("openlineage.name", one.name.name))
     return [_property(key, scrub_name(lenient.text(value))) for key, value in names]
 
 
-def _facts(one: Dataset) -> Iterator[Json]:
-    for key, path in _FACTS:
+def _output_properties(one: Dataset) -> Iterator[Json]:
+    for key, path in _OUTPUT_PROPERTIES:
         if value := plain(lenient.at(one.facets, *path)):
             yield _property(key, value)
-    if description := plain(lenient.at(one.facets, "documentation", "description"), _LONG):
+    if description := plain(
+        lenient.at(one.facets, "documentation", "description"), _MAX_DESCRIPTION
+    ):
         yield add("description", value=description)
 
 
-_LONG = 10_000  # characters of a description, which may be a page of Markdown
+_MAX_DESCRIPTION = 10_000  # characters of a description, which may be a page of Markdown
 
 
 def _property(key: str, value: str) -> Json:

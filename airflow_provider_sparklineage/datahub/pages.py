@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.event.producer import producer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _TASK, _DATASET = "tasks", "dataset"

@@ -1,37 +1,176 @@
-"""What an event is about, as DataHub's entities: each with its URN.
+"""The entities of an event, each with its URN, and what else all parts of the conversion ask of it.
 
-The parts of the conversion ask this object for URNs and make none themselves, so that a dataset and
-a field have one name wherever they are mentioned.
+In goes an event of any producer, out comes a :class:`Subject`. The parts ask it for URNs and make
+none themselves, so that a dataset and a field have one name wherever they are mentioned.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
-from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.naming import urns
-from airflow_provider_sparklineage.datahub.naming.identities import (
+from airflow_provider_sparklineage.datahub import lenient, naming, schema
+from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, text, texts
+from airflow_provider_sparklineage.datahub.naming import (
     Identity,
+    JobName,
     Table,
     identity,
     is_named,
+    job_name,
+    platform_urn_of,
+    split_job_name,
     tables,
 )
-from airflow_provider_sparklineage.datahub.naming.job_names import job_name
-from airflow_provider_sparklineage.datahub.runs.dependencies import jobs_before
-from airflow_provider_sparklineage.datahub.schema import field_paths
-from airflow_provider_sparklineage.datahub.schema.schemas import by_urn
+from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.datahub.schema import Schema
 from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.event.partition_facets import (
+    BARE_PARTITIONS_KEY,
+    CHECK_KEY,
+    PARTITIONS_KEY,
+)
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import canonical
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datahub.naming.job_names import JobName
-    from airflow_provider_sparklineage.datahub.options import Conversion
-    from airflow_provider_sparklineage.datahub.schema.field_paths import Naming
-    from airflow_provider_sparklineage.datahub.schema.schema_fields import Schema
+    from collections.abc import Iterator
+
+    from airflow_provider_sparklineage.datahub.configuration import Conversion
+    from airflow_provider_sparklineage.datahub.proposals import Json
+    from airflow_provider_sparklineage.datahub.schema import Naming
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+
+_MAX_SCHEMA_NAME = 500
+"""Characters of ``schemaName``, by its Avro schema."""
+
+
+def schemas(subject: Subject) -> Iterator[Proposal]:
+    """Give the schema of each dataset whose columns the event has."""
+    if not subject.has_ended:
+        return
+    written = {dataset.urn for dataset in subject.outputs if _schema_fields(dataset)}
+    for urn, schema in subject.schemas.items():
+        if fields := schema.fields:
+            is_writer = urn in written and subject.state == "COMPLETE"
+            aspect = _schema_metadata(urn, fields, schema)
+            yield Proposal(urn, "schemaMetadata", aspect, only_if_absent=not is_writer)
+
+
+def schemas_by_urn(subject: Subject) -> dict[str, Schema]:
+    """Give the schema of each dataset that the event has one of.
+
+    One that was both read and written is as it was written: that is what DataHub has then.
+    """
+    checked = _checked_datasets(subject.run_facets)
+    found: dict[str, Schema] = {}
+    for dataset in (*subject.outputs, *subject.inputs):
+        fields = _schema_fields(dataset)
+        if fields and dataset.urn not in found:
+            keys = _partitioning_columns(dataset, checked)
+            found[dataset.urn] = Schema(fields, subject.naming(dataset.urn), keys)
+    return found
+
+
+def _schema_fields(dataset: Dataset) -> list[Json]:
+    return items(at(dataset.facets, "schema", "fields"))
+
+
+def _partitioning_columns(dataset: Dataset, checked: dict[DatasetName, Json]) -> frozenset[str]:
+    """Give the columns that a dataset is partitioned by, also through a transform.
+
+    Of an input only the run's facet has them.
+    """
+    entries = (
+        at(dataset.facets, PARTITIONS_KEY),
+        at(dataset.facets, BARE_PARTITIONS_KEY),
+        checked.get(dataset.name),
+    )
+    dimensions = chain.from_iterable(items(at(entry, "dimensions")) for entry in entries)
+    return frozenset(chain.from_iterable(texts(one.get("fields")) for one in dimensions))
+
+
+def _checked_datasets(run_facets: Facets) -> dict[DatasetName, Json]:
+    check = at(run_facets, CHECK_KEY)
+    entries = chain(items(at(check, "reads")), items(at(check, "writes")))
+    named = ((mapping(entry.get("dataset")), entry) for entry in entries)
+    return {name_of(dataset): entry for dataset, entry in named if is_named(dataset)}
+
+
+def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
+    """Give the aspect: without a time, so that the same schema is no new version of it."""
+    return {
+        "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
+        "platform": platform_urn_of(urn),
+        "version": 0,
+        "hash": "",
+        "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": _left_out(schema)}},
+        "fields": fields,
+    }
+
+
+def _left_out(schema: Schema) -> str:
+    """Say what is left out, where DataHub shows a schema as text; else it shows no text."""
+    if not schema.left_out:
+        return ""
+    return f"{schema.left_out:,} more fields: beyond the limit, or with no path of their own."
+
+
+# Tasks before a job, and runs that triggered a run.
+
+
+MAX_DEPENDENCIES = 500
+"""Jobs and runs that are named; a task that joins more of them is rare."""
+_TASK_ID = re.compile(r"'([^']+)'")  # Airflow writes lists of ids as Python does: ['a', 'b']
+
+
+def jobs_before(event: Event, name: JobName) -> list[JobName]:
+    """Name the jobs that have to end before this one starts, each once.
+
+    Of a task of Airflow those before it in its DAG, and the one of another DAG that a sensor waits
+    for (``airflow`` facet, ``ExternalTaskSensor``); of others those of ``jobDependencies``.
+    """
+    facets = mapping(at(event, "run", "facets"))
+    task = mapping(at(facets, "airflow", "task"))
+    found = [
+        *(name._replace(job=job) for job in _task_ids(task.get("upstream_task_ids"))),
+        *_waited_for(task, name.orchestrator),
+        *(split_job_name(name.orchestrator, job) for job in _names_of_jobs_before(facets)),
+    ]
+    return list(dict.fromkeys(one for one in found if one != name))[:MAX_DEPENDENCIES]
+
+
+def runs_before(event: Event) -> list[str]:
+    """Give the ids of the runs that triggered this one, each once (``jobDependencies``)."""
+    found = (
+        text(at(one, "run", "runId")).strip()
+        for one in _job_dependencies(at(event, "run", "facets"))
+    )
+    return list(dict.fromkeys(filter(None, found)))[:MAX_DEPENDENCIES]
+
+
+def _waited_for(task: dict[str, Any], orchestrator: str) -> list[JobName]:
+    flow = text(task.get("external_dag_id"))
+    ids = [text(task.get("external_task_id")), *_task_ids(task.get("external_task_ids"))]
+    return [JobName(orchestrator, flow, job) for job in ids if flow and job]
+
+
+def _task_ids(value: Any) -> list[str]:
+    """Read the ids of tasks; in Airflow's facet a list is a text, of a set in no order."""
+    return sorted(_TASK_ID.findall(value) if isinstance(value, str) else texts(value))
+
+
+def _names_of_jobs_before(facets: Facets) -> list[str]:
+    return [name for one in _job_dependencies(facets) if (name := text(at(one, "job", "name")))]
+
+
+def _job_dependencies(facets: Any) -> list[dict[str, Any]]:
+    return items(at(facets, "jobDependencies", "upstream"))
 
 
 class Dataset(NamedTuple):
@@ -137,7 +276,7 @@ class Subject:
     @cached_property
     def run(self) -> str:
         """Give the URN of the DataProcessInstance: the try."""
-        return urns.process_instance(self._run_id)
+        return naming.process_instance_urn(self._run_id)
 
     @property
     def _run_id(self) -> str:
@@ -147,7 +286,7 @@ class Subject:
     def parent_run(self) -> str:
         """Give the URN of the run that this one is a part of; empty if there is none."""
         run_id = lenient.text(lenient.at(self.run_facets, "parent", "run", "runId")).strip()
-        return urns.process_instance(run_id) if run_id else ""
+        return naming.process_instance_urn(run_id) if run_id else ""
 
     # --- datasets ---------------------------------------------------------------------------------
 
@@ -190,7 +329,7 @@ class Subject:
 
     def field(self, name: DatasetName, column: str) -> str:
         """Give the URN of a column of a dataset."""
-        return urns.schema_field(self.dataset(name), self.path(name, column))
+        return naming.schema_field_urn(self.dataset(name), self.path(name, column))
 
     def path(self, name: DatasetName, column: str) -> str:
         """Give the field path of a column, as the dataset's ``SchemaMetadata`` has it."""
@@ -201,9 +340,49 @@ class Subject:
     @cached_property
     def schemas(self) -> dict[str, Schema]:
         """Give the schemas that the event has, by the URN of their dataset."""
-        return by_urn(self)
+        return schemas_by_urn(self)
 
     def naming(self, urn: str) -> Naming:
         """Give how the fields of a dataset are called."""
-        platform = urns.platform_of(urn).rpartition(":")[2]
-        return field_paths.naming(platform, self.how.field_paths)
+        platform = naming.platform_urn_of(urn).rpartition(":")[2]
+        return schema.naming_of_platform(platform, self.how.field_paths)
+
+
+ACTOR = "urn:li:corpuser:datahub"
+"""DataHub's user for what no person does; its own connectors name it as well."""
+
+
+def audit_stamp(subject: Subject) -> Json:
+    """Give DataHub's ``AuditStamp``; its time is the event's, 0 where that is unreadable."""
+    return {"time": subject.time or 0, "actor": ACTOR}
+
+
+# Addresses of Airflow's pages: a task instance's event has that of its log, and so of the others.
+# Airflow's provider sends no other, and none with the events of a DAG's run.
+
+
+_MAX_URL = 2000
+_WEB_SCHEMES = ("http://", "https://")
+
+
+def dag_page(subject: Subject) -> str:
+    """Give the page of a DAG; empty if nobody knows it."""
+    base, found, _ = task_instance_page(subject).partition("/dags/")
+    return f"{base}/dags/{quote(subject.names.flow, safe='')}" if found else ""
+
+
+def task_page(subject: Subject) -> str:
+    """Give the page of a task, with all its runs; empty if nobody knows it."""
+    page = dag_page(subject)
+    return f"{page}/tasks/{quote(subject.names.job, safe='')}" if page else ""
+
+
+def task_instance_page(subject: Subject) -> str:
+    """Give the page of a try; empty if nobody knows it."""
+    return web_page(at(subject.airflow, "taskInstance", "log_url"))
+
+
+def web_page(value: object) -> str:
+    """Give an address that a browser opens, without credentials; empty for anything else."""
+    found = value if isinstance(value, str) else ""
+    return scrub(found) if found.startswith(_WEB_SCHEMES) and len(found) <= _MAX_URL else ""

@@ -23,7 +23,6 @@ from openlineage.client.transport.transport import Config, Transport
 
 from airflow_provider_sparklineage.datahub import configuration, sending
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.sending import folder
 from airflow_provider_sparklineage.event.openlineage import neutral_of
 from airflow_provider_sparklineage.model.credentials import logger
 
@@ -75,7 +74,7 @@ class DataHubTransport(Transport):
             count = sending.send(server, made, begun + server.timeout)
             log.debug("DataHub stored %d aspects in %.2f s.", count, time.monotonic() - begun)
         elif self._config.folder is not None:
-            folder.write(self._config.folder, document, made)
+            sending.write_file(self._config.folder, document, made)
 
 
 def _document(event: ClientEvent) -> Event:

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.settings.option_kinds import BackendName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.event.backends.client import Endpoint
 
 log = logger(__name__)
@@ -30,7 +30,7 @@ def conversion() -> Conversion:
         if it cannot be read, which is for the doctor to say
     """
     from airflow_provider_sparklineage.datahub import configuration
-    from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
+    from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
 
     try:
         transport, _ = sources.transport()

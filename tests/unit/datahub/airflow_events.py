@@ -10,13 +10,13 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
 from tests.conftest import GOLDEN
 from tests.unit.datahub.sdk import checked
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.datahub.options import Conversion
+    from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.datahub.proposals import Proposal
 
 DAG = "team.daily_revenue"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION, Conversion
 from airflow_provider_sparklineage.datahub.subject import Subject
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.naming.urns import MAX_BYTES
+from airflow_provider_sparklineage.datahub.naming import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

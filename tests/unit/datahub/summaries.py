@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from tests.unit.datahub.patching import Stored
 from tests.unit.datahub.sdk import checked
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openlineage.client.generated import base
 
+from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths, Namespace
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.naming.namespaces import Namespace
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
 from tests.conftest import RECORDED
 from tests.unit.datahub.openlineage_events import (
     EVENTS,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.lineage.columns import Columns, by_kind, columns, grouped
-from airflow_provider_sparklineage.datahub.lineage.transformations import (
-    kinds,
-    old_kinds,
-    operation,
+from airflow_provider_sparklineage.datahub.lineage_facets import (
+    Columns,
+    by_kind,
+    grouped,
+    old_transformation_kinds,
+    read_columns,
+    transform_operation,
+    transformation_kinds,
 )
 from tests.unit.datahub.events import LAKE, column_lineage, source
 
@@ -39,13 +42,13 @@ IDENTITY, FILTER = "DIRECT:IDENTITY", "INDIRECT:FILTER"
     ids=str,
 )
 def test_transformations_are_in_the_notation_of_datahub(transformations, expected):
-    assert operation(kinds(transformations)) == expected
+    assert transform_operation(transformation_kinds(transformations)) == expected
 
 
 def test_a_hostile_number_of_transformations_makes_no_key_of_that_length():
     every = [{"type": "DIRECT", "subtype": f"{n:0100}"} for n in range(1000)]
 
-    assert len(operation(kinds(every))) < 1000
+    assert len(transform_operation(transformation_kinds(every))) < 1000
 
 
 @pytest.mark.parametrize(
@@ -58,20 +61,20 @@ def test_a_hostile_number_of_transformations_makes_no_key_of_that_length():
     ],
 )
 def test_the_deprecated_type_of_a_column_is_understood_where_it_was_defined(old, expected):
-    assert old_kinds(old) == expected
+    assert old_transformation_kinds(old) == expected
 
     facet = {
         "fields": {
             "total": {"inputFields": [source("orders", "amount")], "transformationType": old}
         }
     }
-    assert columns(facet, {}).fields == {"total": {AMOUNT: expected}}
+    assert read_columns(facet, {}).fields == {"total": {AMOUNT: expected}}
 
 
 def test_the_deprecated_type_yields_to_transformations():
     field = {"inputFields": [source("orders", "amount", IDENTITY)], "transformationType": "MASKED"}
 
-    assert columns({"fields": {"total": field}}, {}).fields == {"total": {AMOUNT: (IDENTITY,)}}
+    assert read_columns({"fields": {"total": field}}, {}).fields == {"total": {AMOUNT: (IDENTITY,)}}
 
 
 def test_conditions_of_the_compact_form_are_those_of_the_whole_output():
@@ -80,7 +83,7 @@ def test_conditions_of_the_compact_form_are_those_of_the_whole_output():
         total=[source("orders", "amount", "DIRECT:AGGREGATION")],
     )
 
-    read = columns(facet, {})
+    read = read_columns(facet, {})
 
     assert read == Columns(
         {"total": {AMOUNT: ("DIRECT:AGGREGATION",)}}, {REGION: (FILTER, "INDIRECT:JOIN")}
@@ -99,7 +102,7 @@ def test_what_influences_every_column_is_a_condition_in_the_form_without_a_place
         total=[source("orders", "amount", IDENTITY), source("orders", "region", FILTER)],
     )
 
-    assert columns(expanded, {}) == columns(compact, {})
+    assert read_columns(expanded, {}) == read_columns(compact, {})
 
 
 def test_what_influences_some_columns_only_stays_theirs():
@@ -111,7 +114,7 @@ def test_what_influences_some_columns_only_stays_theirs():
         region=[source("orders", "region", IDENTITY)],
     )
 
-    read = columns(facet, {})
+    read = read_columns(facet, {})
 
     assert not read.conditions
     assert grouped(read.fields["total"]) == {IDENTITY: [AMOUNT], "INDIRECT:CONDITION": [REGION]}
@@ -124,7 +127,7 @@ def test_a_column_that_nothing_influences_keeps_others_conditions_theirs():
         other=[source("orders", "region", FILTER)],
     )
 
-    read = columns(facet, {})
+    read = read_columns(facet, {})
 
     assert read == Columns({"total": {REGION: (FILTER,)}, "other": {REGION: (FILTER,)}}, {})
 
@@ -134,7 +137,7 @@ def test_a_column_that_is_named_twice_has_all_that_is_done_with_it():
         total=[source("orders", "amount", IDENTITY), source("orders", "amount", FILTER, IDENTITY)]
     )
 
-    assert columns(facet, {}).fields == {"total": {AMOUNT: (IDENTITY, FILTER)}}
+    assert read_columns(facet, {}).fields == {"total": {AMOUNT: (IDENTITY, FILTER)}}
 
 
 def test_the_explicit_lineage_has_columns_where_the_dataset_has_none():
@@ -143,8 +146,8 @@ def test_the_explicit_lineage_has_columns_where_the_dataset_has_none():
         "fields": {"total": {"inputs": [source("orders", "amount", IDENTITY)]}},
     }
 
-    assert columns({}, entry) == Columns({"total": {AMOUNT: (IDENTITY,)}}, {REGION: (FILTER,)})
-    assert columns(column_lineage(total=[source("orders", "tax")]), entry).fields == {
+    assert read_columns({}, entry) == Columns({"total": {AMOUNT: (IDENTITY,)}}, {REGION: (FILTER,)})
+    assert read_columns(column_lineage(total=[source("orders", "tax")]), entry).fields == {
         "total": {(LAKE, "orders", "tax"): ()}
     }
 
@@ -161,7 +164,7 @@ def test_direct_lineage_has_the_values_alone():
     )
 
     # A producer that names no transformation may well mean the value.
-    assert columns(facet, {}).direct() == Columns(
+    assert read_columns(facet, {}).direct() == Columns(
         {"total": {AMOUNT: (IDENTITY,), (LAKE, "orders", "unknown"): ()}}, {}
     )
 
@@ -187,4 +190,4 @@ def test_direct_lineage_has_the_values_alone():
     ids=str,
 )
 def test_what_is_malformed_is_no_lineage(facet):
-    assert columns(facet, {}) == Columns({}, {})
+    assert read_columns(facet, {}) == Columns({}, {})

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.datahub import configuration
-from airflow_provider_sparklineage.datahub.naming.namespaces import ENVS, Namespace
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
+from airflow_provider_sparklineage.datahub.configuration import (
+    ENVS,
+    Conversion,
+    FieldPaths,
+    Namespace,
+)
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 
 SERVER = {"server": "http://gms:8080"}

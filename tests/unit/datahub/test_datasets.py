@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.datasets import datasets
-from airflow_provider_sparklineage.datahub.options import Conversion
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.unit.datahub.sdk import checked
 

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sparklineage.datahub.configuration import (
+    Conversion,
+    FieldPaths,
+    read_namespaces,
+)
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.naming.namespaces import read
-from airflow_provider_sparklineage.datahub.naming.urns import schema_field
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
+from airflow_provider_sparklineage.datahub.naming import schema_field_urn
 from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.model.representation import DEFAULT_REPRESENTATION
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
@@ -25,7 +28,7 @@ PLATFORMS = ("file", "glue", "iceberg")
 
 def mapped(platform: str, version: FieldPaths) -> Conversion:
     """Take the recorded lake for another platform's, whose columns are called otherwise."""
-    namespaces = read({"file": {"platform": platform}})
+    namespaces = read_namespaces({"file": {"platform": platform}})
     return Conversion(field_paths=version, namespaces=namespaces)
 
 
@@ -51,7 +54,7 @@ def _balanced(text: str) -> str:
 
 
 def test_urns_of_fields_are_found_in_the_keys_of_a_patch():
-    urn = schema_field("urn:li:dataset:(urn:li:dataPlatform:s3,a/b,PROD)", "sum(x)")
+    urn = schema_field_urn("urn:li:dataset:(urn:li:dataPlatform:s3,a/b,PROD)", "sum(x)")
     key = urn.replace("/", "~1")
 
     assert list(fields_named([{"path": f"/fineGrainedLineages/x/{key}/NONE/{key}"}])) == [urn, urn]
@@ -77,4 +80,4 @@ def _has_sources(output: dict[str, Any]) -> bool:
 
 def _fields(one: Proposal) -> set[str]:
     assert isinstance(one.aspect, dict)
-    return {schema_field(one.urn, field["fieldPath"]) for field in one.aspect["fields"]}
+    return {schema_field_urn(one.urn, field["fieldPath"]) for field in one.aspect["fields"]}

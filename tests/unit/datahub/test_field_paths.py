@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.options import FieldPaths
-from airflow_provider_sparklineage.datahub.schema.field_paths import naming
-from airflow_provider_sparklineage.datahub.schema.schema_fields import Schema
+from airflow_provider_sparklineage.datahub.configuration import FieldPaths
+from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
 from tests.unit.datahub.sdk import require_sdk
 
 if TYPE_CHECKING:
@@ -24,7 +23,9 @@ V1, V2 = FieldPaths.V1, FieldPaths.V2
 
 def paths(platform: str, version: FieldPaths, *fields: dict[str, Any]) -> list[str]:
     """Give the paths of columns, as a schema facet has them."""
-    return [one["fieldPath"] for one in Schema(fields, naming(platform, version)).fields]
+    return [
+        one["fieldPath"] for one in Schema(fields, naming_of_platform(platform, version)).fields
+    ]
 
 
 # --- DataHub's connectors as oracles --------------------------------------------------------------
@@ -109,7 +110,7 @@ def test_a_column_of_glue_and_hive_has_the_paths_and_types_of_their_connectors(n
     wanted = hive_fields(name, as_text(of))
 
     for field in ({"name": name, "type": as_text(of)}, as_facet(name, of)):
-        made = Schema([field], naming("glue", V2)).fields
+        made = Schema([field], naming_of_platform("glue", V2)).fields
         assert [one["fieldPath"] for one in made] == [one.fieldPath for one in wanted]
         assert [one["nativeDataType"] for one in made] == [one.nativeDataType for one in wanted]
 

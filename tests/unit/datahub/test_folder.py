@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from airflow_provider_sparklineage.datahub import sending
 from airflow_provider_sparklineage.datahub.proposals import Proposal
-from airflow_provider_sparklineage.datahub.sending import folder
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from tests.unit.datahub.sdk import require_sdk
 
@@ -29,8 +29,8 @@ def test_the_folder_is_read_by_datahubs_file_source(tmp_path):
     from datahub.ingestion.api.common import PipelineContext
     from datahub.ingestion.source.file import GenericFileSource
 
-    folder.write(tmp_path, event(), GIVEN)
-    folder.write(tmp_path, event(run="02"), GIVEN[:1])
+    sending.write_file(tmp_path, event(), GIVEN)
+    sending.write_file(tmp_path, event(run="02"), GIVEN[:1])
     source = GenericFileSource.create({"path": str(tmp_path)}, PipelineContext("test"))
     found = [unit.metadata for unit in source.get_workunits_internal()]
 
@@ -42,21 +42,25 @@ def test_the_folder_is_read_by_datahubs_file_source(tmp_path):
 
 def test_names_are_in_the_order_of_time(tmp_path):
     times = [f"2024-01-0{day}T00:00:00Z" for day in (3, 1, 2)]
-    paths = [folder.write(tmp_path, event(time), GIVEN) for time in times]
+    paths = [sending.write_file(tmp_path, event(time), GIVEN) for time in times]
 
     assert [path.name[:8] for path in sorted(paths)] == ["20240101", "20240102", "20240103"]
 
 
 def test_an_event_that_is_sent_again_is_there_once(tmp_path):
-    assert folder.write(tmp_path, event(), GIVEN) == folder.write(tmp_path, event(), GIVEN)
-    assert folder.write(tmp_path, event(), GIVEN[:1]) not in (None, *tmp_path.glob("*.part"))
+    assert sending.write_file(tmp_path, event(), GIVEN) == sending.write_file(
+        tmp_path, event(), GIVEN
+    )
+    assert sending.write_file(tmp_path, event(), GIVEN[:1]) not in (None, *tmp_path.glob("*.part"))
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_many_write_at_once(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         list(
-            pool.map(lambda i: folder.write(tmp_path / "new", event(run=str(i)), GIVEN), range(99))
+            pool.map(
+                lambda i: sending.write_file(tmp_path / "new", event(run=str(i)), GIVEN), range(99)
+            )
         )
 
     files = list((tmp_path / "new").iterdir())
@@ -70,13 +74,15 @@ def test_who_is_interrupted_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        folder.write(tmp_path, event(), interrupted())
+        sending.write_file(tmp_path, event(), interrupted())
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_hostile_event_stays_in_the_folder(tmp_path):
-    path = folder.write(tmp_path, event(run="../../etc/" + "x" * 999, state="../\0", time=None), [])
+    path = sending.write_file(
+        tmp_path, event(run="../../etc/" + "x" * 999, state="../\0", time=None), []
+    )
 
     assert path.parent == tmp_path
     assert len(path.name) < 150
@@ -87,4 +93,4 @@ def test_a_folder_that_takes_nothing_is_named(tmp_path):
     (tmp_path / "file").touch()
 
     with pytest.raises(DeliveryError, match=f"folder {tmp_path}/file takes no file"):
-        folder.write(tmp_path / "file", event(), GIVEN)
+        sending.write_file(tmp_path / "file", event(), GIVEN)

@@ -9,12 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
-from airflow_provider_sparklineage.datahub.partitions.operations import operations
-from airflow_provider_sparklineage.datahub.partitions.partition_checks import partition_checks
-from airflow_provider_sparklineage.datahub.partitions.profiles import profiles
-from airflow_provider_sparklineage.datahub.partitions.quality import quality
-from airflow_provider_sparklineage.datahub.partitions.run_datasets import run_datasets
+from airflow_provider_sparklineage.datahub.assertions import partition_checks, quality
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
+from airflow_provider_sparklineage.datahub.partitions import operations, profiles
+from airflow_provider_sparklineage.datahub.runs import run_datasets
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.conftest import GOLDEN
 from tests.unit.datahub.partition_events import ORDERS, event, output, stored_below

@@ -6,8 +6,11 @@ from itertools import permutations
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.naming.namespaces import Namespace, read
-from airflow_provider_sparklineage.datahub.options import Conversion
+from airflow_provider_sparklineage.datahub.configuration import (
+    Conversion,
+    Namespace,
+    read_namespaces,
+)
 from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SettingsError
@@ -134,7 +137,7 @@ def test_the_instance_is_before_the_name_and_the_environment_behind():
 
 
 def namespaces(**says):
-    return read({"s3://lake": says})
+    return read_namespaces({"s3://lake": says})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,9 @@ def test_what_is_known_of_a_namespace_goes_before_all_else(says, urn):
 
 
 def test_the_first_glob_that_matches_is_taken():
-    known = read({"s3://dev-*": {"env": "DEV"}, "s3://*": {"env": "QA"}, "*": {"env": "TEST"}})
+    known = read_namespaces(
+        {"s3://dev-*": {"env": "DEV"}, "s3://*": {"env": "QA"}, "*": {"env": "TEST"}}
+    )
     names = [("s3://dev-lake", "o"), ("s3://lake", "o"), ("kafka://b:1", "o")]
 
     found = subject(namespaces=known)
@@ -167,7 +172,7 @@ def test_the_first_glob_that_matches_is_taken():
 
 
 def test_a_table_is_configured_by_the_namespace_of_its_catalog():
-    known = read({"hive://*": {"platform_instance": "eu"}, "s3://*": {"env": "DEV"}})
+    known = read_namespaces({"hive://*": {"platform_instance": "eu"}, "s3://*": {"env": "DEV"}})
 
     assert (
         short(subject(linked(HIVE), namespaces=known).inputs[0].urn) == "hive,eu.shop.orders,PROD"
@@ -175,7 +180,7 @@ def test_a_table_is_configured_by_the_namespace_of_its_catalog():
 
 
 def test_the_configuration_is_read_in_its_order():
-    assert read({"b*": {}, "a*": {"platform": "s3", "env": "prod"}}) == (
+    assert read_namespaces({"b*": {}, "a*": {"platform": "s3", "env": "prod"}}) == (
         Namespace("b*"),
         Namespace("a*", platform="s3", env="PROD"),
     )
@@ -195,4 +200,4 @@ def test_the_configuration_is_read_in_its_order():
 )
 def test_an_impossible_configuration_says_what_is_wrong_and_what_to_do(given, problem):
     with pytest.raises(SettingsError, match=problem):
-        read(given)
+        read_namespaces(given)

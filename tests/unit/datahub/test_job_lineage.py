@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
-from airflow_provider_sparklineage.datahub.options import Conversion
 from tests.conftest import RECORDED
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject
 from tests.unit.datahub.patching import Stored

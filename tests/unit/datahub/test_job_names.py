@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.naming.job_names import AIRFLOW, JobName, job_name
-from airflow_provider_sparklineage.datahub.options import Conversion
+from airflow_provider_sparklineage.datahub.configuration import Conversion
+from airflow_provider_sparklineage.datahub.naming import AIRFLOW, JobName, job_name
 from airflow_provider_sparklineage.event.producer import producer
 from tests.unit.datahub.airflow_events import DAG, event_of, recorded
 from tests.unit.datahub.sdk import require_sdk

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.options import Conversion
-from airflow_provider_sparklineage.datahub.runs import people
+from airflow_provider_sparklineage.datahub import jobs
+from airflow_provider_sparklineage.datahub.configuration import Conversion
 from tests.unit.datahub.airflow_events import (
     DAG,
     FLAKY,
@@ -146,14 +146,14 @@ def test_patches_are_those_that_the_sdk_makes():
 
 
 def test_owners_and_tags_are_named_by_what_each_of_them_has():
-    tagged = people.tags({"tags": {"tags": [{"key": "a~b/c"}]}})
+    tagged = jobs.tags({"tags": {"tags": [{"key": "a~b/c"}]}})
     assert tagged == {
         "arrayPrimaryKeys": {"tags": ["tag"]},
         "patch": [
             {"op": "add", "path": "/tags/urn:li:tag:a~0b~1c/tag", "value": "urn:li:tag:a~b/c"}
         ],
     }
-    owned = people.owners({"ownership": {"owners": [{"name": "ada"}]}})
+    owned = jobs.owners({"ownership": {"owners": [{"name": "ada"}]}})
     assert owned["arrayPrimaryKeys"] == {"owners": ["owner", "type"]}
     path = f"/owners/{ADA}/TECHNICAL_OWNER"
     assert [one["path"] for one in owned["patch"]] == [f"{path}/owner", f"{path}/type"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
-from airflow_provider_sparklineage.datahub.partitions.operations import operations
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
+from airflow_provider_sparklineage.datahub.partitions import operations
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.unit.datahub.partition_events import (
     captured,

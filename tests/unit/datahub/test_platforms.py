@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.naming.platforms import placed
+from airflow_provider_sparklineage.datahub.naming import placed
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 # OpenLineage's spec/Naming.md, the namespaces of its listener and those of Airflow's providers.

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION, Conversion, FieldPaths
-from airflow_provider_sparklineage.datahub.partitions.profiles import profiles
+from airflow_provider_sparklineage.datahub.configuration import (
+    DEFAULT_CONVERSION,
+    Conversion,
+    FieldPaths,
+)
+from airflow_provider_sparklineage.datahub.partitions import profiles
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.unit.datahub.partition_events import ORDERS, captured, event, output, partitions
 from tests.unit.datahub.sdk import checked

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
-from airflow_provider_sparklineage.datahub.partitions.quality import quality
+from airflow_provider_sparklineage.datahub.assertions import quality
+from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.unit.datahub.partition_events import ORDERS, event, stored_below
 from tests.unit.datahub.sdk import checked

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
-from airflow_provider_sparklineage.datahub.partitions.run_datasets import run_datasets
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
+from airflow_provider_sparklineage.datahub.runs import run_datasets
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.unit.datahub.partition_events import (
     ORDERS,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.datahub.runs.missing import missing
+from airflow_provider_sparklineage.datahub.runs import missing
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_degradations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

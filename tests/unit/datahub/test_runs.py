@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.options import DEFAULT_CONVERSION
-from airflow_provider_sparklineage.datahub.runs.instances import started
+from airflow_provider_sparklineage.datahub.runs import started
 from airflow_provider_sparklineage.datahub.subject import Subject
 from tests.conftest import golden
 from tests.unit.datahub.airflow_events import (

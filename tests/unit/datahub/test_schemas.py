@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.options import Conversion, FieldPaths
-from airflow_provider_sparklineage.datahub.schema.column_types import MAX_DEPTH
-from airflow_provider_sparklineage.datahub.schema.field_paths import naming
-from airflow_provider_sparklineage.datahub.schema.schema_fields import MAX_FIELDS, Schema
-from airflow_provider_sparklineage.datahub.schema.schemas import schemas
-from airflow_provider_sparklineage.datahub.subject import Subject
+from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths
+from airflow_provider_sparklineage.datahub.schema import (
+    MAX_DEPTH,
+    MAX_FIELDS,
+    Schema,
+    naming_of_platform,
+)
+from airflow_provider_sparklineage.datahub.subject import Subject, schemas
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.datahub.sdk import checked, require_sdk
 
@@ -309,7 +311,7 @@ def test_the_urn_of_a_field_is_the_sdks(column):
 
 
 def columns(fields: list[Any], how: FieldPaths = FieldPaths.V2) -> Schema:
-    return Schema(fields, naming("s3", how))
+    return Schema(fields, naming_of_platform("s3", how))
 
 
 def test_of_two_fields_with_one_path_the_first_is_kept_and_the_other_declared():

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
-from airflow_provider_sparklineage.datahub.options import Conversion
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from tests.conftest import RECORDED
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject

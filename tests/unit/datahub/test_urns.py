@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.naming import urns
+from airflow_provider_sparklineage.datahub import naming
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from tests.unit.datahub.sdk import checked, require_sdk
 
@@ -21,7 +21,7 @@ HOSTILE = st.text(
 def refused(urn: str) -> str:
     """Give why GMS refuses a URN, as ``UrnValidationUtil`` does, strictly; empty if it takes it."""
     encoded = quote_plus(urn, safe="*").replace("~", "%7E")
-    if len(encoded) > urns.MAX_BYTES and not urn.startswith("urn:li:schemaField:"):
+    if len(encoded) > naming.MAX_BYTES and not urn.startswith("urn:li:schemaField:"):
         return "too long"
     if urn != urn.strip() or "␟" in urn:
         return "blank or delimiter"
@@ -39,10 +39,10 @@ def as_status(urn: str) -> list[Proposal]:
 @example("漢" * 500)
 @example(",()␟" * 200)
 def test_no_name_breaks_the_urn_of_a_dataset(name):
-    urn = urns.dataset("s3", name, "PROD")
+    urn = naming.dataset_urn("s3", name, "PROD")
 
     assert refused(urn) == ""
-    assert urns.platform_of(urn) == "urn:li:dataPlatform:s3"
+    assert naming.platform_urn_of(urn) == "urn:li:dataPlatform:s3"
 
 
 @given(HOSTILE, HOSTILE)
@@ -52,14 +52,14 @@ def test_no_name_breaks_the_urn_of_a_dataset(name):
 @example("a" * 500, "a" * 501)
 @example("\ud800", "%ED%A0%80")
 def test_two_names_are_two_datasets(name, other):
-    same = urns.dataset("s3", name, "PROD") == urns.dataset("s3", other, "PROD")
+    same = naming.dataset_urn("s3", name, "PROD") == naming.dataset_urn("s3", other, "PROD")
 
     assert same == (name == other)
 
 
 @given(HOSTILE, HOSTILE)
 def test_two_texts_are_two_when_they_are_encoded(text, other):
-    assert (urns.encoded(text) == urns.encoded(other)) == (text == other)
+    assert (naming.encoded(text) == naming.encoded(other)) == (text == other)
 
 
 @pytest.mark.parametrize("name", ["lake/orders", "a,b(c)␟", "100%", "a%2fb", "größe/漢字", "a b"])
@@ -67,36 +67,36 @@ def test_urns_are_those_that_the_sdk_makes(name):
     require_sdk()
     from datahub.emitter import mce_builder
 
-    urn = urns.dataset("s3", name, "DEV")
+    urn = naming.dataset_urn("s3", name, "DEV")
 
     assert urn == mce_builder.make_dataset_urn("s3", name, "DEV")
-    assert urns.schema_field(urn, name) == mce_builder.make_schema_field_urn(urn, name)
-    assert urns.platform_instance("s3", "eu") == mce_builder.make_dataplatform_instance_urn(
+    assert naming.schema_field_urn(urn, name) == mce_builder.make_schema_field_urn(urn, name)
+    assert naming.platform_instance_urn("s3", "eu") == mce_builder.make_dataplatform_instance_urn(
         "s3", "eu"
     )
 
 
 @pytest.mark.parametrize("name", ["a,b(c)␟", "a%2Cb", "\x00\n\t", "\ud800", "x" * 5000, "漢" * 400])
 def test_the_sdk_takes_hostile_names(name):
-    as_status(urns.dataset("s3", name, "PROD"))
-    as_status(urns.dataset(name, name, "PROD"))
+    as_status(naming.dataset_urn("s3", name, "PROD"))
+    as_status(naming.dataset_urn(name, name, "PROD"))
 
 
 def test_a_name_that_is_too_long_keeps_its_beginning_and_a_checksum_of_all():
-    urn = urns.dataset("s3", f"lake/{'x' * 500}", "PROD")
+    urn = naming.dataset_urn("s3", f"lake/{'x' * 500}", "PROD")
 
     assert re.fullmatch(r"urn:li:dataset:\(urn:li:dataPlatform:s3,lake/x+~[0-9a-f]{16},PROD\)", urn)
-    assert len(quote_plus(urn, safe="*").replace("~", "%7E")) == urns.MAX_BYTES
+    assert len(quote_plus(urn, safe="*").replace("~", "%7E")) == naming.MAX_BYTES
 
 
 def test_a_name_that_has_just_room_is_whole():
-    room = urns.MAX_BYTES - len(quote_plus("urn:li:dataset:(urn:li:dataPlatform:s3,,PROD)"))
+    room = naming.MAX_BYTES - len(quote_plus("urn:li:dataset:(urn:li:dataPlatform:s3,,PROD)"))
 
-    assert urns.dataset("s3", "x" * room, "PROD").count("x") == room
-    assert "~" in urns.dataset("s3", "x" * (room + 1), "PROD")
+    assert naming.dataset_urn("s3", "x" * room, "PROD").count("x") == room
+    assert "~" in naming.dataset_urn("s3", "x" * (room + 1), "PROD")
 
 
 def test_a_code_is_never_cut_in_two():
-    urn = urns.dataset("s3", "(" * 500, "PROD")
+    urn = naming.dataset_urn("s3", "(" * 500, "PROD")
 
     assert re.fullmatch(r"urn:li:dataset:\(urn:li:dataPlatform:s3,(%28)+~[0-9a-f]+,PROD\)", urn)

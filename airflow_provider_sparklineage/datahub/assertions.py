@@ -1,0 +1,218 @@
+"""Checks of datasets as DataHub's assertions: a sentence of each, and its result in this run.
+
+They are of the type ``CUSTOM``, by which external tools report theirs (``DATASET`` is deprecated),
+with the fields that all servers with that type know: others leave out the fields that they do not
+know. A result is stored below its time, assertion and ``messageId``: sending it again changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.datahub import lenient, naming
+from airflow_provider_sparklineage.datahub import subject as airflow_pages
+from airflow_provider_sparklineage.datahub.partitions import (
+    WHOLE,
+    Access,
+    accesses,
+    can_be_stamped,
+    stamped,
+)
+from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, plain
+from airflow_provider_sparklineage.datahub.runs import expectation
+from airflow_provider_sparklineage.model.credentials import scrub_name
+from airflow_provider_sparklineage.model.terms import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from airflow_provider_sparklineage.datahub.subject import Subject
+
+
+class Check(NamedTuple):
+    """A check of a dataset.
+
+    :param dataset: URN of the dataset
+    :param key: what makes it another check than others of the same job and dataset
+    :param category: what DataHub's page lists it below
+    :param description: what is checked, in a sentence
+    :param is_good: how it came out; None if that is not known. Then there is no result: DataHub
+        takes any but ``SUCCESS`` for a failing assertion (``EntityHealthResolver``)
+    :param results: what it came out with, for people
+    :param field: URN of the only field that it is about; empty if it is about the dataset
+    :param batch: which part of the dataset it is about; empty if it is about all of it
+    """
+
+    dataset: str
+    key: str
+    category: str
+    description: str
+    is_good: bool | None
+    results: Mapping[str, str]
+    field: str = ""
+    batch: str = ""
+
+
+def assertion(subject: Subject, check: Check) -> Iterator[Proposal]:
+    """Give the assertion that a check is, and its result."""
+    of = "\n".join((subject.job, check.dataset, check.key))
+    # The same for each run of a job.
+    urn = f"urn:li:assertion:{sha256(of.encode()).hexdigest()[:32]}"
+    yield Proposal(urn, "assertionInfo", _assertion_info(subject, check))
+    platform = naming.data_platform_urn(subject.names.orchestrator)
+    yield Proposal(urn, "dataPlatformInstance", {"platform": platform})
+    if check.is_good is not None:
+        yield Proposal(urn, "assertionRunEvent", _assertion_run_event(subject, check, urn))
+
+
+def _assertion_info(subject: Subject, check: Check) -> Json:
+    field = {"field": check.field} if check.field else {}
+    return {
+        "type": "CUSTOM",
+        "customAssertion": {"type": check.category, "entity": check.dataset, **field},
+        "source": {"type": "EXTERNAL"},
+        "description": check.description,
+        "customProperties": {"job": subject.job},
+    }
+
+
+def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
+    log = airflow_pages.task_instance_page(subject)
+    result = {
+        "type": "SUCCESS" if check.is_good else "FAILURE",
+        "nativeResults": dict(check.results),
+        **({"externalUrl": log} if log else {}),
+    }
+    return {
+        **stamped(subject, WHOLE),
+        "assertionUrn": urn,
+        "asserteeUrn": check.dataset,
+        "runId": lenient.text(lenient.at(subject.event, "run", "runId")),
+        "status": "COMPLETE",
+        "result": result,
+        **({"batchSpec": {"nativeBatchId": check.batch}} if check.batch else {}),
+    }
+
+
+# Whether partitions were as expected. There is one assertion for each job and dataset that it
+# writes, on that dataset, and one more if something is expected of the datasets that the job reads:
+# a wrong partition that was read makes the output wrong, and not the dataset that it was read from,
+# which others own.
+#
+# ===========================  ===================================================================
+# ``matched``                  ``SUCCESS``
+# ``missing``, ``unexpected``  ``FAILURE``
+# ``unobserved``               no result: that nobody saw is no fault of the data
+# ``undeclared``               no assertion
+# ===========================  ===================================================================
+
+
+PARTITIONS_CATEGORY = "Partitions"
+"""What DataHub's page lists the assertions below."""
+MAX_ACCESSES = 20
+"""Datasets that one result names, those that are not as expected before the others."""
+_GRAVITY = {"unexpected": False, "missing": False, "unobserved": None, "matched": True}
+"""Statuses, the worst first, and how an assertion comes out with them."""
+_CHECK_DESCRIPTIONS = {
+    Side.WRITE: "{} writes the partitions that are expected",
+    Side.READ: "{} makes this of the partitions that are expected",
+}
+
+
+def partition_checks(subject: Subject) -> Iterator[Proposal]:
+    """Give the assertions on what a run wrote, with their results."""
+    if not can_be_stamped(subject):
+        return
+    reads = [access for access in accesses(subject, Side.READ) if _check_status(access)]
+    written: dict[str, list[Access]] = {}
+    for access in accesses(subject, Side.WRITE):
+        if access.is_of_this_run:
+            written.setdefault(access.dataset.urn, []).append(access)
+    of_reads = _summed_check(subject, Side.READ, reads)
+    for urn, writes in written.items():
+        for check in (_summed_check(subject, Side.WRITE, writes), of_reads):
+            if check:
+                yield from assertion(subject, check._replace(dataset=urn))
+
+
+def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check | None:
+    """Sum accesses up; None if nothing is expected of any."""
+    order = list(_GRAVITY)
+    found = [access for access in accessed if _check_status(access)]
+    found.sort(key=lambda access: order.index(_check_status(access)))
+    if not found:
+        return None
+    job = lenient.text(lenient.at(subject.event, "job", "name"), 200)
+    is_good = _GRAVITY[_check_status(found[0])]
+    batch = found[0].summary if side is Side.WRITE else ""
+    about = _CHECK_DESCRIPTIONS[side].format(job)
+    return Check(
+        "", side, PARTITIONS_CATEGORY, about, is_good, _partition_results(found), batch=batch
+    )
+
+
+def _partition_results(found: list[Access]) -> dict[str, str]:
+    """Say of each dataset what was expected and what was observed, of the worst ones first."""
+    results: dict[str, str] = {}
+    for access in found[:MAX_ACCESSES]:
+        is_alone = len(found) == 1 and access.side is Side.WRITE
+        of = "" if is_alone else f"{scrub_name(lenient.text(access.dataset.name.name, 500))}: "
+        each = {**expectation(access), "observed": access.summary}
+        results |= {f"{of}{key}": value for key, value in each.items() if value}
+    return results
+
+
+def _check_status(access: Access) -> str:
+    """Give how expected and observed compare; empty if nothing is expected."""
+    status = lenient.text(access.check.get("status"))
+    return status if status in _GRAVITY else ""
+
+
+# Tests of a dataset that a task made: the facet ``dataQualityAssertions``. Airflow's operators that
+# check columns and tables send it, and so do dbt and Great Expectations. A test that is a warning
+# if it fails is a failure too: DataHub knows no other.
+
+
+QUALITY_CATEGORY = "Data quality"
+"""What DataHub's page lists the assertions below."""
+MAX_TESTS = 500
+"""Tests of one dataset: as many as DataHub looks at for a dataset's health."""
+_QUALITY_KEY = "dataQualityAssertions"
+_TEST_RESULTS = ("severity", "expected", "actual")
+
+
+def quality(subject: Subject) -> Iterator[Proposal]:
+    """Give the tests of a run that has ended, with their results."""
+    if not can_be_stamped(subject):
+        return
+    done: set[tuple[str, str]] = set()
+    for access in (*accesses(subject, Side.READ), *accesses(subject, Side.WRITE)):
+        for check in _quality_checks(subject, access):
+            if (check.dataset, check.key) not in done:
+                done.add((check.dataset, check.key))
+                yield from assertion(subject, check)
+
+
+def _quality_checks(subject: Subject, access: Access) -> Iterator[Check]:
+    facet = access.facets.get(_QUALITY_KEY) or access.dataset.facets.get(_QUALITY_KEY)
+    known: Counter[tuple[str, ...]] = Counter()
+    for test in islice(lenient.items(lenient.at(facet, "assertions")), MAX_TESTS):
+        of = tuple(lenient.text(test.get(key)) for key in ("assertion", "name", "column"))
+        if of[0] and isinstance(test.get("success"), bool):
+            known[of] += 1  # a test with several thresholds has one name
+            yield _quality_check(subject, access, test, json.dumps(["quality", *of, known[of]]))
+
+
+def _quality_check(subject: Subject, access: Access, test: dict[str, Any], key: str) -> Check:
+    column = lenient.text(test.get("column"))
+    name = plain(test.get("name")) or plain(test.get("assertion"))
+    about = plain(test.get("description")) or (f"{name} of {column}" if column else name)
+    field = subject.field(access.dataset.name, column) if column else ""
+    found = {key: plain(test.get(key)) for key in _TEST_RESULTS}
+    results = {key: value for key, value in found.items() if value}
+    return Check(access.dataset.urn, key, QUALITY_CATEGORY, about, test["success"], results, field)

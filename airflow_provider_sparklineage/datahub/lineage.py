@@ -1,0 +1,350 @@
+"""Lineage of tables and of columns, as three entities of DataHub have it.
+
+=======================  ===========================================================================
+the output               ``upstreamLineage``: patched, for other jobs write the same dataset
+the job                  ``dataJobInputOutput``: replaced by a run that completed
+the job's SQL            a Query, which edges of columns name
+=======================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.lineage_facets import (
+    UNKNOWN_OPERATION,
+    FieldUrns,
+    by_kind,
+    fed_outputs,
+    grouped,
+)
+from airflow_provider_sparklineage.datahub.proposals import (
+    Proposal,
+    add,
+    escaped,
+    keyed,
+    plain,
+    remove,
+)
+from airflow_provider_sparklineage.datahub.subject import audit_stamp
+from airflow_provider_sparklineage.model.datasets import DatasetName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from airflow_provider_sparklineage.datahub.lineage_facets import Fed
+    from airflow_provider_sparklineage.datahub.proposals import Json
+    from airflow_provider_sparklineage.datahub.subject import Subject
+
+
+# ``upstreamLineage`` of an output. The aspect is of the dataset, and other jobs write the same one.
+# So nothing is put in its place: edges are added, by the keys that DataHub's server (GMS) has for
+# them.
+#
+# - Edges of tables are added by a patch that leaves all else alone (``GenericPatchTemplate``), also
+#   values that others have stored of the same edge.
+# - Edges of columns are added by the patch of the aspect (``UpstreamLineageTemplate``): its path is
+#   ``/fineGrainedLineages/<transformOperation>/<downstream>/<query>/<upstream>``, where the first
+#   three make one ``FineGrainedLineage``. The server refuses every patch of an aspect that has one
+#   with several downstreams: no condition of a whole output is stored here, where it would keep all
+#   jobs from adding theirs. The edge of the tables has it as a property, and the job as
+#   ``FIELD_SET → FIELD_SET`` (:class:`JobColumns`).
+
+
+_UPSTREAM_LINEAGE = "upstreamLineage"
+
+_MAX_OPERATIONS = 1000
+"""Of a patch: half a megabyte, which Kafka and the server take in one message."""
+
+_CERTAIN = {"confidenceScore": 1.0}
+"""Of a lineage that was observed, not guessed."""
+
+
+def upstream_lineage(
+    subject: Subject, output: Fed, fields: FieldUrns, query: str | None
+) -> Iterator[Proposal]:
+    """Add what an output is made of to what DataHub has of it.
+
+    :param query: the job's Query, if it has SQL; None names none
+    """
+    urn = output.dataset.urn
+    edges = list(_table_edges(subject, output, query))
+    if edges:
+        yield Proposal(
+            urn, _UPSTREAM_LINEAGE, keyed("upstreams", ["dataset"], edges), is_patch=True
+        )
+    operations = list(_column_edges(output, fields, query or UNKNOWN_OPERATION))
+    for start in range(0, len(operations), _MAX_OPERATIONS):
+        yield Proposal(
+            urn, _UPSTREAM_LINEAGE, operations[start : start + _MAX_OPERATIONS], is_patch=True
+        )
+
+
+def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[Json]:
+    """Change only what is known here: an edge that a person has drawn is marked as theirs."""
+    given = {
+        "type": "COPY" if output.is_copy else "TRANSFORMED",
+        "auditStamp": audit_stamp(subject),
+    } | ({"query": query} if query else {})
+    conditions = _conditions_by_source(subject, output)
+    for urn in output.sources:
+        for key, value in {"dataset": urn, **given}.items():
+            yield add("upstreams", urn, key, value=value)
+        path = "upstreams", urn, "properties", "conditions"
+        yield add(*path, value=conditions[urn]) if urn in conditions else remove(*path)
+
+
+def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
+    """Give the conditions on each source: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``.
+
+    They are one property: its name is a field in DataHub's index of edges, which has few of them.
+    """
+    found: dict[str, list[str]] = {}
+    for kind, sources in by_kind(output.conditions).items():
+        names: dict[str, list[str]] = {}
+        for namespace, name, field in sources:
+            names.setdefault(subject.dataset(DatasetName(namespace, name)), []).append(field)
+        for urn, columns in names.items():
+            found.setdefault(urn, []).append(f"{kind} {', '.join(columns)}")
+    return {urn: lenient.text("; ".join(every)) for urn, every in found.items()}
+
+
+def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
+    own = f"urn:li:schemaField:({output.dataset.urn},"
+    end = f"/{escaped(query)}/"
+    for column, sources in output.columns.fields.items():
+        downstream = escaped(fields[(*output.dataset.name, column)])
+        for operation, group in grouped(sources).items():
+            path = f"/fineGrainedLineages/{operation}/{downstream}{end}"
+            for upstream in map(fields.__getitem__, group):
+                if not upstream.startswith(own):
+                    yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
+
+
+# Lineage of columns in the aspect of a job is as much as one message holds: DataHub's patches are
+# divided where they are long; an aspect that is stored as a whole cannot be. Each condition of an
+# output is one ``FIELD_SET → FIELD_SET``: as long as its columns and those of the output together,
+# never their product.
+
+
+_MAX_SIZE = 1_000_000
+"""Characters of all conditions, and of all columns. Kafka takes 5 MB as DataHub configures it, and
+a message about a change has the aspect twice: as it was and as it is."""
+
+
+class JobColumns:
+    """Takes the lineage of one output after another, while there is room.
+
+    Conditions have room of their own, because the aspects of datasets do not have them.
+    """
+
+    def __init__(self) -> None:
+        self.left_out: set[str] = set()
+        self._conditions = _Room()
+        self._columns = _Room()
+
+    def add(self, output: Fed, fields: FieldUrns) -> None:
+        """Take what an output is made of, or note its URN as left out."""
+        has_conditions = self._conditions.take(_condition_lineages(output, fields))
+        has_columns = self._columns.take(_column_lineages(output, fields))
+        if not (has_conditions and has_columns):
+            self.left_out.add(output.dataset.urn)
+
+    def lineages(self) -> list[Json]:
+        """Give all that was taken, each once: two outputs can be one dataset of DataHub."""
+        return [*self._conditions.taken.values(), *self._columns.taken.values()]
+
+
+class _Room:
+    def __init__(self) -> None:
+        self.taken: dict[tuple[str, ...], Json] = {}
+        self._left = _MAX_SIZE
+
+    def take(self, lineages: Iterator[Json]) -> bool:
+        """Take all of some lineages, or none of them."""
+        found, left = {}, self._left
+        for one in lineages:
+            left -= _lineage_size(one)
+            if left < 0:
+                return False
+            found[_lineage_key(one)] = one
+        self.taken |= found
+        self._left = left
+        return True
+
+
+def _condition_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
+    own = output.dataset.name
+    groups = by_kind(output.columns.conditions)
+    every = [fields[(*own, column)] for column in _output_columns(output)] if groups else []
+    for kind, group in groups.items() if every else ():
+        yield _fine_grained_lineage(kind, [fields[source] for source in group], "FIELD_SET", every)
+
+
+def _column_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
+    own = output.dataset.name
+    for column, sources in output.columns.fields.items():
+        downstream = fields[(*own, column)]
+        for operation, group in grouped(sources).items():
+            upstreams = [urn for urn in map(fields.__getitem__, group) if urn != downstream]
+            if upstreams:
+                yield _fine_grained_lineage(operation, upstreams, "FIELD", [downstream])
+
+
+def _output_columns(output: Fed) -> Iterable[str]:
+    schema = lenient.items(lenient.at(output.dataset.facets, "schema", "fields"))
+    names = filter(None, (lenient.text(field.get("name")) for field in schema))
+    return dict.fromkeys((*names, *output.columns.fields))
+
+
+def _fine_grained_lineage(
+    operation: str, upstreams: list[str], of: str, downstreams: list[str]
+) -> Json:
+    made: Json = {
+        "upstreamType": "FIELD_SET",
+        "upstreams": upstreams,
+        "downstreamType": of,
+        "downstreams": downstreams,
+        "confidenceScore": 1.0,
+    }
+    return made | ({} if operation == UNKNOWN_OPERATION else {"transformOperation": operation})
+
+
+def _lineage_key(one: Json) -> tuple[str, ...]:
+    return (one.get("transformOperation", ""), *one["upstreams"], *one["downstreams"])
+
+
+def _lineage_size(one: Json) -> int:
+    return 200 + sum(map(len, one["upstreams"])) + sum(map(len, one["downstreams"]))
+
+
+# ``dataJobInputOutput`` is the job's own. A run that has completed puts all of it in the place of
+# the stored one. One that has failed may know less than DataHub, and only adds its edges.
+
+
+_JOB_LINEAGE = "dataJobInputOutput"
+
+_LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much for one job."}
+
+
+def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
+    """Give what a job that has ended read and wrote; nothing if that is not known.
+
+    :param columns: what its outputs are made of
+    """
+    if not subject.has_job:
+        return
+    edges, before = _dataset_edges(subject), _job_edges(subject)
+    if subject.state == "COMPLETE" and (subject.inputs or subject.outputs):
+        yield Proposal(subject.job, _JOB_LINEAGE, _job_aspect(edges, columns) | before)
+    elif before or any(edges.values()):
+        yield Proposal(subject.job, _JOB_LINEAGE, _job_patch(edges, before), is_patch=True)
+
+
+_Edges = dict[str, dict[str, "Json"]]
+"""By field of the aspect, by URN."""
+
+
+def _dataset_edges(subject: Subject) -> _Edges:
+    sides = {"inputDatasetEdges": subject.inputs, "outputDatasetEdges": subject.outputs}
+    return {of: {one.urn: _edge(subject, one.urn) for one in side} for of, side in sides.items()}
+
+
+def _job_edges(subject: Subject) -> Json:
+    edges = [_edge(subject, urn) for urn in subject.jobs_before]
+    return {"inputDatajobEdges": edges} if edges else {}
+
+
+def _edge(subject: Subject, urn: str) -> Json:
+    return {"destinationUrn": urn, "lastModified": audit_stamp(subject)}
+
+
+def _job_patch(edges: _Edges, before: Json) -> Json:
+    """Add datasets, and leave others, and the columns, as they are; the jobs before are all known.
+
+    DataHub fills the lists of URNs, which are named, with nothing where there is no aspect yet: it
+    does not store one without them.
+    """
+    keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
+    keys |= {of: ["destinationUrn"] for of in edges}
+    added = [add(of, urn, value=edge) for of, given in edges.items() for urn, edge in given.items()]
+    replaced = [add(of, value=value) for of, value in before.items()]
+    return {"arrayPrimaryKeys": keys, "patch": [*added, *replaced]}
+
+
+def _job_aspect(edges: _Edges, columns: JobColumns) -> Json:
+    for urn in columns.left_out:
+        edges["outputDatasetEdges"][urn]["properties"] = _LEFT_OUT
+    lineages = columns.lineages()
+    return {
+        "inputDatasets": [],
+        "outputDatasets": [],
+        **{of: list(given.values()) for of, given in edges.items()},
+        "inputDatasetFields": _each_once(one["upstreams"] for one in lineages),
+        "outputDatasetFields": _each_once(one["downstreams"] for one in lineages),
+        "fineGrainedLineages": lineages,
+    }
+
+
+def _each_once(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(urn for urns in lists for urn in urns))
+
+
+# A job has one Query, which holds the SQL that it ran last. DataHub's own converter makes one of
+# each text: a text with a date in it would be another Query every day, and lineage that names it
+# would be added to the dataset every day, for ever, since the Query is a key of DataHub's patches.
+
+
+_MAX_STATEMENT = 100_000
+"""Characters of a statement: DataHub's page shows it, and its index holds it."""
+
+_MAX_SUBJECTS = 500
+
+
+def query_urn(subject: Subject) -> str | None:
+    """Give the URN of the job's Query; None if the event has no job, or no SQL."""
+    if not subject.has_job or not _sql(subject):
+        return None
+    return f"urn:li:query:{sha256(subject.job.encode()).hexdigest()}"
+
+
+def job_query(subject: Subject) -> Iterator[Proposal]:
+    """Give the Query of an event that has ended, with the datasets that it is about."""
+    urn = query_urn(subject)
+    if urn is None or not subject.has_ended:
+        return
+    yield Proposal(urn, "queryProperties", _query_properties(subject))
+    datasets = dict.fromkeys(one.urn for one in (*subject.inputs, *subject.outputs))
+    subjects = [{"entity": dataset} for dataset in list(datasets)[:_MAX_SUBJECTS]]
+    if subjects:
+        yield Proposal(urn, "querySubjects", {"subjects": subjects})
+
+
+def _query_properties(subject: Subject) -> dict[str, object]:
+    return {
+        "statement": {"value": _sql(subject), "language": "SQL"},
+        "source": "SYSTEM",
+        "name": lenient.text(lenient.at(subject.event, "job", "name")),
+        "origin": subject.job,
+        "created": audit_stamp(subject),
+        "lastModified": audit_stamp(subject),
+    }
+
+
+def _sql(subject: Subject) -> str:
+    return plain(lenient.at(subject.job_facets, "sql", "query"), _MAX_STATEMENT).strip()
+
+
+def lineage(subject: Subject) -> Iterator[Proposal]:
+    """Give the lineage of an event that has ended: the job's Query, its outputs', its own."""
+    if not subject.has_ended:
+        return
+    yield from job_query(subject)
+    query, columns = query_urn(subject), JobColumns()
+    for output in fed_outputs(subject):
+        fields = FieldUrns(subject)
+        yield from upstream_lineage(subject, output, fields, query)
+        columns.add(output, fields)
+    yield from job_lineage(subject, columns)

@@ -1,0 +1,320 @@
+"""Datasets and columns that an output is made of, as the lineage facets of any producer have them.
+
+In goes the event, out comes a :class:`Fed` for each output, read once for all aspects that have it.
+
+The inputs and outputs of an event do not show which feeds which. A dataset that is named for an
+output (by its column lineage, or by the job's ``lineage`` facet) feeds it. Where none is named, all
+inputs feed the only output, and the only input feeds all outputs; nothing is made up for any other
+event, whose edges DataHub has through the job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.datahub.naming import is_named
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of
+from airflow_provider_sparklineage.model.datasets import DatasetName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from airflow_provider_sparklineage.datahub.proposals import Json
+    from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
+
+
+# DataHub's own OpenLineage converter writes ``TYPE:SUBTYPE``, sorted and joined by commas:
+# ``DIRECT:IDENTITY,INDIRECT:FILTER``. It has no word for masking, which is a third part here:
+# ``DIRECT:TRANSFORMATION:MASKING``. The text is a key of DataHub's patches: columns of a different
+# transformation, or masking, must not have the same one.
+
+
+IDENTITY = "DIRECT:IDENTITY"
+"""The column is taken as it is."""
+
+UNKNOWN_OPERATION = "NONE"
+"""What DataHub's patches have where no transformation is known."""
+
+_OLD_TYPES = {"IDENTITY": IDENTITY, "MASKED": "DIRECT:TRANSFORMATION:MASKING"}
+"""``transformationType`` of the facet before 1-1-0, by the words that it defined."""
+
+_MOST_KINDS = 16
+"""Of one pair of columns: OpenLineage has twelve, and what is hostile may have any number."""
+
+
+def transformation_kinds(transformations: Any) -> tuple[str, ...]:
+    """Give each of OpenLineage's ``transformations`` once, in DataHub's notation.
+
+    :param transformations: a list of objects; whatever is none is left out
+    """
+    if not isinstance(transformations, list):
+        return ()
+    if len(transformations) == 1:  # nearly all are
+        only = _kind_of(transformations[0])
+        return (only,) if only else ()
+    found = dict.fromkeys(map(_kind_of, transformations))
+    return tuple(kind for kind in found if kind)[:_MOST_KINDS]
+
+
+def old_transformation_kinds(transformation_type: Any) -> tuple[str, ...]:
+    """Give what the deprecated ``transformationType`` of an output column says of its inputs."""
+    if not isinstance(transformation_type, str):
+        return ()
+    known = _OLD_TYPES.get(transformation_type.upper())
+    return (known,) if known else ()
+
+
+def transform_operation(every: tuple[str, ...]) -> str:
+    """Join kinds to what DataHub has as ``transformOperation``; :data:`UNKNOWN` for none."""
+    return every[0] if len(every) == 1 else ",".join(sorted(every)) or UNKNOWN_OPERATION
+
+
+def is_indirect(kind: str) -> bool:
+    """Whether a column only influences another: a filter, a join, a condition."""
+    return kind.startswith("INDIRECT")
+
+
+def _kind_of(transformation: Any) -> str:
+    if not isinstance(transformation, dict):
+        return ""
+    of, subtype = transformation.get("type"), transformation.get("subtype")
+    is_masking = transformation.get("masking") is True
+    if not isinstance(of, str):
+        return ""
+    return _kind(of, subtype if isinstance(subtype, str) else "", is_masking)
+
+
+@lru_cache(maxsize=256)
+def _kind(of: str, subtype: str, is_masking: bool) -> str:
+    parts = (_notation_word(of), _notation_word(subtype), "MASKING" if is_masking else "")
+    return ":".join(filter(None, parts))
+
+
+_NOT_IN_WORDS = re.compile(r"[^A-Z0-9_]+")
+
+
+def _notation_word(text: str) -> str:
+    """Give a word that separates nothing in the notation and in the path of a patch."""
+    return _NOT_IN_WORDS.sub("_", text[:40].upper()).strip("_")
+
+
+# Two facets have column lineage: ``columnLineage`` of the dataset, and an entry of the job's
+# ``lineage``. A column that influences all columns is a *condition*. A facet of before 1-2-0 has no
+# place for conditions and repeats each with every column: a source that all columns have is taken
+# for one here as well, so that none is multiplied by the columns on its way to DataHub.
+
+
+Source = tuple[str, str, str]
+"""Namespace and name of a dataset, and its column."""
+Sources = dict[Source, tuple[str, ...]]
+"""The kinds of transformation of each source."""
+
+
+class Columns(NamedTuple):
+    """What an output is made of.
+
+    :param fields: by column of the output
+    :param conditions: what influences all of it
+    """
+
+    fields: dict[str, Sources]
+    conditions: Sources
+
+    def datasets(self) -> list[DatasetName]:
+        """Give the datasets that are named."""
+        every = (*self.fields.values(), self.conditions)
+        return list(dict.fromkeys(DatasetName(*source[:2]) for one in every for source in one))
+
+    def is_copy(self) -> bool:
+        """Whether each column is another one as it is, and nothing was left out or added."""
+        return (
+            bool(self.fields)
+            and not self.conditions
+            and all(list(sources.values()) == [(IDENTITY,)] for sources in self.fields.values())
+        )
+
+    def direct(self) -> Columns:
+        """Leave out what influences a column without being part of its value."""
+        fields = {name: _direct_sources(sources) for name, sources in self.fields.items()}
+        return Columns({name: sources for name, sources in fields.items() if sources}, {})
+
+
+def grouped(sources: Sources) -> dict[str, list[Source]]:
+    """Group sources by what is done with them, as :func:`.transformations.operation` has it."""
+    groups: dict[str, list[Source]] = {}
+    for source, every in sources.items():
+        groups.setdefault(transform_operation(every), []).append(source)
+    return groups
+
+
+def by_kind(conditions: Sources) -> dict[str, list[Source]]:
+    """Group sources by each kind that they have: filters with filters, joins with joins."""
+    groups: dict[str, list[Source]] = {}
+    for source, every in conditions.items():
+        for kind in every or (UNKNOWN_OPERATION,):
+            groups.setdefault(kind, []).append(source)
+    return groups
+
+
+def read_columns(facet: Json, entry: Json) -> Columns:
+    """Read what is known of an output's columns.
+
+    :param facet: the output's ``columnLineage``
+    :param entry: of the job's ``lineage``, for an output without that facet
+    """
+    if not facet:
+        facet = {**entry, "dataset": entry.get("inputs")}
+    fields = {
+        name: _field_sources(
+            field, old_transformation_kinds(lenient.mapping(field).get("transformationType"))
+        )
+        for name, field in lenient.mapping(facet.get("fields")).items()
+        if name
+    }
+    conditions = _read_sources(facet.get("dataset"), ())
+    every = _lifted(fields, conditions)
+    return every._replace(fields={name: given for name, given in every.fields.items() if given})
+
+
+def _field_sources(field: Any, otherwise: tuple[str, ...]) -> Sources:
+    if not isinstance(field, dict):
+        return {}
+    return _read_sources(field.get("inputFields") or field.get("inputs"), otherwise)
+
+
+def _read_sources(inputs: Any, otherwise: tuple[str, ...]) -> Sources:
+    found: Sources = {}
+    for one in lenient.items(inputs):
+        column = one.get("field")
+        if is_named(one) and isinstance(column, str) and column:
+            source = one["namespace"], one["name"], column
+            given = transformation_kinds(one.get("transformations")) or otherwise
+            before = found.get(source)
+            found[source] = tuple(dict.fromkeys((*before, *given))) if before else given
+    return found
+
+
+def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
+    """Take what influences every one of several columns for a condition."""
+    everywhere = set(_of_every_field(fields)) if len(fields) > 1 else set()
+    if not everywhere:
+        return Columns(fields, conditions)
+    lifted = dict(conditions)
+    for source, kind in sorted(everywhere):
+        lifted[source] = tuple(dict.fromkeys((*lifted.get(source, ()), kind)))
+    left = {name: _without_lifted(sources, everywhere) for name, sources in fields.items()}
+    return Columns(left, lifted)
+
+
+def _of_every_field(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:
+    times = Counter(
+        (source, kind)
+        for sources in fields.values()
+        for source, every in sources.items()
+        for kind in every
+        if is_indirect(kind)
+    )
+    return (found for found, count in times.items() if count == len(fields))
+
+
+def _without_lifted(sources: Sources, lifted: set[tuple[Source, str]]) -> Sources:
+    left: Sources = {}
+    for source, every in sources.items():
+        kept = tuple(kind for kind in every if (source, kind) not in lifted)
+        if kept or not every:
+            left[source] = kept
+    return left
+
+
+def _direct_sources(sources: Sources) -> Sources:
+    left = {
+        source: tuple(kind for kind in every if not is_indirect(kind))
+        for source, every in sources.items()
+    }
+    return {source: kept for source, kept in left.items() if kept or not sources[source]}
+
+
+class Fed(NamedTuple):
+    """An output with what it is made of.
+
+    :param columns: without filters, joins and groupings, if those are not to be part of lineage
+    :param conditions: what influences all of it, in any case
+    :param sources: URNs of the datasets that feed it, without itself
+    :param is_copy: whether it is another dataset as it is
+    """
+
+    dataset: Dataset
+    columns: Columns
+    conditions: Sources
+    sources: tuple[str, ...]
+    is_copy: bool
+
+
+def fed_outputs(subject: Subject) -> Iterator[Fed]:
+    """Read what the outputs are made of, one after another: all of them can take much memory."""
+    entries = _entries_by_output(subject)
+    return (
+        _fed_output(subject, output, entries.get(output.name, {})) for output in subject.outputs
+    )
+
+
+def _fed_output(subject: Subject, output: Dataset, entry: Json) -> Fed:
+    entry = entry or lenient.mapping(output.facets.get(LINEAGE_KEY))
+    known = read_columns(lenient.mapping(output.facets.get(COLUMNS_KEY)), entry)
+    urns = dict.fromkeys(map(subject.dataset, _source_datasets(subject, known, entry)))
+    sources = tuple(urn for urn in urns if urn != output.urn)
+    return Fed(
+        dataset=output,
+        columns=known if subject.how.indirect else known.direct(),
+        conditions=known.conditions,
+        sources=sources,
+        is_copy=len(sources) == 1 and known.is_copy() and _has_all_columns(output, known),
+    )
+
+
+def _entries_by_output(subject: Subject) -> dict[DatasetName, Json]:
+    """Give the entries of the job's facet ``lineage`` by the outputs that they are of."""
+    return {
+        name: entry
+        for entry in lenient.items(lenient.at(subject.job_facets, LINEAGE_KEY, "entries"))
+        if (name := _dataset_name(entry))
+    }
+
+
+def _source_datasets(subject: Subject, known: Columns, entry: Json) -> dict[DatasetName, None]:
+    named = dict.fromkeys(known.datasets())
+    if isinstance(entry.get("inputs"), list):
+        stated = filter(None, map(_dataset_name, lenient.items(entry["inputs"])))
+        return dict.fromkeys((*stated, *named))
+    is_plain = len(subject.outputs) == 1 or len(subject.inputs) == 1
+    if is_plain and subject.state == "COMPLETE":
+        return dict.fromkeys((*(one.name for one in subject.inputs), *named))
+    return named
+
+
+def _dataset_name(entry: Json) -> DatasetName | None:
+    return name_of(entry) if entry.get("type") == "DATASET" and is_named(entry) else None
+
+
+def _has_all_columns(output: Dataset, known: Columns) -> bool:
+    """Whether each column of the output's schema is known to come from somewhere."""
+    fields = lenient.items(lenient.at(output.facets, "schema", "fields"))
+    return {lenient.text(field.get("name")) for field in fields} <= known.fields.keys()
+
+
+class FieldUrns(dict["Source", str]):
+    """The URN of each column that is asked for, by dataset and name."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__()
+        self._subject = subject
+
+    def __missing__(self, source: Source) -> str:
+        """Make the URN of a column that was not asked for before."""
+        namespace, name, column = source
+        urn = self[source] = self._subject.field(DatasetName(namespace, name), column)
+        return urn

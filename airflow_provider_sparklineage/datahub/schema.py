@@ -1,0 +1,567 @@
+"""The schema of a dataset: fields with the paths and types that DataHub's own connectors give them.
+
+In go the fields of an event's ``schema`` facet and the dataset's platform, out comes a
+:class:`Schema`: the fields for the aspect ``schemaMetadata``, and the path of each column for
+lineage and statistics.
+
+A producer writes a nested type in one of two forms, and both are read:
+
+- as text: ``struct<a:int,b:array<string>>`` (Spark, Hive), ``STRUCT<a INT64>`` (BigQuery),
+  ``row(a integer)`` (Trino);
+- as a name with ``fields`` (``SchemaDatasetFacet``): the OpenLineage listener has ``_element``
+  below an ``array``, ``key`` and ``value`` below a ``map``, and the columns of a ``struct``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.datahub.configuration import FieldPaths
+from airflow_provider_sparklineage.datahub.lenient import items, text
+from airflow_provider_sparklineage.datahub.proposals import plain
+from airflow_provider_sparklineage.model.terms import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from airflow_provider_sparklineage.datahub.proposals import Json
+
+
+MAX_DEPTH = 16
+"""Levels of structs, arrays and maps that are read; a path of DataHub names all of them."""
+MAX_NAME = 500
+"""Characters of a column's name that are kept; a longer one ends in a checksum."""
+MAX_TYPE = 100_000
+"""Characters of a type that is read; a longer one is only shown, by its beginning."""
+MAX_NATIVE = 1_000
+"""Characters of a type that are shown."""
+
+STRUCT, ARRAY, MAP, UNION = "struct", "array", "map", "union"
+
+_NESTED_TYPES = {
+    "struct": STRUCT,
+    "record": STRUCT,
+    "row": STRUCT,
+    "array": ARRAY,
+    "list": ARRAY,
+    "map": MAP,
+    "union": UNION,
+    "uniontype": UNION,
+}
+_UNKNOWN_TYPE = "unknown"
+_OPENING, _CLOSING = "<([{", ">)]}"
+
+
+class ColumnType(NamedTuple):
+    """A type.
+
+    :param native: as the producer has it, at most ``MAX_NATIVE`` characters
+    :param name: without parameters, in lower case: ``decimal``; of nested types ``struct``,
+        ``array``, ``map``, ``union``
+    :param children: the fields of a struct, the element of an array, key and value of a map, the
+        members of a union; none where they are not known
+    :param is_cut: whether it has children that are left out, being too deep or too long
+    """
+
+    native: str
+    name: str
+    children: tuple[Child, ...] = ()
+    is_cut: bool = False
+
+
+class Child(NamedTuple):
+    """A type within a type.
+
+    :param name: of a struct's field; else empty
+    """
+
+    name: str
+    type: ColumnType
+    description: str = ""
+
+
+# --- as nested fields -----------------------------------------------------------------------------
+
+
+def type_of_field(field: Json, depth: int = 0) -> ColumnType:
+    """Read the type of a field of a schema facet.
+
+    :param field: its ``fields``, where there are any, say more than its ``type``
+    """
+    written = text(field.get("type"), MAX_TYPE)
+    below = items(field.get("fields"))
+    if not below:
+        return type_of_text(written) if depth == 0 else _parsed_type(written, depth)
+    kind = _NESTED_TYPES.get(_base_name(written), STRUCT)
+    if depth >= MAX_DEPTH:
+        return ColumnType(_shown_type(written or kind), kind, is_cut=True)
+    children = tuple(_children(kind, below, depth + 1))
+    return ColumnType(_rendered_type(kind, children), kind, children)
+
+
+def _children(kind: str, below: Sequence[Json], depth: int) -> Iterator[Child]:
+    if kind == STRUCT:
+        for field in below:
+            if name := text(field.get("name"), MAX_NAME):
+                yield Child(name, type_of_field(field, depth), text(field.get("description")))
+    else:
+        yield from (Child("", type_of_field(one, depth)) for one in _unnamed(kind, below))
+
+
+def _unnamed(kind: str, below: Sequence[Json]) -> Sequence[Json]:
+    names = [field.get("name") for field in below]
+    if kind == MAP:
+        named = dict(zip(names, below, strict=True))
+        return [named.get("key", {}), named.get("value", {})]
+    if kind == ARRAY and names not in (["_element"], ["element"]):
+        # The columns of the elements, as BigQuery's repeated records have them.
+        return [{"fields": below}]
+    return below
+
+
+def _rendered_type(kind: str, children: Sequence[Child]) -> str:
+    """Write a type as Spark does; its beginning is enough, and keeps deep types linear."""
+    shown = (f"{one.name}:{one.type.native}" if one.name else one.type.native for one in children)
+    return _shown_type(f"{kind}<{','.join(islice(shown, MAX_NATIVE))}>")
+
+
+# --- as text --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def type_of_text(written: str) -> ColumnType:
+    """Read a type from its text; one that is not nested has no children."""
+    return _parsed_type(written, 0)
+
+
+def _parsed_type(written: str, depth: int) -> ColumnType:
+    written = written.strip()
+    kind = _NESTED_TYPES.get(_base_name(written))
+    if kind is None:
+        name = ARRAY if written.endswith("[]") else _base_name(written)
+        return ColumnType(_shown_type(written), name or _UNKNOWN_TYPE)
+    inner = _between_brackets(written)
+    if depth >= MAX_DEPTH or not inner:
+        return ColumnType(
+            _shown_type(written), kind, is_cut=bool(inner) or len(written) >= MAX_TYPE
+        )
+    return ColumnType(_shown_type(written), kind, tuple(_members(kind, inner, depth + 1)))
+
+
+def _members(kind: str, inner: str, depth: int) -> Iterator[Child]:
+    for part in (inner,) if kind == ARRAY else _split_list(inner):
+        if kind != STRUCT:
+            yield Child("", _parsed_type(part, depth))
+        elif found := _QUOTED_FIELD.fullmatch(part) or _PLAIN_FIELD.fullmatch(part):
+            name = text(found[1].replace("``", "`"), MAX_NAME)
+            yield Child(name, _parsed_type(_COLUMN_OPTIONS.sub("", found[2]), depth))
+
+
+_BRACKETS = re.compile(r"[<(\[]")
+_QUOTED_FIELD = re.compile(r"`((?:[^`]|``)+)`\s*:?\s*(.+)", re.DOTALL)
+_PLAIN_FIELD = re.compile(r"([^\s:<>`]+)(?:\s*:|\s)\s*(.+)", re.DOTALL)
+_COLUMN_OPTIONS = re.compile(
+    r"\s+(?:not\s+null\b|comment\s+'|options\s*\().*", re.DOTALL | re.IGNORECASE
+)
+
+
+def _base_name(written: str) -> str:
+    """Give the name of a type: of ``timestamp(3) with time zone`` it is ``timestamp``."""
+    start = _BRACKETS.search(written)
+    return written[: start.start() if start else MAX_NATIVE].strip().lower()
+
+
+def _shown_type(written: str) -> str:
+    return text(written, MAX_NATIVE) or _UNKNOWN_TYPE
+
+
+def _between_brackets(written: str) -> str:
+    """Give what is between the outer brackets, if the text has some and ends with them."""
+    start = _BRACKETS.search(written)
+    return written[start.end() : -1].strip() if start and written[-1] in _CLOSING else ""
+
+
+def _split_list(inner: str) -> Iterator[str]:
+    """Part a list at the commas that are neither in brackets nor in backticks."""
+    start = level = 0
+    is_quoted = False
+    for at, char in enumerate(inner):
+        if char == "`":
+            is_quoted = not is_quoted
+        elif is_quoted:
+            continue
+        elif char in _OPENING:
+            level += 1
+        elif char in _CLOSING:
+            level -= 1
+        elif char == "," and level <= 0:
+            yield inner[start:at].strip()
+            start = at + 1
+    yield inner[start:].strip()
+
+
+# Types as DataHub has them for all platforms: a class, with no parameters. They decide the sign
+# before a column in DataHub's pages and the filters of its search; the type as the producer has it
+# is always next to it.
+
+
+_NAMES_BY_CLASS = {
+    "Number": (
+        "tinyint smallint mediumint int integer bigint hugeint byte short long float double real"
+        " decimal dec numeric number bignumeric bigdecimal int2 int4 int8 int16 int32 int64 byteint"
+        " uint8 uint16 uint32 uint64 float4 float8 float16 float32 float64 serial bigserial money"
+    ),
+    "Boolean": "boolean bool bit",
+    "String": (
+        "string varchar varchar2 nvarchar nvarchar2 char nchar bpchar character text tinytext"
+        " mediumtext longtext clob nclob uuid uniqueidentifier"
+    ),
+    "Bytes": "binary varbinary bytes bytea blob tinyblob mediumblob longblob raw image",
+    "Date": "date date32",
+    "Time": (
+        "timestamp timestamp_ntz timestamp_ltz timestamp_tz timestamptz datetime datetime2 time"
+    ),
+    "Enum": "enum",
+    "Fixed": "fixed",
+    "Record": "struct json jsonb variant object",
+    "Array": "array",
+    "Map": "map",
+    "Union": "union",
+}
+_CLASSES_BY_NAME = {name: one for one, names in _NAMES_BY_CLASS.items() for name in names.split()}
+
+
+@lru_cache(maxsize=4096)
+def data_type(of: ColumnType) -> Json:
+    """Give the ``SchemaFieldDataType`` of a type; one that is not known is a ``NullType``.
+
+    The same object for the same type: nobody changes it.
+    """
+    # "double precision", "timestamp without time zone", "int unsigned"
+    named = _CLASSES_BY_NAME.get(of.name) or _CLASSES_BY_NAME.get(of.name.partition(" ")[0], "Null")
+    return {"type": {f"com.linkedin.schema.{named}Type": _nested_types(of)}}
+
+
+def _nested_types(of: ColumnType) -> Json:
+    inner = [child.type.name for child in of.children]
+    if not inner:
+        return {}
+    if of.name == ARRAY:
+        return {"nestedType": inner}
+    if of.name == UNION:
+        return {"nestedTypes": inner}
+    return {"keyType": inner[0], "valueType": inner[-1]} if of.name == MAP else {}
+
+
+# A field is its path in DataHub, so a dataset that DataHub also ingests itself has our fields only
+# if our paths are the same, in each character. Version 2 of paths has types in them (SDK:
+# ``datahub.ingestion.extractor.schema_util`` for Avro, ``datahub.utilities.hive_schema_to_avro``
+# for types of Hive and Spark); which columns have one depends on the connector:
+#
+# ====================  ====================================  ====================================
+# platform              a column that is not nested           the SDK's source
+# ====================  ====================================  ====================================
+# glue, hive            ``[version=2.0].[type=int].id``       ``aws.glue``, ``sql.hive``
+#                                                             (metastore)
+# delta-lake            the same, by the names of Delta       ``delta_lake``
+# iceberg               ``[version=2.0].[type=struct]         ``iceberg``
+#                       .[type=int].id``
+# others: files,        ``id``                                ``s3``, ``sql``, ``snowflake``,
+# databases                                                   ``bigquery_v2``, ``unity``
+# ====================  ====================================  ====================================
+#
+# A nested column has a path of version 2 in all of them. Version 1 is names with points between
+# them.
+
+
+_VERSION = "[version=2.0]"
+_STRUCT_PREFIX = f"{_VERSION}.[type=struct]"
+
+_LOWER_CASE_PLATFORMS = frozenset({"hive", "glue", "snowflake", "bigquery"})
+"""Whose columns DataHub has in lower case: a metastore stores them so, or the connector does it by
+default."""
+
+_NESTED_KINDS = frozenset({STRUCT, ARRAY, MAP, UNION})
+
+_AVRO_OF_HIVE = MappingProxyType(
+    {
+        "string": "string",
+        "varchar": "string",
+        "char": "string",
+        "binary": "string",
+        "boolean": "boolean",
+        "bool": "boolean",
+        "tinyint": "int",
+        "byte": "int",
+        "smallint": "int",
+        "short": "int",
+        "int": "int",
+        "integer": "int",
+        "date": "int",
+        "timestamp": "int",
+        "datetime": "int",
+        "bigint": "long",
+        "long": "long",
+        "float": "float",
+        "double": "double",
+        "double precision": "double",
+        "decimal": "bytes",
+        "numeric": "bytes",
+        "bytes": "bytes",
+    }
+)
+"""Types of Avro that stand for those of Hive and Spark; there is none for the others: ``null``."""
+
+_AVRO_OF_DELTA = {
+    name: avro for name, avro in _AVRO_OF_HIVE.items() if name not in {"byte", "short"}
+}
+"""The SDK reads Delta's names as if they were Hive's, which has no ``byte`` and no ``short``."""
+
+_AVRO_OF_ICEBERG = {
+    **_AVRO_OF_HIVE,
+    "binary": "bytes",
+    "timestamp": "long",
+    "timestamp_ntz": "long",
+    "timestamptz": "long",
+    "time": "long",
+    "decimal": "fixed",
+    "fixed": "fixed",
+    "uuid": "string",
+}
+
+
+class Naming(Frozen, frozen=True):
+    """How the fields of a dataset are called.
+
+    :param prefix: of a column that is not nested, before its type; None if it has its name only
+    :param avro: the type of Avro for a type of a column
+    :param is_lower: whether names are in lower case
+    :param version: of nested columns
+    """
+
+    prefix: str | None = None
+    avro: Mapping[str, str] = _AVRO_OF_HIVE
+    is_lower: bool = False
+    version: FieldPaths = FieldPaths.V2
+
+    def flat(self, type_name: str) -> str:
+        """Give what stands before the name of a column that is not nested."""
+        if self.prefix is None:
+            return ""
+        return f"{self.prefix}.[type={self.avro.get(type_name, 'null')}]."
+
+    def token(self, of: ColumnType) -> str:
+        """Give what a type is in the path of a field that is nested."""
+        known = of.name if of.name in _NESTED_KINDS else "null"
+        return f"[type={self.avro.get(of.name, known)}]"
+
+    def name(self, name: str) -> str:
+        """Give the name of a field as DataHub has it."""
+        return name.lower() if self.is_lower else name
+
+
+_NAMING_BY_PLATFORM = {
+    "glue": Naming(_VERSION, is_lower=True),
+    "hive": Naming(_VERSION, is_lower=True),
+    "delta-lake": Naming(_VERSION, _AVRO_OF_DELTA),
+    "iceberg": Naming(_STRUCT_PREFIX, _AVRO_OF_ICEBERG),
+}
+
+
+def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
+    """Give how the fields of a platform's datasets are called.
+
+    :param platform: its id in DataHub: ``glue``, ``s3``
+    """
+    is_lower = platform in _LOWER_CASE_PLATFORMS
+    if version is FieldPaths.V1:
+        return Naming(is_lower=is_lower, version=version)
+    return _NAMING_BY_PLATFORM.get(platform) or Naming(is_lower=is_lower)
+
+
+def cased(how: Naming, names: Sequence[str]) -> Naming:
+    """Give how fields of these names are called: in lower case only if that names them all.
+
+    Where columns differ in their case only, no metastore has put them into lower case.
+    """
+    if how.is_lower and len({name.lower() for name in names}) < len(set(names)):
+        return replace(how, is_lower=False)
+    return how
+
+
+class Field(NamedTuple):
+    """A nested column, or a field below one.
+
+    :param path: of the field
+    :param names: of the column and of the fields down to this one, as the event has them
+    :param type: as declared: of an array of structs, that array
+    :param is_cut: whether there are fields below that are left out
+    """
+
+    path: str
+    names: tuple[str, ...]
+    type: ColumnType
+    description: str
+    is_cut: bool = False
+
+
+def nested_fields(how: Naming, name: str, of: ColumnType, description: str = "") -> Iterator[Field]:
+    """Give a nested column and the fields below it, parents first.
+
+    Arrays and maps are part of the path of a field, and have no field of their own; nor has the
+    key of a map. Only a union has several: its own and one for each member.
+    """
+    prefix = _STRUCT_PREFIX if how.version is FieldPaths.V2 else ""
+    yield from _fields_below(how, prefix, of, Field("", (name,), of, description))
+
+
+def _fields_below(
+    how: Naming, prefix: str, at: ColumnType, field: Field, token: str = ""
+) -> Iterator[Field]:
+    """Walk the type of a field.
+
+    :param at: where in its type the walk is: the type itself, its element, the value, a member
+    :param token: in the place of the type's own
+    """
+    token = token or how.token(at)
+    inner = _joined_path(prefix, token) if how.version is FieldPaths.V2 else prefix
+    if at.children and at.name in (ARRAY, MAP):
+        yield from _fields_below(how, inner, at.children[-1].type, field)
+        return
+    path = _joined_path(inner, how.name(field.names[-1]))
+    yield field._replace(path=path, is_cut=at.is_cut)
+    if at.name == UNION:
+        for number, member in enumerate(at.children):
+            # The SDK numbers the structs of a union among themselves.
+            yield from _fields_below(how, inner, member.type, field, _member_token(at, number))
+    else:
+        for name, of, description in at.children:
+            yield from _fields_below(
+                how, path, of, Field("", (*field.names, name), of, description)
+            )
+
+
+def _member_token(union: ColumnType, number: int) -> str:
+    if union.children[number].type.name != STRUCT:
+        return ""
+    before = sum(member.type.name == STRUCT for member in union.children[:number])
+    return f"[type={STRUCT}{before}]"
+
+
+def _joined_path(prefix: str, part: str) -> str:
+    return f"{prefix}.{part}" if prefix else part
+
+
+# A schema is bounded, and it counts the fields that are left out. GMS refuses a schema in which a
+# path is empty or comes twice (``FieldPathValidator``), so of two fields with one path the first is
+# kept.
+
+
+MAX_FIELDS = 20_000
+"""Fields of a schema, nested ones among them: 4 MB of JSON."""
+MAX_DESCRIPTION = 10_000
+"""Characters of a column's description."""
+
+_TOO_DEEP = f"What is below is left out: there are more than {MAX_DEPTH} levels."
+_CONTAINER_STEPS = frozenset({"_element", "element", "key", "value"})
+"""Names that lead into an array or a map, and are of no field."""
+
+
+class Schema:
+    """The fields of a dataset.
+
+    :param fields: as a schema facet has them; those without a name are left out
+    :param naming: how the dataset's platform calls them
+    :param partitioning: names of columns that the dataset is partitioned by
+    """
+
+    def __init__(
+        self, fields: Iterable[Json], naming: Naming, partitioning: frozenset[str] = frozenset()
+    ) -> None:
+        given = [(text(one.get("name"), MAX_NAME), one) for one in fields]
+        named = [(name, one) for name, one in given if name]
+        self.left_out = len(given) - len(named)
+        self._naming = cased(naming, [name for name, _ in named])
+        self._partitioning = partitioning
+        self._fields: dict[str, Json] = {}
+        self._flat: dict[str, str] = {}
+        self._nested: dict[str, str] = {}
+        for name, field in named:
+            self._add(name, field)
+
+    @property
+    def fields(self) -> list[Json]:
+        """Give the fields, as ``SchemaMetadata`` has them."""
+        return list(self._fields.values())
+
+    def path(self, column: str) -> str:
+        """Give the path of a column, or of a field of a nested one: ``address.geo.lat``.
+
+        One that the schema does not have is a column by its name. What is below a nested column and
+        is no field of it (``attributes.colour``, of a map) is that column.
+        """
+        name = text(column, MAX_NAME)
+        return (
+            self._flat.get(name)
+            or self._nested.get(name)
+            or self._by_lower_case.get(name.lower())
+            or self._within(name)
+            or self._naming.name(name)
+        )
+
+    def _within(self, name: str) -> str | None:
+        steps = [step for step in name.split(".") if step not in _CONTAINER_STEPS]
+        while steps and (path := self._nested.get(".".join(steps))) is None:
+            steps.pop()
+        return path if steps else None
+
+    @cached_property
+    def _by_lower_case(self) -> dict[str, str]:
+        """Paths by names in lower case: Spark finds a column so. None of names that clash."""
+        found: dict[str, str] = {}
+        for name, path in (*self._nested.items(), *self._flat.items()):
+            found[name.lower()] = "" if name.lower() in found else path
+        return found
+
+    # --- making them ------------------------------------------------------------------------------
+
+    def _add(self, name: str, field: Json) -> None:
+        of = (
+            type_of_field(field)
+            if field.get("fields")
+            else type_of_text(text(field.get("type"), MAX_TYPE))
+        )
+        description = plain(field.get("description"), MAX_DESCRIPTION)
+        if of.children:
+            for one in nested_fields(self._naming, name, of, description):
+                self._add_nested(one)
+            return
+        path = self._naming.flat(of.name) + self._naming.name(name)
+        if self._put(path, of, description, is_key=name in self._partitioning):
+            self._flat[name] = path
+
+    def _add_nested(self, field: Field) -> None:
+        notes = filter(None, (field.description, _TOO_DEEP if field.is_cut else ""))
+        is_key = len(field.names) == 1 and field.names[0] in self._partitioning
+        if self._put(field.path, field.type, "\n\n".join(notes), is_key=is_key):
+            self._nested.setdefault(".".join(field.names), field.path)
+
+    def _put(self, path: str, of: ColumnType, description: str, *, is_key: bool) -> bool:
+        if path in self._fields or len(self._fields) >= MAX_FIELDS:
+            self.left_out += 1
+            return False
+        # No event says which columns are nullable, and Spark's are unless somebody forbids it.
+        field = {"fieldPath": path, "nullable": True, "type": data_type(of)}
+        field["nativeDataType"] = of.native
+        if description:
+            field["description"] = description
+        if is_key:
+            field["isPartitioningKey"] = True
+        self._fields[path] = field
+        return True

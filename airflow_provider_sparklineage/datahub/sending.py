@@ -1,0 +1,474 @@
+"""Proposals to DataHub's server, GMS, or to files.
+
+To GMS they go in batches, again while that may help, until a time has passed. Proposals can be sent
+twice without harm: an aspect is put in the place of the same one, a patch adds entries that are
+there, and a time series has its entry once per time. So after an answer that did not come, the
+batch is sent again. A batch of which one proposal is refused is halved until that one is alone; it
+is left out, and named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
+from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import DeliveryError
+from airflow_provider_sparklineage.model.texts import some, truncated
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import IO
+
+    from requests import PreparedRequest, Response, Session
+
+    from airflow_provider_sparklineage.datahub.configuration import Server
+    from airflow_provider_sparklineage.datahub.proposals import Proposal
+    from airflow_provider_sparklineage.event.document import Event
+
+
+# GMS is sent the same requests as by the emitter of DataHub's own SDK, as a test compares, and
+# without the SDK: its import costs every process that Airflow forks 36 MB and a third of a second,
+# and its retries have no end that fits into Airflow's ten seconds.
+#
+# GMS takes a batch as a whole or not at all. Asked to be asynchronous, it answers once Kafka has
+# acknowledged each proposal, so that none is lost, and does not wait for its database and its
+# index.
+
+
+_INGEST_PATH = "/aspects?action=ingestProposalBatch"
+_MAX_ANSWER = 64 * 1024
+_MAX_REASON = 300
+_FORBIDDEN_URN = re.compile(r"Urn: (urn:li:.+?)(?=, HttpStatus: |$)", re.MULTILINE)
+
+
+class Kind(Enum):
+    """What is to be done after an answer."""
+
+    STORED = "stored"
+    REFUSED = "refused"
+    """One of the proposals is wrong, or not allowed: without it the others may be taken."""
+    FAILED = "failed"
+    """GMS met an error; of the server or of a proposal, it does not know."""
+    BUSY = "busy"
+    """Later it may do."""
+    USELESS = "useless"
+    """No request will do better."""
+
+
+class Answer(NamedTuple):
+    """What a request came to.
+
+    :param why: for people, without secrets; empty if all is stored
+    :param after: seconds that the server wants to be left alone for
+    :param urns: that were not allowed, if it names them
+    """
+
+    kind: Kind
+    why: str = ""
+    after: float = 0.0
+    urns: frozenset[str] = frozenset()
+
+
+class Gms:
+    """A connection to GMS, for one event: neither a fork nor a thread has to share it."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._secret = ""
+        self._session: Session | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def ingest(self, body: bytes, seconds: float) -> Answer:
+        """Send a batch; never raises.
+
+        :param seconds: that all of it may take; a server that sends a byte now and then included
+        """
+        try:
+            return within(seconds, lambda: self._posted(body, seconds), "sparklineage-datahub")
+        except OutOfTimeError:
+            self._session = None  # it is in use, until whatever it waits for has happened
+            return Answer(Kind.BUSY, f"{self._server.url} did not answer within {seconds:.2g} s")
+        except Exception as error:
+            self.close()
+            return self._broken(error)
+
+    def _posted(self, body: bytes, seconds: float) -> Answer:
+        session = self._session = self._session or self._connected()
+        with (
+            _without_debug_output(),
+            session.post(
+                self._server.url + _INGEST_PATH,
+                data=body,
+                timeout=seconds,
+                verify=self._server.verify,  # of the session it would come after the environment
+                cert=self._server.cert,
+                allow_redirects=False,
+                stream=True,
+            ) as response,
+        ):
+            content = response.raw.read(_MAX_ANSWER, decode_content=True)
+            return self._judged(response, content)
+
+    def _connected(self) -> Session:
+        import requests
+
+        session = requests.Session()
+        session.headers.update(
+            {
+                "Content-Type": "application/json",
+                "X-RestLi-Protocol-Version": "2.0.0",
+                **dict(self._server.headers),
+            }
+        )
+        bearer = (self._server.bearer() or "").strip()  # a file with a token ends with a newline
+        self._secret = bearer.removeprefix("Bearer ")
+
+        def authenticated(request: PreparedRequest) -> PreparedRequest:
+            if bearer:
+                request.headers["Authorization"] = bearer
+            return request
+
+        session.auth = authenticated  # not what .netrc has for the host
+        return session
+
+    def _judged(self, response: Response, content: bytes) -> Answer:
+        status = response.status_code
+        if 300 <= status < 400:
+            where = response.headers.get("Location") or "nowhere"
+            return self._answer(Kind.USELESS, f"{self._server.url} sends on to {where} ({status})")
+        document = _json_object(response, content)
+        if response.ok:
+            if document is not None:
+                return Answer(Kind.STORED)
+            why = f"what answers at {self._server.url} is not GMS: its answer is no JSON"
+            return self._answer(Kind.USELESS, why)
+        text = str((document or {}).get("message") or response.reason)
+        answer = self._answer(_KINDS_BY_STATUS.get(status, Kind.USELESS), f"{status} {text}")
+        if status == 403:
+            urns = frozenset(_FORBIDDEN_URN.findall(text))
+            return answer._replace(urns=urns, kind=Kind.REFUSED if urns else Kind.USELESS)
+        return answer._replace(after=_seconds_to_wait(response.headers.get("Retry-After")))
+
+    def _broken(self, error: Exception) -> Answer:
+        """Judge an exception: of the connection, mostly."""
+        import requests
+
+        kind = Kind.USELESS
+        if isinstance(error, (requests.ConnectionError, requests.Timeout, OSError)):
+            kind = Kind.BUSY
+        if isinstance(error, (requests.exceptions.SSLError, requests.exceptions.InvalidURL)):
+            kind = Kind.USELESS
+        elif isinstance(error, ValueError):
+            # What is no header; the exception's text has all of it.
+            return self._answer(
+                kind, "the token, or one of the headers, cannot be sent as a header"
+            )
+        return self._answer(kind, f"{self._server.url} {_connection_problem(error)}")
+
+    def _answer(self, kind: Kind, why: str) -> Answer:
+        """Give an answer whose reason has nothing of the token, which a server may repeat."""
+        hidden = why.replace(self._secret, "***") if self._secret else why
+        return Answer(kind, truncated(" ".join(scrub(hidden).split()), _MAX_REASON))
+
+
+def _connection_problem(error: Exception) -> str:
+    """Say what became of a connection; libraries say it around five other things."""
+    text = str(error)
+    for pattern, meaning in _CONNECTION_PROBLEMS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return meaning
+    return f"cannot be asked ({type(error).__name__}: {text})"
+
+
+_CONNECTION_PROBLEMS = (
+    ("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", "does not speak TLS"),
+    ("CERTIFICATE_VERIFY_FAILED", "has a certificate that is not trusted here"),
+    ("NameResolution|Name or service not known|getaddrinfo", "has a host without an IP address"),
+    ("Unable to connect to proxy|ProxyError", "is behind a proxy that does not answer"),
+    ("refused", "is where nothing listens"),
+    ("RemoteDisconnected|reset by peer|IncompleteRead|broken pipe|BadStatusLine|aborted",
+     "closed the connection before it answered"),
+    ("timed out", "did not answer in time"),
+)  # fmt: skip
+
+_KINDS_BY_STATUS = {
+    400: Kind.REFUSED,
+    413: Kind.REFUSED,
+    422: Kind.REFUSED,
+    408: Kind.BUSY,
+    425: Kind.BUSY,
+    429: Kind.BUSY,
+    500: Kind.FAILED,
+    502: Kind.BUSY,
+    503: Kind.BUSY,
+    504: Kind.BUSY,
+}
+"""401 and 404 among the others: the token, or the URL, is wrong for whatever is sent."""
+
+
+def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
+    """Give the JSON object of an answer; a page of a proxy's has none."""
+    import json
+
+    if "json" not in response.headers.get("Content-Type", ""):
+        return None
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _seconds_to_wait(retry_after: str | None) -> float:
+    """Read how many seconds a server wants: a number of them, or a date."""
+    if not retry_after:
+        return 0.0
+    with suppress(ValueError):
+        return max(0.0, float(retry_after))
+    with suppress(ValueError, TypeError):
+        at = parsedate_to_datetime(retry_after)
+        return max(0.0, (at - datetime.now(UTC)).total_seconds())
+    return 0.0
+
+
+@contextmanager
+def _without_debug_output() -> Iterator[None]:
+    """Let ``http.client`` not print the token: with its debug level it prints every header."""
+    level, HTTPConnection.debuglevel = HTTPConnection.debuglevel, 0
+    try:
+        yield
+    finally:
+        HTTPConnection.debuglevel = level
+
+
+BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
+"""The most that a request has, but for one proposal alone.
+
+200 are those of DataHub's own emitter; it sends up to 15 MB, which GMS has at most, and which one
+slow answer would lose all of.
+"""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
+_TRIES_OF_AN_ERROR = 2
+_MAX_NAMED = 3
+
+
+class Line(NamedTuple):
+    """A proposal as it is sent.
+
+    :param text: JSON, in ASCII: GMS takes a byte for a character
+    :param may_be_there: whether it is no loss if GMS refuses it, because it has such an aspect; one
+        that does not know the header by which it is asked to leave that does
+    """
+
+    urn: str
+    aspect_name: str
+    text: str
+    may_be_there: bool = False
+
+
+class _StoppedError(Exception):
+    """Raised when nothing more can be sent; the reason is for people."""
+
+
+def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
+    """Send proposals, in their order.
+
+    :param proposals: taken as they are sent, so that not all of them are in memory
+    :param until: ``time.monotonic()`` after which nothing is sent
+    :return: how many there were
+    :raise DeliveryError: if not all were stored; says what was, and what was not and why
+    """
+    gms = Gms(server)
+    sending = _Sending(gms, server, until)
+    stopped = ""
+    try:
+        for batch in batches(proposals):
+            sending.send(batch)
+    except _StoppedError as error:
+        stopped = str(error)
+    finally:
+        gms.close()
+    if stopped or sending.refused:
+        raise sending.error(stopped)
+    return sending.stored
+
+
+def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
+    """Yield what is sent with one request each."""
+    metadata = {
+        "lastObserved": time.time_ns() // 1_000_000,
+        "properties": {"clientId": DISTRIBUTION, "clientVersion": version()},
+    }
+    batch: list[Line] = []
+    size = 0
+    for proposal in proposals:
+        text = _proposal_text(proposal, metadata)
+        line = Line(proposal.urn, proposal.aspect_name, text, proposal.only_if_absent)
+        if batch and (len(batch) == BATCH or size + len(line.text) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line.text)
+    if batch:
+        yield batch
+
+
+def _proposal_text(proposal: Proposal, metadata: dict[str, object]) -> str:
+    document = {
+        "entityType": proposal.entity_type,
+        "entityUrn": proposal.urn,
+        "changeType": proposal.change_type,
+        "aspectName": proposal.aspect_name,
+        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
+        "systemMetadata": metadata,
+    }
+    return json.dumps(
+        document | {"headers": headers} if (headers := proposal.headers) else document
+    )
+
+
+class _Sending:
+    """What became of the proposals of an event."""
+
+    def __init__(self, gms: Gms, server: Server, until: float) -> None:
+        self._gms = gms
+        self._server = server
+        self._until = until
+        self.stored = 0
+        self.refused: list[str] = []
+
+    @property
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def send(self, batch: Sequence[Line]) -> None:
+        """Send a batch, or those of it that are not refused."""
+        answer = self._asked(batch)
+        if answer.kind is Kind.STORED:
+            self.stored += len(batch)
+        elif answer.urns:
+            forbidden = [line for line in batch if line.urn in answer.urns]
+            allowed = [line for line in batch if line.urn not in answer.urns]
+            self._refuse(forbidden, answer)
+            if not forbidden:
+                raise _StoppedError(answer.why)
+            if allowed:
+                self.send(allowed)
+        elif len(batch) == 1:
+            self._refuse(batch, answer)
+        else:
+            half = len(batch) // 2
+            self.send(batch[:half])
+            self.send(batch[half:])
+
+    def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
+        self.refused += [
+            f"{line.aspect_name} of {line.urn} ({answer.why})"
+            for line in batch
+            if not line.may_be_there
+        ]
+
+    def _asked(self, batch: Sequence[Line]) -> Answer:
+        """Send a batch until the answer is one that will not change."""
+        waits = "true" if self._server.is_async else "false"
+        proposals = ",".join(line.text for line in batch)
+        body = f'{{"proposals":[{proposals}],"async":"{waits}"}}'.encode()
+        pause, tries, why = _FIRST_PAUSE_S, 0, "there was no time left"
+        while (left := self._left) > 0:
+            answer, tries = self._gms.ingest(body, left), tries + 1
+            if answer.kind is Kind.USELESS:
+                raise _StoppedError(answer.why)
+            if answer.kind in (Kind.STORED, Kind.REFUSED):
+                return answer
+            if answer.kind is Kind.FAILED and tries == _TRIES_OF_AN_ERROR:
+                return answer
+            why = answer.why
+            wait = max(pause, answer.after)
+            if wait >= self._left:
+                break
+            time.sleep(wait)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        raise _StoppedError(why)
+
+    def error(self, stopped: str) -> DeliveryError:
+        """Say what was stored and what was not."""
+        reasons = [f"what is left was not sent, because {stopped}"] if stopped else []
+        if self.refused:
+            few = some(self.refused, _MAX_NAMED, lambda text: truncated(text, 500))
+            reasons.append(f"{len(self.refused)} were refused: {few}")
+        stored = f"{self.stored:,} aspects" if self.stored else "nothing"
+        problem = f"DataHub at {self._server.url} stored {stored} of this event"
+        return DeliveryError(f"{problem}; {'; '.join(reasons)}.", is_refusal=not stopped)
+
+
+# Files that ``datahub ingest`` reads: in a folder, one for each event. DataHub's file source reads
+# a JSON array, or each ``*.json`` of a folder; lines of JSON it does not. An array cannot be added
+# to by several processes, one of which may be killed; a file that is renamed once it is whole can.
+# Names begin with the time of the event, so they are sorted by it. The same event has the same
+# name: sent twice it is there once.
+
+
+_NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
+
+
+def write_file(folder: Path, event: Event, proposals: Iterable[Proposal]) -> Path:
+    """Write what an event is for DataHub; the folder is made if it is missing.
+
+    :param event: that is converted; the file is named by its time, its type and its run
+    :return: path of the file
+    :raise DeliveryError: if it cannot be written
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f".{uuid4().hex}.part"
+        try:
+            with part.open("x", encoding="ascii") as file:
+                digest = _write_array(file, proposals)
+            return part.replace(folder / f"{_file_name(event)}-{digest}.json")
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        problem = f"DataHub's folder {folder} takes no file ({error.strerror})."
+        raise DeliveryError(problem) from None
+
+
+def _write_array(file: IO[str], proposals: Iterable[Proposal]) -> str:
+    """Write an array; give a short checksum of it."""
+    checksum = hashlib.sha256()
+    before = "[\n"
+    for proposal in proposals:
+        text = json.dumps(proposal.document())
+        checksum.update(text.encode())
+        file.write(before + text)
+        before = ",\n"
+    file.write("[]\n" if before == "[\n" else "\n]\n")
+    return checksum.hexdigest()[:8]
+
+
+def _file_name(event: Event) -> str:
+    """Give the event's time, type and run as a file's name has them.
+
+    Of a dataset or a job alone it has a time only.
+    """
+    run_id = lenient.at(event, "run", "runId")
+    parts = filter(None, (event.get("eventTime"), event.get("eventType"), run_id))
+    return "-".join(_NOT_IN_FILE_NAMES.sub("", str(part))[:40] for part in parts)
